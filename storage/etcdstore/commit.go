@@ -37,6 +37,7 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	}
 	s.compare(acked, revision)
 	raise(&s.acked, revision)
+	raise(&s.shown, revision)
 	return storage.Revision(revision), nil
 }
 
@@ -70,14 +71,14 @@ type commit struct {
 	name  string
 	at    int64 // that of the fence on which it depends
 	after int64 // the revision of etcd before it was sent; 0: it was not
-	route *route
 }
 
 // make makes the commit, and returns its revision.
 func (c *commit) make(ctx context.Context) (revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	ctx, c.route = c.store.toLeader(ctx)
+	ctx, back := c.store.toLeader(ctx)
+	defer back()
 	if revision, err = c.repeat(ctx); errors.Is(err, rpctypes.ErrNoSpace) {
 		return c.full(ctx, err)
 	}
@@ -102,6 +103,8 @@ func (c *commit) repeat(ctx context.Context) (revision int64, err error) {
 			err = c.conflict(ctx, resp)
 		case c.store.turnedAway(err):
 			err = nil
+		case ctx.Err() != nil:
+			return 0, unknown(err)
 		case c.store.passing(err):
 			c.store.logger.Debug("etcd did not answer a commit, finding out what became of it", "error", err)
 			revision, err = c.settle(ctx)
@@ -143,14 +146,21 @@ func (c *commit) full(ctx context.Context, refused error) (revision int64, err e
 	for {
 		compares, now, gets := c.store.transaction(c.ws)
 		resp, err := c.do(ctx, callTime, compares, append(now, clientv3.OpDelete(c.store.head)), gets)
-		if err != nil {
-			return 0, unknown(err)
-		}
-		if resp.Succeeded {
+		switch {
+		case err == nil && resp.Succeeded:
 			return resp.Header.Revision, nil
+		case err == nil:
+			err = c.conflict(ctx, resp)
+		case c.store.turnedAway(err):
+			err = nil
+		default:
+			err = unknown(err)
 		}
-		if err = c.conflict(ctx, resp); err != nil {
+		if err != nil {
 			return 0, err
+		}
+		if !wait(ctx, pauseTime) {
+			return 0, ctx.Err()
 		}
 	}
 }
@@ -162,7 +172,8 @@ func (c *commit) do(ctx context.Context, most time.Duration, compares []clientv3
 	c.after = max(c.store.seen.Load(), c.at)
 	resp, err := c.store.client.Txn(attempt).If(compares...).Then(now...).Else(otherwise...).Commit()
 	if err != nil && ctx.Err() == nil {
-		c.store.unanswered(c.route, err)
+		_, route := routed(ctx)
+		c.store.unanswered(route, err)
 	}
 	return resp, err
 }

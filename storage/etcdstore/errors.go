@@ -63,6 +63,8 @@ func (s *Store) passing(err error) bool {
 		return true
 	case codes.Canceled:
 		return true // by the other side: those who look at this know that they did not
+	case codes.Unknown:
+		return strings.Contains(err.Error(), "raft: stopped") || s.turnedAway(err) // by a member that ends, or has left
 	}
 	return s.turnedAway(err)
 }

@@ -26,7 +26,7 @@ const fenceTime = time.Hour
 type fence struct {
 	key   string
 	at    atomic.Int64  // the revision of its last change, as far as the store knows; 0: it may not be there
-	turn  chan struct{} // holds one value while the fence is changed; no commit is sent meanwhile
+	turn  chan struct{} // holds one value while the fence is changed; no commit begins to be sent meanwhile
 	owner string        // the first part of the names of its commits
 	names atomic.Int64  // that were given
 }
@@ -74,6 +74,9 @@ func raise(to *atomic.Int64, revision int64) {
 
 // take waits until the fence is changed by nobody else.
 func (f *fence) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case f.turn <- struct{}{}:
 		return nil
@@ -157,7 +160,9 @@ func (c *commit) look(ctx context.Context) (made int64, err error) {
 	return c.made(ctx, int64(at.etcd))
 }
 
-// made returns the revision of the commit if it was made up to a revision, or 0.
+// made returns the revision of the commit if it was made up to a revision, or 0. It would miss one only if
+// etcd was put back to what it had before, the store's first call after that was the commit, and others made
+// up for what was lost before it was settled.
 func (c *commit) made(ctx context.Context, until int64) (revision int64, err error) {
 	after := c.after
 	if after >= until { // etcd was put back to what it had before; that the fence was there holds all the same
@@ -167,6 +172,9 @@ func (c *commit) made(ctx context.Context, until int64) (revision int64, err err
 		return 0, nil
 	}
 	names, err := c.store.named.ask(ctx, c.store, func(h *history) { h.widen(after, until) })
+	if errors.Is(err, storage.ErrCompacted) { // it may be what others have asked for
+		names, err = c.store.readNames(ctx, history{after, until})
+	}
 	if err != nil {
 		return 0, unknown(err)
 	}

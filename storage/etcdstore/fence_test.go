@@ -1,9 +1,13 @@
 package etcdstore
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -28,7 +32,7 @@ func begun(t *testing.T, s *Store, key string) *commit {
 	require.NoError(t, err)
 	return &commit{
 		store: s, ws: []storage.Write{{Key: key, Value: []byte("v"), Expect: storage.AnyRevision}},
-		name: s.fence.name(), at: at, after: s.seen.Load(), route: &route{},
+		name: s.fence.name(), at: at, after: s.seen.Load(),
 	}
 }
 
@@ -120,6 +124,54 @@ func TestCompactedBesideACommit(t *testing.T) {
 	_, err = s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("w"), Expect: first})
 	require.ErrorContains(t, err, "may or may not have happened")
 	require.ErrorIs(t, err, storage.ErrCompacted)
+}
+
+// TestCompactedBesideCommits: what is gone of the history of one commit without an answer is nothing to another.
+func TestCompactedBesideCommits(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	old := begun(t, s, "old")
+	for range 3 {
+		_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v"), Expect: storage.AnyRevision})
+		require.NoError(t, err)
+	}
+	made := begun(t, s, "made")
+	revision := made.sent(t).Header.Revision
+	_, err := s.client.Compact(t.Context(), made.after)
+	require.NoError(t, err)
+	until, err := s.pass(t.Context(), made.at)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_, err := old.made(t.Context(), until)
+			assert.ErrorIs(t, err, storage.ErrCompacted)
+		})
+		all.Go(func() {
+			found, err := made.made(t.Context(), until)
+			assert.NoError(t, err)
+			assert.Equal(t, revision, found)
+		})
+	}
+	all.Wait()
+}
+
+// TestEndedCommit: a commit whose time has ended without an answer stands in nobody's way.
+func TestEndedCommit(t *testing.T) {
+	t.Parallel()
+	s := opened(t, etcdtest.Start(t))
+	_, err := s.Commit(t.Context(), storage.Write{Key: "k", Value: []byte("v")})
+	require.NoError(t, err)
+	at := s.fence.at.Load()
+	etcd := s.client.KV
+	s.client.KV = &slow{etcd, time.Minute}
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_, err := s.Commit(ctx, storage.Write{Key: "k", Value: []byte("v"), Expect: storage.AnyRevision})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
+		require.Equal(t, at, s.fence.at.Load())
+	}
 }
 
 // TestSweep: a store has one fence. Those that nobody changes are removed, and made again by a store that

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -37,6 +36,7 @@ func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
 		}
 	}
 	s.known = at
+	s.shown.Store(int64(at.revision))
 	return at, nil
 }
 
@@ -76,8 +76,7 @@ func (w *watch) until(ctx context.Context, last storage.Revision) error {
 		return err
 	}
 	asking.Go(func() {
-		how := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
-		for changes.Send(how) == nil && wait(ctx, progressEvery) { // it answers when it has come to the end
+		for changes.Send(progress) == nil && wait(ctx, progressEvery) { // it answers when it has come to the end
 		}
 	})
 	for w.seen < last {

@@ -2,7 +2,6 @@ package etcdstore
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -134,13 +133,14 @@ type leader struct {
 	asking bool
 }
 
-// toLeader is a context for calls that the leader is asked first.
-func (s *Store) toLeader(ctx context.Context) (context.Context, *route) {
+// toLeader is a context for calls that the leader is asked first; back ends that, where the route leads on.
+func (s *Store) toLeader(ctx context.Context) (_ context.Context, back func()) {
 	ctx, r := routed(ctx)
+	before := r.first
 	s.leader.mu.Lock()
 	defer s.leader.mu.Unlock()
 	r.first = s.leader.at
-	return ctx, r
+	return ctx, func() { r.first = before }
 }
 
 // answered learns from an answer that came by a route. It is not older than what was known before the call,
@@ -182,8 +182,8 @@ func (s *Store) unanswered(r *route, err error) {
 	}
 }
 
-// askWhoLeads finds out who leads in the term that is known. A user may not be allowed to ask; then nobody is
-// known to lead.
+// askWhoLeads finds out who leads in the term that is known. The members, or what is between, may not tell; then
+// nobody is known to lead.
 func (s *Store) askWhoLeads() {
 	var resp *pb.StatusResponse
 	err := s.again(s.life, func(ctx context.Context) (err error) {
@@ -195,7 +195,7 @@ func (s *Store) askWhoLeads() {
 	defer l.mu.Unlock()
 	l.asking = false
 	switch {
-	case errors.Is(err, rpctypes.ErrPermissionDenied):
+	case err != nil && !s.passing(err):
 	case err != nil || resp.RaftTerm != l.term || resp.Leader == 0:
 		l.term = 0 // whoever gets the next answer asks again
 	default:

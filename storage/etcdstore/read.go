@@ -41,7 +41,8 @@ func headOf(header *pb.ResponseHeader, kvs []*mvccpb.KeyValue) head {
 
 // readHead is linearizable.
 func (s *Store) readHead(ctx context.Context) (at head, err error) {
-	ctx, _ = s.toLeader(ctx)
+	ctx, back := s.toLeader(ctx)
+	defer back()
 	err = s.again(ctx, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.head)
 		if err == nil {

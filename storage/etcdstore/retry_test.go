@@ -98,6 +98,7 @@ func TestTriedAgain(t *testing.T) {
 		"too many requests": rpctypes.Error(rpctypes.ErrTooManyRequests),
 		"dropped":           status.Error(codes.Unknown, "raft proposal dropped"),
 		"no connection":     status.Error(codes.Unavailable, "connection refused"),
+		"stopped":           status.Error(codes.Unknown, "raft: stopped"),
 		"time":              context.DeadlineExceeded,
 		"internal":          status.Error(codes.Internal, "stream terminated by RST_STREAM"),
 		"token":             rpctypes.ErrInvalidAuthToken,

@@ -78,6 +78,7 @@ type Store struct {
 	leader leader
 	fence  fence
 	seen   atomic.Int64 // the newest revision of etcd that an answer has told
+	shown  atomic.Int64 // the newest revision of the store that it was
 	heads  shared[struct{}, head]
 	named  shared[history, map[string]int64]
 	known  head // the newest one that heads has read, for its next call
@@ -160,7 +161,7 @@ func (s *Store) connect(ctx context.Context, o Options) error {
 		s.client, err = clientv3.New(clientv3.Config{
 			Endpoints: o.Endpoints[i : i+1], AutoSyncInterval: o.SyncEndpoints,
 			TLS: o.TLS, Username: o.Username, Password: o.Password,
-			DialTimeout: time.Until(end), DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
+			DialTimeout: max(time.Until(end), time.Millisecond), DialKeepAliveTime: aliveTime, DialKeepAliveTimeout: aliveTimeout,
 			MaxCallSendMsgSize: maxSend, MaxCallRecvMsgSize: maxReceive,
 			MaxUnaryRetries: 1, // none by the client
 			Logger:          zap.NewNop(), Context: s.life, DialOptions: append(s.followRoutes(), reconnect()),

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -45,6 +48,7 @@ type watch struct {
 	end     string           // before which all keys from that one on are watched; "": that one alone
 	seen    storage.Revision // up to which everything was delivered
 	commit  []storage.Event  // the next one, as far as it has come
+	lag     lag
 	deliver func([]storage.Event) bool
 }
 
@@ -86,8 +90,18 @@ func (s *Store) interrupted(err error) bool {
 // stretch delivers what one watch of etcd yields, and returns why it ended.
 func (w *watch) stretch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	var looking sync.WaitGroup
+	defer looking.Wait()
 	defer cancel()
+	begun := make(chan pb.Watch_WatchClient, 1)
+	w.lag.reached.Store(int64(w.seen))
+	looking.Go(func() {
+		if w.lags(ctx, begun) {
+			cancel()
+		}
+	})
 	changes, err := w.begin(ctx)
+	begun <- changes
 	for err == nil {
 		err = w.next(changes)
 	}
@@ -96,12 +110,63 @@ func (w *watch) stretch(ctx context.Context) error {
 
 // next delivers the next answer.
 func (w *watch) next(changes pb.Watch_WatchClient) error {
+	w.lag.waits.Store(true)
 	resp, err := changes.Recv()
+	w.lag.waits.Store(false)
 	if err != nil {
 		return rpctypes.Error(err)
 	}
-	return w.take(resp)
+	err = w.take(resp)
+	w.lag.reached.Store(int64(w.seen))
+	return err
 }
+
+// lag is how a watch notices that its member does not hear of commits: one that is half cut off may believe in a
+// leader all the time, and say nothing.
+type lag struct {
+	waits   atomic.Bool   // for an answer
+	reached atomic.Int64  // what seen is, between two answers
+	silence time.Duration // that is too long; 0: lagTime
+}
+
+// How long a member may be silent to a watch that has not come to a revision that another one has told. It is
+// longer after each time in vain, since etcd may need long to begin in the past.
+const (
+	lagTime     = 5 * time.Second
+	longLagTime = time.Minute
+	lagEvery    = time.Second
+)
+
+// lags returns true when the member lags, or false when the context ends.
+func (w *watch) lags(ctx context.Context, begun <-chan pb.Watch_WatchClient) bool {
+	l := &w.lag
+	longest := max(l.silence, lagTime)
+	var changes pb.Watch_WatchClient
+	behind, since := int64(0), time.Now()
+	for wait(ctx, lagEvery) {
+		if changes == nil {
+			select {
+			case changes = <-begun:
+			default:
+			}
+		}
+		switch reached := l.reached.Load(); {
+		case reached >= behind || !l.waits.Load():
+			if reached >= behind && behind > 0 {
+				l.silence = 0
+			}
+			behind, since = w.store.shown.Load(), time.Now()
+		case time.Since(since) >= longest:
+			l.silence = min(2*longest, longLagTime)
+			return true
+		case changes != nil: // it may have come there without an event for the watch
+			_ = changes.Send(progress)
+		}
+	}
+	return false
+}
+
+var progress = &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 
 // begin starts a watch of etcd and takes its first answer.
 func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {

@@ -51,7 +51,10 @@ func (c *Cluster) Promote(i int) {
 	})
 }
 
-// Leave removes a member for good, and ends it.
+// leaveTime is how long a member that was removed has to end by itself.
+const leaveTime = 5 * time.Second
+
+// Leave removes a member for good. It goes on answering for a moment, and ends.
 func (c *Cluster) Leave(i int) {
 	c.t.Helper()
 	id := c.id(i)
@@ -59,7 +62,11 @@ func (c *Cluster) Leave(i int) {
 		_, err := client.MemberRemove(ctx, id)
 		return err
 	})
-	c.Members[i].Kill()
+	select {
+	case <-c.Members[i].exited:
+	case <-time.After(leaveTime):
+		c.Members[i].Kill()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = append(c.gone, i)
