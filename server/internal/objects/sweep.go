@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -9,16 +10,21 @@ import (
 	"orch.io/controlplane/controller"
 )
 
-// sweepAgain is how often a store is looked through for reservations that are nobody's.
+// sweepAgain is how often a store is looked through for reservations that are nobody's, and for
+// fences of namespaces that are gone.
 const sweepAgain = time.Hour
 
 // Sweep returns the controller that puts reservations right, see ReserveHeld, while servers run.
-// Those that are nobody's are in nobody's way, but would stay for good. It has one key. ok is
-// whether any type has something to reserve.
+// Those that are nobody's, and fences of namespaces that are gone, are in nobody's way, but would
+// stay for good. It has one key. ok is whether any type has something to reserve, or there are
+// namespaces.
 func (s *Store) Sweep() (c controller.Controller, ok bool) {
 	var types []meta.GroupResource
 	for r := range s.allocators {
 		types = append(types, r)
+	}
+	if namespaces := (meta.GroupResource{Resource: "namespaces"}); s.o.Types().Type(namespaces) != nil {
+		types = append(types, namespaces)
 	}
 	var asked atomic.Bool
 	return controller.Controller{
@@ -31,7 +37,7 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 		},
 		Forget: func() { asked.Store(false) },
 		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
-			return sweepAgain, s.ReserveHeld(ctx)
+			return sweepAgain, errors.Join(s.ReserveHeld(ctx), s.sweepFences(ctx))
 		},
 	}, len(types) > 0
 }
