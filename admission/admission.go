@@ -40,6 +40,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/storage"
 )
 
 // Operation is the kind of a write.
@@ -102,6 +103,11 @@ type Request struct {
 
 	// Bases are what the decision rests on, for plugins to add to.
 	Bases []Base
+
+	// Fence is the fence of the namespace that the decision rests on, as Env.Fence had it; nil:
+	// it rests on none. If it was raised before the write is stored, nothing is written, and the
+	// whole chain is asked once more with a new Request.
+	Fence *storage.Revision
 
 	// Kept is what plugins keep from one pass to the next, each by a key of its own;
 	// nil at first.

@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/storage"
 )
 
 // Plugin is one step of admission: a row of a table. It is shared by servers and
@@ -83,6 +84,13 @@ type Env struct {
 	// for that status could hold up every one of these writes, or wait for one itself. nil:
 	// Client.
 	Admitted controller.Client
+
+	// Fence returns the revision at which the fence of a namespace was raised last, by whichever
+	// server over the store, 0 if it never was. RaiseFence raises it: no write is stored from
+	// then on that rests on the fence as it was (Request.Fence), and Client shows those that
+	// were. So a plugin that counts objects after that knows that none comes which it let pass
+	// before, here or elsewhere. nil: there are no fences.
+	Fence, RaiseFence func(ctx context.Context, namespace string) (storage.Revision, error)
 
 	// Type returns the resource type that is served now under a wire group and
 	// plural, or nil.

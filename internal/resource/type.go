@@ -227,6 +227,10 @@ func SerialKey(serial string) string { return "~serial/" + serial }
 // term of who leads by a Lease, and is another one in the next. No resource is named so.
 const TermPrefix = "~term/"
 
+// FencePrefix begins the storage keys of records that are no objects: each is the fence of a
+// namespace, see admission.Env. No resource is named so.
+const FencePrefix = "~fence/"
+
 // ReservationKey returns where the store keeps who of a type has a claim, such as a
 // PoolClaim.
 func ReservationKey(r meta.GroupResource, claim string) string {

@@ -40,7 +40,7 @@ func (l *Ledger) controller() controller.Controller {
 				l.forget(namespace)
 				return 0, nil
 			}
-			if wait := leave(quotas, time.Now()); wait > 0 && !l.isStale(namespace) {
+			if wait := leave(quotas, time.Now()); wait > 0 && !l.stands(namespace).stale {
 				return wait, nil
 			}
 			a := l.open(namespace)

@@ -11,5 +11,11 @@ func (l *Ledger) Accounts() int {
 func (l *Ledger) Stale() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.stale)
+	n := 0
+	for _, s := range l.standings {
+		if s.stale {
+			n++
+		}
+	}
+	return n
 }

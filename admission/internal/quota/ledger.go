@@ -12,12 +12,18 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/storage"
 )
 
 // Ledger keeps the statuses of quotas. What a write asks for is counted in
 // the statuses of its quotas before it is made, by compare-and-swap: so servers over one
 // store see what others took. The writes of one namespace that wait are settled together,
 // with one write of each status.
+//
+// Who counts what is used forgets what was taken for a write that was not made, and cannot
+// tell it from one that is still to come. So each write rests on the fence of its namespace
+// as it was before anything was taken for it, and who forgets raises the fence and then looks
+// at what is there: what was taken before the fence was raised is there, or never will be.
 type Ledger struct {
 	client  controller.Client
 	status  controller.Client // writes statuses, also while others wait to be admitted
@@ -27,39 +33,11 @@ type Ledger struct {
 	book    *controller.Index[book]
 	ask     func(namespace string, after time.Duration) // that what is used is counted
 
-	mu       sync.Mutex           // guards what follows, and what accounts say is theirs
-	accounts map[string]*account  // by namespace; those that somebody uses
-	stale    map[string]bool      // namespaces where less may be used than is counted
-	counted  map[string]time.Time // when this server counted last, by namespace
-	written  []version            // of statuses, by this server, in the last seconds
-}
+	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.Env; nil: nobody else counts
 
-// version is a resourceVersion that a write made.
-type version struct {
-	name string
-	at   time.Time
-}
-
-// wrote notes a write of a status.
-func (l *Ledger) wrote(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	for len(l.written) > 0 && now.Sub(l.written[0].at) > 2*flight {
-		l.written = l.written[1:]
-	}
-	l.written = append(l.written, version{name, now})
-}
-
-// own returns the versions that this server wrote.
-func (l *Ledger) own() map[string]bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	own := make(map[string]bool, len(l.written))
-	for _, v := range l.written {
-		own[v.name] = true
-	}
-	return own
+	mu        sync.Mutex           // guards what follows, and what accounts say is theirs
+	accounts  map[string]*account  // by namespace; those that somebody uses
+	standings map[string]*standing // by namespace; those that have quotas
 }
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
@@ -68,7 +46,10 @@ func NewLedger(env admission.Env, limited []Limited) *Ledger {
 	if status == nil {
 		status = env.Client
 	}
-	l := &Ledger{client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}, counted: map[string]time.Time{}}
+	l := &Ledger{
+		client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
+		fence: env.Fence, raise: env.RaiseFence,
+	}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
 		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
 			l.forget(e.Key.Namespace)
@@ -79,46 +60,6 @@ func NewLedger(env admission.Env, limited []Limited) *Ledger {
 		l.ask = env.Control(l.controller())
 	}
 	return l
-}
-
-// count has what is used in a namespace counted anew, once for all who ask at one time;
-// nobody is refused before.
-func (l *Ledger) count(namespace string) {
-	l.mu.Lock()
-	l.stale[namespace] = true
-	l.mu.Unlock()
-	l.ask(namespace, shortly)
-}
-
-// isStale reports whether what is used in a namespace is to be counted anew.
-func (l *Ledger) isStale(namespace string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stale[namespace]
-}
-
-// doubtful reports whether what is used in a namespace is to be counted before anybody is
-// refused there: a server that died may have left what it took for a write that it did not make.
-func (l *Ledger) doubtful(namespace string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stale[namespace] || time.Since(l.counted[namespace]) > flight
-}
-
-// fresh notes that what is used in a namespace is counted from now on.
-func (l *Ledger) fresh(namespace string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.stale, namespace)
-	l.counted[namespace] = time.Now()
-}
-
-// forget notes that nothing is counted in a namespace any more.
-func (l *Ledger) forget(namespace string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.stale, namespace)
-	delete(l.counted, namespace)
 }
 
 // account is what is under way in one namespace.
@@ -139,10 +80,17 @@ type charge struct {
 	key         meta.Key
 	object, old *meta.Object // old is nil if the object is new
 	dryRun      bool
+	fence       storage.Revision // that the write rests on; known before anything is taken
 
 	ended bool // guarded by Ledger.mu
 
-	held map[string]Amounts // what the statuses hold for it, by uids of quotas; of who settles
+	held map[string]hold // what the statuses hold for it, by uids of quotas; of who settles
+}
+
+// hold is what a status holds for a charge.
+type hold struct {
+	amounts Amounts
+	taken   storage.Revision // of the quota that held it first
 }
 
 // task is what somebody waits for.
@@ -225,7 +173,7 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 		return nil
 	}
 	c := &charge{
-		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, held: map[string]Amounts{},
+		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, held: map[string]hold{},
 	}
 	all := l.of(r.Namespace)
 	if limited {
@@ -242,10 +190,16 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 		defer l.close(a)
 		a.ended(context.WithoutCancel(ctx), t, committed)
 	})
-	if err := a.do(ctx, t); !errors.Is(err, errBroken) {
+	switch err := a.do(ctx, t); {
+	case errors.Is(err, errBroken):
+		return meta.Internal(errBroken) // no refusal: nobody knows what is used
+	case err != nil:
 		return err
 	}
-	return meta.Internal(errBroken) // no refusal: nobody knows what is used
+	if l.fence != nil && (r.Fence == nil || c.fence < *r.Fence) { // the oldest one holds for all who say so
+		r.Fence = &c.fence
+	}
+	return nil
 }
 
 // asks reports whether the write may raise what is used of a quota, or be refused by one.

@@ -220,7 +220,7 @@ func TestWritersWhoLeave(t *testing.T) {
 // TestNothingWaitsWithoutAQuota: where nobody counts, what waits for it goes with the quota. It
 // is also the ledger of a program that hands over one client alone.
 func TestNothingWaitsWithoutAQuota(t *testing.T) {
-	s, ledger := withLedger(t, func(env *admission.Env) { env.Control, env.Admitted = nil, nil })
+	s, ledger := withLedger(t, func(env *admission.Env) { env.Control, env.Admitted, env.Fence, env.RaiseFence = nil, nil, nil, nil })
 	c := s.Objects()
 	bound(t, c, 10)
 	_, err := c.Create(t.Context(), configMaps, object("a"))

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/storage"
 )
 
 // bounds is a quota as it stands in the store. It never changes.
@@ -18,6 +20,7 @@ type bounds struct {
 	key       meta.Key
 	uid       string
 	version   string
+	revision  storage.Revision // of version
 	hard      Amounts
 	used      Amounts   // those of hard
 	complete  bool      // used tells of all that hard bounds
@@ -25,33 +28,71 @@ type bounds struct {
 	selectors []Selector
 	names     map[meta.GroupResource][]string // of hard, in order, by the resource whose objects use them
 	rises     []rise                          // of used, the latest last
+	since     storage.Revision                // up to which others may have taken what rises do not tell of
+	own       *own                            // of rises; states share it
 }
 
 // rise is by how much a write of the status raised what is used.
 type rise struct {
-	version string // that it made
-	seen    time.Time
-	amounts Amounts
+	version  string // that it made
+	revision storage.Revision
+	seen     time.Time
+	amounts  Amounts
 }
 
-// flight is how long writes may be under way after what they take was counted.
+// own are the versions of a quota that this server made, as long as they are among its rises.
+type own struct {
+	mu       sync.Mutex
+	versions map[string]bool
+}
+
+func (o *own) add(version string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.versions[version] = true
+}
+
+func (o *own) has(version string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.versions[version]
+}
+
+// drop forgets a version, and reports whether it was there.
+func (o *own) drop(version string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.versions[version]
+	delete(o.versions, version)
+	return was
+}
+
+// flight is how long writes are expected to be under way after what they take was counted. For
+// one that takes longer others may have to make their writes once more, but nothing is wrong.
 const flight = 5 * time.Second
 
 // after notes how the state of a quota came of the one before it, nil if that is not
 // known.
 func (q *bounds) after(before *bounds, now time.Time) {
-	r := rise{q.version, now, Amounts{}}
-	if before != nil && before.uid == q.uid {
-		q.rises = before.rises
-	} else {
-		before = &bounds{}
+	if before == nil || before.uid != q.uid {
+		before = &bounds{own: &own{versions: map[string]bool{}}}
 	}
+	q.own = before.own
+	if before.complete && maps.EqualFunc(before.hard, q.hard, meta.Quantity.Equal) {
+		q.rises, q.since = before.rises, before.since
+	} else {
+		before = &bounds{} // all that is told may have been taken at any time before
+	}
+	r := rise{q.version, q.revision, now, Amounts{}}
 	for name, n := range q.used {
 		if more := n.Sub(before.used[name]); more.Sign() > 0 {
 			r.amounts[name] = more
 		}
 	}
 	for len(q.rises) > 0 && now.Sub(q.rises[0].seen) > flight {
+		if first := q.rises[0]; !q.own.drop(first.version) {
+			q.since = first.revision
+		}
 		q.rises = q.rises[1:]
 	}
 	if len(r.amounts) > 0 {
@@ -59,15 +100,22 @@ func (q *bounds) after(before *bounds, now time.Time) {
 	}
 }
 
-// others returns what writes of other servers took that may be under way.
-func (q *bounds) others(own map[string]bool) Amounts {
-	sum := Amounts{}
+// others returns what writes of other servers took since the fence was raised, and what they
+// took lately, before or after that. known is false if the former may be more than is told.
+func (q *bounds) others(raised storage.Revision) (since, lately Amounts, known bool) {
+	since, lately = Amounts{}, Amounts{}
 	for _, r := range q.rises {
-		if !own[r.version] && time.Since(r.seen) <= flight {
-			podspec.Add(sum, r.amounts)
+		if q.own.has(r.version) {
+			continue
+		}
+		if r.revision > raised {
+			podspec.Add(since, r.amounts)
+		}
+		if time.Since(r.seen) <= flight {
+			podspec.Add(lately, r.amounts)
 		}
 	}
-	return sum
+	return since, lately, q.since <= raised
 }
 
 func newBounds(t *terms, o *meta.Object) *bounds {
@@ -200,6 +248,7 @@ func (b book) apply(t *terms, e controller.Event) {
 		b[e.Key.Namespace] = map[string]*bounds{}
 	}
 	now := newBounds(t, e.Object)
+	now.revision = e.Revision
 	now.after(before, time.Now())
 	b[e.Key.Namespace][e.Key.Name] = now
 }

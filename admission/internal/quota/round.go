@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/storage"
 )
 
 // round is one try to do what waits in a namespace. It decides over the quotas as they
@@ -16,6 +19,7 @@ type round struct {
 	*account
 	tasks    []*task
 	underWay map[*charge]bool
+	fence    storage.Revision // of the namespace
 	pages    []*page
 }
 
@@ -24,13 +28,19 @@ type page struct {
 	*bounds
 	used Amounts
 	held map[*charge]Amounts // what used holds for the charges of the round
+	made storage.Revision    // of the quota, when used is written
 }
 
-// errMoved says that a quota is not what the round made of it any more.
+// errMoved says that a quota is not what the round made of it any more, or that the fence was
+// raised.
 var errMoved = errors.New("the quota has changed")
 
 func (r *round) run(ctx context.Context) error {
-	for _, q := range r.ledger.of(r.namespace) {
+	quotas := r.ledger.of(r.namespace)
+	if err := r.rest(ctx); err != nil {
+		return err
+	}
+	for _, q := range quotas {
 		p, err := r.page(ctx, q)
 		if err != nil {
 			return err
@@ -52,19 +62,37 @@ func (r *round) run(ctx context.Context) error {
 	return nil
 }
 
+// rest has the charges that are to be taken rest on the fence as it is.
+func (r *round) rest(ctx context.Context) error {
+	s := r.ledger.stands(r.namespace)
+	if !s.looked || slices.ContainsFunc(r.tasks, func(t *task) bool { return t.charge != nil && len(t.charge.held) > 0 }) {
+		if err := r.ledger.look(ctx, r.namespace); err != nil {
+			return err
+		}
+		s = r.ledger.stands(r.namespace)
+	}
+	r.fence = s.fence
+	for _, t := range r.tasks {
+		if t.charge != nil && !t.back {
+			t.charge.fence = r.fence
+		}
+	}
+	return nil
+}
+
 // page opens a quota: with what it holds for charges that are under way, and without
 // what it holds for those that are given back, or that an earlier try of this turn took.
 func (r *round) page(ctx context.Context, q *bounds) (*page, error) {
-	p := &page{bounds: q, used: maps.Clone(q.used), held: map[*charge]Amounts{}}
+	p := &page{bounds: q, used: maps.Clone(q.used), held: map[*charge]Amounts{}, made: q.revision}
 	for c := range r.underWay {
-		p.held[c] = c.held[q.uid]
+		r.hold(p, c)
 	}
 	counts := !q.complete
 	for _, t := range r.tasks {
 		if t.charge == nil {
 			counts = true
-		} else {
-			p.held[t.charge] = t.charge.held[q.uid]
+		} else if !r.hold(p, t.charge) && t.back {
+			r.ledger.count(r.namespace) // the status may hold it all the same
 		}
 	}
 	if counts {
@@ -78,6 +106,19 @@ func (r *round) page(ctx context.Context, q *bounds) (*page, error) {
 		}
 	}
 	return p, nil
+}
+
+// hold notes what a quota holds for a charge, and reports whether that is known: what was taken
+// before the fence was raised is not, since who raised it may have counted without it. Where
+// something may be given back the fence is read after the quotas, so that it is not what another
+// server gave away already.
+func (r *round) hold(p *page, c *charge) (known bool) {
+	h, held := c.held[p.uid]
+	if held && h.taken < r.fence {
+		return false
+	}
+	p.held[c] = h.amounts
+	return true
 }
 
 // give takes what is held for a charge off what is used.
@@ -130,7 +171,7 @@ func (r *round) decide(c *charge) error {
 }
 
 // count finds what is used: by the objects that are there, by what is under way and not
-// there yet, and, if another server just raised it, by what it may have under way.
+// there yet, and by what other servers may have under way.
 func (r *round) count(ctx context.Context, p *page) error {
 	for name := range p.used {
 		p.used[name] = number(0)
@@ -145,29 +186,55 @@ func (r *round) count(ctx context.Context, p *page) error {
 				continue
 			}
 			now := there(c.key)
-			if c.old == nil && now != nil || c.old != nil && (now == nil || now.ResourceVersion() != c.old.ResourceVersion()) {
-				delete(p.held, c)
+			if c.fence != r.fence || c.old == nil && now != nil || c.old != nil && (now == nil || now.ResourceVersion() != c.old.ResourceVersion()) {
+				delete(p.held, c) // its object is counted, or not stored any more
 				continue
 			}
 			p.take(c, p.demand(c))
 			r.again(soon)
 		}
 	}
+	raised := r.ledger.stands(r.namespace).raised
 	if !p.complete { // what is under way since before there was a quota was not taken
 		r.again(soon)
-		return nil
-	}
-	for name, n := range p.others(r.ledger.own()) {
-		low, most := p.used[name], p.used[name].Add(n)
-		if told := p.bounds.used[name]; told.Cmp(most) < 0 {
-			most = told
+		if raised > p.revision {
+			return nil
 		}
-		if low.Cmp(most) < 0 {
-			p.used[name] = most
+		return r.raise(ctx)
+	}
+	return r.countOthers(ctx, p, raised)
+}
+
+// countOthers adds what other servers may have under way, but counts no more than is told.
+// While all that is told may be under way since lately, that stays. Less is told only if it is
+// known what was taken since the fence was raised.
+func (r *round) countOthers(ctx context.Context, p *page, raised storage.Revision) error {
+	since, lately, known := p.others(raised)
+	for name, low := range p.used {
+		told, most := p.bounds.used[name], low.Add(lately[name])
+		switch {
+		case low.Cmp(told) >= 0:
+			continue
+		case most.Cmp(told) >= 0:
+			most = told
+		case !known || since[name].Cmp(lately[name]) > 0:
+			return r.raise(ctx)
+		default:
+			most = low.Add(since[name])
+		}
+		if p.used[name] = most; low.Cmp(most) < 0 {
 			r.again(flight)
 		}
 	}
 	return nil
+}
+
+// raise raises the fence, after which the round begins anew.
+func (r *round) raise(ctx context.Context) error {
+	if err := r.ledger.raiseFence(ctx, r.namespace); err != nil {
+		return err
+	}
+	return errMoved
 }
 
 // again has what is counted counted again after some time.
@@ -234,7 +301,7 @@ func (r *round) write(ctx context.Context, p *page) error {
 	})
 	switch {
 	case err == nil:
-		r.ledger.wrote(written.ResourceVersion())
+		return p.wrote(written)
 	case meta.IsNotFound(err):
 		if _, gone := r.ledger.client.Get(ctx, quotas, p.key); meta.IsNotFound(gone) {
 			return errMoved
@@ -243,20 +310,47 @@ func (r *round) write(ctx context.Context, p *page) error {
 	return err
 }
 
+// wrote notes the state of a quota that a round made.
+func (p *page) wrote(q *meta.Object) error {
+	revision, err := strconv.ParseInt(q.ResourceVersion(), 10, 64)
+	if err != nil {
+		return err
+	}
+	p.made = storage.Revision(revision)
+	before := p.bounds.used
+	if !p.complete {
+		before = nil
+	}
+	for name, n := range p.used {
+		if n.Cmp(before[name]) > 0 {
+			p.own.add(q.ResourceVersion())
+			break
+		}
+	}
+	return nil
+}
+
 // keep remembers what the status of a quota holds for charges.
 func (r *round) keep(p *page) {
 	for c := range r.underWay {
-		c.hold(p)
+		r.keepCharge(p, c)
 	}
 	for _, t := range r.tasks {
 		if t.charge != nil {
-			t.charge.hold(p)
+			r.keepCharge(p, t.charge)
 		}
 	}
 }
 
-func (c *charge) hold(p *page) {
-	if c.held[p.uid] = p.held[c]; c.held[p.uid] == nil {
+func (r *round) keepCharge(p *page, c *charge) {
+	h, held := c.held[p.uid]
+	void := held && h.taken < r.fence
+	switch amounts := p.held[c]; {
+	case len(amounts) > 0 && held && !void:
+		c.held[p.uid] = hold{amounts, h.taken}
+	case len(amounts) > 0:
+		c.held[p.uid] = hold{amounts, p.made}
+	case !void: // else it is to be known when it comes back
 		delete(c.held, p.uid)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/storage"
 )
 
 // Client is the way to the objects for the parts of the server itself, as the
@@ -247,6 +248,28 @@ func given(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// Fence returns that of a namespace, see Store.Fence.
+func (c *Client) Fence(ctx context.Context, namespace string) (storage.Revision, error) {
+	return c.fence(ctx, namespace, (*Store).Fence)
+}
+
+// RaiseFence raises that of a namespace, see Store.RaiseFence.
+func (c *Client) RaiseFence(ctx context.Context, namespace string) (storage.Revision, error) {
+	return c.fence(ctx, namespace, (*Store).RaiseFence)
+}
+
+func (c *Client) fence(ctx context.Context, namespace string, do func(*Store, context.Context, string) (storage.Revision, error)) (storage.Revision, error) {
+	s := c.store.Load()
+	if s == nil {
+		return 0, meta.Unavailable("the server is not built yet")
+	}
+	rev, err := do(s, ctx, namespace)
+	if err != nil {
+		return 0, s.refusal(err)
+	}
+	return rev, nil
 }
 
 // Feed implements controller.Client. Before Open it returns nil.

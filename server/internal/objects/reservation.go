@@ -30,7 +30,7 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 	if err != nil {
 		return nil, err
 	}
-	ws = slices.Concat(ws, a.serial, a.definition)
+	ws = slices.Concat(ws, a.fence(), a.serial, a.definition)
 	for _, claim := range a.added() {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {

@@ -11,7 +11,9 @@
 // The backend's comparison alone: a write looks at an object, makes a new one of it,
 // and commits that on the condition that the object is still the one that it looked at
 // (Store.Write); values that only one object may hold are records in the same commit
-// (Store.reservations). Everything kept in memory is there to fail rarely and early:
+// (Store.reservations). What admission counts it takes before the commit, which depends on the
+// fence of the namespace that was there before (Store.Fence): who counts anew raises that, and
+// nothing comes that he does not see. Everything kept in memory is there to fail rarely and early:
 // turns, so that writers of one key do not undo each other's attempts; allocator, to
 // choose a value that is likely free; usage, to bound what this server lets in. Another
 // server over the same store knows nothing of them, and need not.

@@ -11,20 +11,24 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// How often a store is looked through for reservations that are nobody's, and when it is after it
-// had no room for what lacks.
+// How often a store is looked through for reservations that are nobody's and fences of namespaces that
+// are gone, and when it is after it had no room for what lacks.
 const (
 	sweepAgain  = time.Hour
 	sweepLacked = time.Minute
 )
 
 // Sweep returns the controller that puts reservations right, see ReserveHeld, while servers run.
-// Those that are nobody's are in nobody's way, but would stay for good. It has one key. ok is
-// whether any type has something to reserve.
+// Those that are nobody's, and fences of namespaces that are gone, are in nobody's way, but would
+// stay for good. It has one key. ok is whether any type has something to reserve, or there are
+// namespaces.
 func (s *Store) Sweep() (c controller.Controller, ok bool) {
 	var types []meta.GroupResource
 	for r := range s.allocators {
 		types = append(types, r)
+	}
+	if namespaces := (meta.GroupResource{Resource: "namespaces"}); s.o.Types().Type(namespaces) != nil {
+		types = append(types, namespaces)
 	}
 	var asked atomic.Bool
 	return controller.Controller{
@@ -37,7 +41,7 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 		},
 		Forget: func() { asked.Store(false) },
 		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
-			err := s.ReserveHeld(ctx)
+			err := errors.Join(s.sweepFences(ctx), s.ReserveHeld(ctx))
 			if errors.Is(err, storage.ErrFull) {
 				return sweepLacked, nil
 			}
