@@ -19,8 +19,7 @@ import (
 // store see what others took. The writes of one namespace that wait are settled together,
 // with one write of each status.
 type Ledger struct {
-	client  controller.Client
-	status  controller.Client // writes statuses, also while others wait to be admitted
+	client  controller.Client // reads what is there by now, and writes statuses also while others wait to be admitted
 	served  func(meta.GroupResource) *registry.Type
 	terms   terms
 	limited []Limited
@@ -64,11 +63,11 @@ func (l *Ledger) own() map[string]bool {
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	status := env.Admitted
-	if status == nil {
-		status = env.Client
+	client := env.Admitted
+	if client == nil {
+		client = env.Client
 	}
-	l := &Ledger{client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}, counted: map[string]time.Time{}}
+	l := &Ledger{client: client, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, stale: map[string]bool{}, counted: map[string]time.Time{}}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
 		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
 			l.forget(e.Key.Namespace)
