@@ -81,8 +81,9 @@ type Env struct {
 
 	// Admitted is a Client whose updates nobody admits: for what a plugin notes of writes that
 	// it lets pass, in a status such as that of a quota, and which is part of them. A webhook
-	// for that status could hold up every one of these writes, or wait for one itself. nil:
-	// Client.
+	// for that status could hold up every one of these writes, or wait for one itself. Get and
+	// List show the newest state, where those of Client, with the context of a request, may
+	// show the one that the request found when it came. nil: Client.
 	Admitted controller.Client
 
 	// Fence returns the revision at which the fence of a namespace was raised last, by whichever

@@ -18,6 +18,10 @@ import (
 // Errors are *meta.Status, or *UnreadableError of an object whose stored data is
 // damaged: it is there, and can only be deleted. Objects that Get and List return may be shared: they
 // must not be modified.
+//
+// What is read shows every write that was acknowledged before the call, by whichever server; with
+// the context of a request, which authenticators, authorizers, admission and kinds are given,
+// those acknowledged before the request came, and the request's own.
 type Client interface {
 	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
 	// List returns the objects of one namespace ("" for all), newest state. With

@@ -137,11 +137,9 @@ var longSubresources = []string{"attach", "exec", "log", "portforward", "proxy"}
 // forward hands a request on to the server that serves its version.
 func (s *Server) forward(w *response, r *request) error {
 	r.routed = true
-	ctx, v := r.http.Context(), r.remote
-	if !s.lasts(r) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.limit)
-		defer cancel()
+	ctx, v := r.context(), r.remote
+	if s.lasts(r) {
+		ctx = r.newest.With(r.http.Context())
 	}
 	if err := s.acquireSeat(ctx, r); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (s *Server) identifyUser(r *request) error {
 	err := s.readSocketToken(r)
 	if err == nil {
 		begun := time.Now()
-		user, err = r.who.Authenticate(r.http)
+		user, err = r.who.Authenticate(r.http.WithContext(r.newest.With(r.http.Context())))
 		s.metrics.authenticated(user, err, begun)
 	}
 	if err != nil || user == nil {
@@ -71,7 +71,7 @@ func (s *Server) impersonate(w *response, r *request) (full, err error) {
 	}
 	for _, a := range as.Checks {
 		a.User = r.user
-		decision, reason, err := s.authorizer.Authorize(r.http.Context(), a)
+		decision, reason, err := s.authorizer.Authorize(r.context(), a)
 		if err := s.enforce(a, decision, reason, err); err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (s *Server) impersonate(w *response, r *request) (full, err error) {
 // authorize asks whether the caller may do what the request asks for.
 func (s *Server) authorize(r *request) error {
 	a, begun := r.action(), time.Now()
-	decision, reason, err := s.authorizer.Authorize(r.http.Context(), a)
+	decision, reason, err := s.authorizer.Authorize(r.context(), a)
 	s.metrics.authorized(decision, err, begun)
 	r.record.decided(s.names, decision == auth.Allow, reason)
 	return s.enforce(a, decision, reason, err)

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -92,26 +94,34 @@ func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
 // still served, and begins when it is not, ends.
 func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-	s := servertest.New(t, over(store))
+	s := servertest.New(t, over(store), func(b *server.Builder) { b.Limits.FutureWait = patience })
 	a := inProcess(t, s)
 	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
-	hold, held := make(chan struct{}), make(chan struct{})
+	asked := make(chan struct{})
 	var calls atomic.Int64
 	began := make(chan *watching, 1)
+	version, err := strconv.Atoi(a.must(200, "GET", definedPath, nil).version())
+	require.NoError(t, err)
 	store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-		if c.Op == faulty.OpRevision && calls.Add(1) == 2 { // the first one finds the type, with the second one it begins
-			close(held)
-			f.Wait = hold
+		if c.Op == faulty.OpRevision && calls.Add(1) == 1 { // it finds the type then, and waits for a version to come
+			close(asked)
 		}
 		return f
 	})
-	go func() { began <- newWatching(t, a.open(t.Context(), "GET", definedPath+"?watch=1", nil)) }()
-	<-held
+	go func() {
+		path := fmt.Sprint(definedPath, "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=", version+100)
+		began <- newWatching(t, a.open(t.Context(), "GET", path, nil))
+	}()
+	<-asked
 	a.must(200, "DELETE", definedCRD, nil)
 	require.Eventually(t, func() bool { return a.do("GET", definedPath, nil).code == 404 }, patience, time.Millisecond)
-	close(hold)
-	assert.Empty(t, (<-began).ended())
+	for i := range 100 {
+		a.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i)))
+	}
+	for _, e := range (<-began).ended() {
+		assert.Empty(t, e.Type) // it came too late, and is a 404
+	}
 }
 
 // TestACreateThatComesAsItsDefinitionGoes leaves nothing behind that a later

@@ -31,10 +31,10 @@ type request struct {
 	deadline writeDeadline // none in the server's own requests
 	share    share         // what it holds of what all share; nothing in the server's own requests
 
-	record   record
-	timed    context.Context // see context; nil: not yet
-	untime   context.CancelFunc
-	caughtUp bool // the caches showed all that was acknowledged before it came, or later
+	record record
+	newest objects.ReadIndex // of all that is read for it
+	timed  context.Context   // see context; nil: not yet
+	untime context.CancelFunc
 
 	// What metrics tell of it.
 	routed     bool            // it may be made, and there is something that serves it
@@ -76,15 +76,15 @@ func (s *Server) versionOf(r *request) *resource.Version {
 }
 
 // catchUp waits until the caches show every commit that was acknowledged before the request
-// came, by whichever server over the store: so what decides about the request, rights,
-// definitions, admission and who serves it, is no older than what it reads or writes. A read
+// came, by whichever server over the store, as the store says once for each request: so what
+// decides about the request, rights, definitions, admission and who serves it, is no older than what it reads or writes. A read
 // of any version is decided by the state that it reads. Other paths than those of resources
 // wait for a moment, and health checks, which tell of the store, not at all. Where the request
 // turns out to be a connection, or none, its place is another one, or full says why there is none.
 func (s *Server) catchUp(r *request) (full, err error) {
 	places, _ := s.placesFor(r)
 	switch {
-	case r.caughtUp, s.anyVersion(r), healthEndpoint(r.Path):
+	case s.anyVersion(r), healthEndpoint(r.Path):
 		return nil, nil
 	case r.IsResource:
 		err = s.catchUpWithin(r.context(), r)
@@ -101,7 +101,6 @@ func (s *Server) catchUp(r *request) (full, err error) {
 
 func (s *Server) catchUpWithin(ctx context.Context, r *request) error {
 	err := s.objects.CatchUp(ctx)
-	r.caughtUp = err == nil
 	r.remote = s.remoteOf(r)
 	return err
 }
@@ -114,10 +113,7 @@ const briefly = 2 * time.Second
 // the request ends or is another user's.
 func (r *request) context() context.Context {
 	if r.timed == nil {
-		r.timed, r.untime = context.WithTimeout(r.http.Context(), r.limit)
-	}
-	if r.caughtUp {
-		return objects.CaughtUp(r.timed)
+		r.timed, r.untime = context.WithTimeout(r.newest.With(r.http.Context()), r.limit)
 	}
 	return r.timed
 }

@@ -35,6 +35,9 @@ func (s *Server) serveWatch(w *response, r *request) error {
 		return meta.BadRequest("the field selector does not select the object on the path")
 	}
 	if o.Revision == 0 || o.initialEvents {
+		if err := s.objects.AtLeast(r.context(), o.Version, o.Revision); err != nil {
+			return err
+		}
 		s.estimateSeats(r, o)
 	}
 	if err := s.acquireSeat(r.http.Context(), r); err != nil {
@@ -72,9 +75,6 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 	var current bool // the watch begins with the current state
 	var err error
 	if o.initialEvents || o.Revision == 0 {
-		if err := s.objects.AtLeast(ctx, o.Version, o.Revision); err != nil {
-			return err
-		}
 		if err := s.objects.AllReadable(r.version.Type, &o.Selection); err != nil {
 			return err
 		}

@@ -25,8 +25,7 @@ import (
 // as it was before anything was taken for it, and who forgets raises the fence and then looks
 // at what is there: what was taken before the fence was raised is there, or never will be.
 type Ledger struct {
-	client  controller.Client
-	status  controller.Client // writes statuses, also while others wait to be admitted
+	client  controller.Client // reads what is there by now, and writes statuses also while others wait to be admitted
 	served  func(meta.GroupResource) *registry.Type
 	terms   terms
 	limited []Limited
@@ -42,12 +41,12 @@ type Ledger struct {
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	status := env.Admitted
-	if status == nil {
-		status = env.Client
+	client := env.Admitted
+	if client == nil {
+		client = env.Client
 	}
 	l := &Ledger{
-		client: env.Client, status: status, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
+		client: client, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
 		fence: env.Fence, raise: env.RaiseFence,
 	}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {

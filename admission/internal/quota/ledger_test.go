@@ -73,7 +73,7 @@ func (l lists) List(ctx context.Context, r meta.GroupResource, namespace string)
 func TestDeletionsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.Env) { env.Client = lists{env.Client, &n} })
+		s, _ := withLedger(t, func(env *admission.Env) { env.Admitted = lists{env.Admitted, &n} })
 		c := s.Objects()
 		bound(t, c, 100)
 		for i := range 100 {
@@ -124,7 +124,7 @@ func TestNoRefusalBeforeCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard = 20
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.Env) { env.Client = lists{env.Client, &n} })
+		s, _ := withLedger(t, func(env *admission.Env) { env.Admitted = lists{env.Admitted, &n} })
 		c := s.Objects()
 		bound(t, c, hard)
 		for i := range hard {

@@ -284,7 +284,7 @@ func (r *round) write(ctx context.Context, p *page) error {
 	if p.complete && maps.EqualFunc(p.used, p.bounds.used, meta.Quantity.Equal) {
 		return nil
 	}
-	written, err := r.ledger.status.Update(ctx, quotas, p.key, "status", func(o *meta.Object) error {
+	written, err := r.ledger.client.Update(ctx, quotas, p.key, "status", func(o *meta.Object) error {
 		if now := newBounds(p.terms, o); now.version != p.version || now.uid != p.uid || !p.same(now) {
 			return errMoved
 		}

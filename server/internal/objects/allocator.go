@@ -176,12 +176,7 @@ func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (c
 		}
 		other := slices.Contains(a.unseenClaims, claim)
 		if !other && p.heldByOthers(claim, a.Key) {
-			// Another server may have freed the value.
-			newest, err := s.backend.Revision(ctx)
-			if err == nil {
-				err = s.o.Hub.Wait(ctx, newest)
-			}
-			if err != nil {
+			if err := s.CatchUp(ctx); err != nil { // another server may have freed the value
 				return nil, err
 			}
 			other = p.heldByOthers(claim, a.Key)

@@ -162,11 +162,21 @@ func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.Group
 }
 
 // Admitted is the Client of what is part of writes that admission was asked about, which is
-// not asked again about updates.
+// not asked again about updates. It may be for several of them at once: so it depends on the
+// term of none, and reads what is there now, not when one of their requests began.
 type Admitted struct{ *Client }
 
-// Update implements controller.Client. What it writes may be for several writers at once, so
-// that it does not depend on the term of one of them.
+// Get implements controller.Client.
+func (c Admitted) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
+	return c.Client.Get(anew(ctx), r, key)
+}
+
+// List implements controller.Client.
+func (c Admitted) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
+	return c.Client.List(anew(ctx), r, namespace)
+}
+
+// Update implements controller.Client.
 func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return c.update(WithTerm(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }

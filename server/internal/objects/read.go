@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
@@ -17,47 +16,6 @@ import (
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
-
-// caughtUp marks a context, see CaughtUp.
-type caughtUp struct{}
-
-// CaughtUp returns a context for the reads of one who has caught up since he was asked: they
-// need not do so again. The first look of a write is one of them, what comes after it is not.
-func CaughtUp(ctx context.Context) context.Context { return context.WithValue(ctx, caughtUp{}, true) }
-
-// behind takes the mark away.
-func behind(ctx context.Context) context.Context {
-	if ctx.Value(caughtUp{}) == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, caughtUp{}, nil)
-}
-
-// CatchUp waits until the caches show every commit acknowledged so far, or before the caller
-// was asked.
-func (s *Store) CatchUp(ctx context.Context) error {
-	if ctx.Value(caughtUp{}) != nil {
-		return nil
-	}
-	rev, err := s.backend.Revision(ctx)
-	if err != nil {
-		return err
-	}
-	return s.wait(ctx, rev)
-}
-
-// wait waits until the caches show a revision.
-func (s *Store) wait(ctx context.Context, rev storage.Revision) error {
-	if s.o.Hub.Revision() >= rev {
-		return nil
-	}
-	begun := time.Now()
-	err := s.o.Hub.Wait(ctx, rev)
-	if s.o.Waited != nil {
-		s.o.Waited(time.Since(begun))
-	}
-	return err
-}
 
 // AtLeast waits until the caches show what a resourceVersion, as it was sent and
 // as a number, asks for: the newest commit if it is unset, anything if it is 0,

@@ -44,7 +44,7 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 			a.unseenClaims = append(a.unseenClaims, claim)
 		}
 		if holds {
-			return nil, &storage.ConflictError{Key: rec.Key, Current: rec}
+			return nil, &storage.ConflictError{Key: rec.Key} // it may have been given back since: who looks again asks
 		}
 		ws = append(ws, storage.Write{Key: rec.Key, Value: []byte(holder(t, a.Key, obj)), Expect: rec.Revision})
 	}

@@ -18,8 +18,8 @@
 // choose a value that is likely free; usage, to bound what this server lets in. Another
 // server over the same store knows nothing of them, and need not.
 //
-// A look begins with CatchUp, so it sees every commit that was acknowledged before. A
-// write is answered when the cache shows it, so whoever was answered sees it, by
+// A look begins with CatchUp, so it sees every commit that was acknowledged before the
+// request came, and after a conflict what that found (ReadIndex). A write is answered when the cache shows it, so whoever was answered sees it, by
 // whatever way he reads. A commit that has begun is not ended by a caller who goes
 // away, but by Options.RequestTime.
 //

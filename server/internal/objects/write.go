@@ -109,6 +109,7 @@ type Result struct {
 func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 	a := &attempt{Write: w}
 	defer func() { a.turn.end() }()
+	ctx = readIndexOf(ctx).With(ctx) // of the request, or of the write alone
 	queues := !w.Versioned && !w.MustCreate && !w.DryRun && !hasTurn(ctx)
 	key := w.Version.StorageKey(w.Key)
 	for tries := 1; ; tries++ {
@@ -133,7 +134,7 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 		if err := pause(ctx, tries); err != nil {
 			return nil, err
 		}
-		a, ctx = a.next(), behind(ctx)
+		a, ctx = a.next(), after(ctx, conflict)
 	}
 }
 
@@ -146,7 +147,9 @@ func (s *Store) confirm(ctx context.Context, a *attempt, res *Result, err error)
 		return nil, ctx.Err()
 	}
 	if failed != nil {
-		return nil, &storage.ConflictError{Key: a.on.first.Key}
+		conflict := &storage.ConflictError{Key: a.on.first.Key}
+		errors.As(failed, &conflict) // that of the store says what is there
+		return nil, conflict
 	}
 	if err == nil {
 		res.Entry = s.written(a.Write, revision, a.on.value())
@@ -212,7 +215,6 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
 	if err == nil {
 		err = s.look(ctx, a)
 	}
-	ctx = behind(ctx)
 	if damaged := (*controller.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, a.Write, damaged)
 	}
