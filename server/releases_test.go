@@ -27,7 +27,7 @@ type scanned struct {
 }
 
 func (s scanned) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
-	if prefix != resource.ReservationPrefix {
+	if prefix != resource.ReservationPrefix && prefix != resource.FencePrefix {
 		s.scans.Add(1)
 	}
 	return s.Backend.Scan(ctx, prefix, start, at)
