@@ -139,7 +139,7 @@ func (s *Server) forward(w *response, r *request) error {
 	r.routed = true
 	ctx, v := r.context(), r.remote
 	if s.lasts(r) {
-		ctx = r.newest.With(r.http.Context())
+		ctx = s.objects.With(r.http.Context(), &r.newest)
 	}
 	if err := s.acquireSeat(ctx, r); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (s *Server) identifyUser(r *request) error {
 	err := s.readSocketToken(r)
 	if err == nil {
 		begun := time.Now()
-		user, err = r.who.Authenticate(r.http.WithContext(r.newest.With(r.http.Context())))
+		user, err = r.who.Authenticate(r.http.WithContext(r.store.With(r.http.Context(), &r.newest)))
 		s.metrics.authenticated(user, err, begun)
 	}
 	if err != nil || user == nil {

@@ -329,3 +329,62 @@ func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
 	w.b.must(201, "POST", configMaps, newConfigMap("c"))
 	assert.NoError(t, read)
 }
+
+// TestProgramsReadOtherServers: a program's code that is called for a request of one server reads
+// by others, over another store or the same one, and by requests of its own.
+func TestProgramsReadOtherServers(t *testing.T) {
+	other := servertest.New(t, over(sharedStore{memstore.New(memstore.Options{})}))
+	there := inProcess(t, other)
+	store := sharedStore{memstore.New(memstore.Options{})}
+	second := servertest.New(t, over(store))
+	var read func(ctx context.Context) error
+	one := inProcess(t, servertest.New(t, over(store), func(b *server.Builder) {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, _ admission.Env) error {
+			p.Validate = func(ctx context.Context, r *admission.Request) error {
+				if r.Name != "asks" || r.Operation != admission.Create {
+					return nil
+				}
+				return read(ctx)
+			}
+			return nil
+		}})
+	}))
+	maps := meta.GroupResource{Resource: "configmaps"}
+	for i := range 20 { // so that revisions of this store are not there in the other one
+		one.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("n", i)))
+	}
+	inner, err := http.NewRequest("GET", second.Host()+configMaps+"/latest", nil)
+	require.NoError(t, err)
+	for name, by := range map[string]func(ctx context.Context) error{
+		"another store": func(ctx context.Context) error {
+			there.must(201, "POST", configMaps, newConfigMap("latest"))
+			_, err := other.Objects().Get(ctx, maps, meta.Key{Namespace: "default", Name: "latest"})
+			return err
+		},
+		"the same store": func(ctx context.Context) error {
+			one.must(201, "POST", configMaps, newConfigMap("latest"))
+			_, err := second.Objects().Get(ctx, maps, meta.Key{Namespace: "default", Name: "latest"})
+			return err
+		},
+		"a request": func(ctx context.Context) error {
+			one.must(201, "POST", configMaps, newConfigMap("latest"))
+			res, err := second.Client().Do(inner.WithContext(ctx))
+			if err == nil {
+				_ = res.Body.Close()
+				assert.Equal(t, 200, res.StatusCode)
+			}
+			return err
+		},
+	} {
+		read = func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return by(ctx)
+		}
+		one.must(201, "POST", configMaps, newConfigMap("asks"))
+		one.must(200, "DELETE", configMaps+"/asks", nil)
+		if name != "another store" {
+			one.must(200, "DELETE", configMaps+"/latest", nil)
+		}
+	}
+}

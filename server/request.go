@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/media"
@@ -32,8 +33,9 @@ type request struct {
 	share    share         // what it holds of what all share; nothing in the server's own requests
 
 	record record
-	newest objects.ReadIndex // of all that is read for it
-	timed  context.Context   // see context; nil: not yet
+	store  *objects.Store
+	newest readindex.Index // of all that is read for it there
+	timed  context.Context // see context; nil: not yet
 	untime context.CancelFunc
 
 	// What metrics tell of it.
@@ -113,7 +115,7 @@ const briefly = 2 * time.Second
 // the request ends or is another user's.
 func (r *request) context() context.Context {
 	if r.timed == nil {
-		r.timed, r.untime = context.WithTimeout(r.newest.With(r.http.Context()), r.limit)
+		r.timed, r.untime = context.WithTimeout(r.store.With(r.http.Context(), &r.newest), r.limit)
 	}
 	return r.timed
 }

@@ -102,7 +102,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, 
 // serve answers a request of the user whom an authenticator finds.
 func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
-	r := &request{Info: requestinfo.Of(h), http: h, who: who}
+	r := &request{Info: requestinfo.Of(h), http: h, who: who, store: s.objects}
 	r.id, r.remote = requestID(h.Header), s.remoteOf(r)
 	head, values := w.Header(), []string{r.id, "no-cache, private"}
 	head[auditID], head["Cache-Control"] = values[:1:1], values[1:]

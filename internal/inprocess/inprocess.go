@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"orch.io/controlplane/internal/readindex"
 )
 
 // Transport returns a way to a handler for any HTTP client: no encoding of HTTP,
@@ -24,7 +26,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(readindex.Without(r.Context()))
 	in := r.Clone(context.WithValue(ctx, http.ServerContextKey, t.mark))
 	switch {
 	case in.Body == nil:

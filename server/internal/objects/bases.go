@@ -41,7 +41,7 @@ func (s *Store) commitRebased(ctx context.Context, a *attempt, refused error, ch
 		if err != nil || !errors.As(refused, &conflict) || !slices.ContainsFunc(bases, func(b storage.Write) bool { return b.Key == conflict.Key }) {
 			return 0, refused
 		}
-		if pause(ctx, tries) != nil || !s.rebase(after(ctx, conflict), a.request) {
+		if pause(ctx, tries) != nil || !s.rebase(s.after(ctx, conflict), a.request) {
 			return 0, refused
 		}
 		if bases, err = a.bases(); err != nil {

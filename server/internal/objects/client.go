@@ -166,14 +166,21 @@ func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.Group
 // term of none, and reads what is there now, not when one of their requests began.
 type Admitted struct{ *Client }
 
+func (c Admitted) anew(ctx context.Context) context.Context {
+	if s := c.store.Load(); s != nil {
+		return s.anew(ctx)
+	}
+	return ctx
+}
+
 // Get implements controller.Client.
 func (c Admitted) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
-	return c.Client.Get(anew(ctx), r, key)
+	return c.Client.Get(c.anew(ctx), r, key)
 }
 
 // List implements controller.Client.
 func (c Admitted) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
-	return c.Client.List(anew(ctx), r, namespace)
+	return c.Client.List(c.anew(ctx), r, namespace)
 }
 
 // Update implements controller.Client.

@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -34,6 +35,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	if t.Virtual {
 		return m, nil
 	}
+	ctx = readindex.Without(ctx) // it may be a request's, which it outlasts
 	if err := s.CatchUp(ctx); err != nil {
 		return m, err
 	}

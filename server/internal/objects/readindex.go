@@ -2,60 +2,43 @@ package objects
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
+	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/storage"
 )
 
-// ReadIndex is the revision that everything read for one request shows at least: the newest
-// one, which the first of its reads asked the store for. What is no older than the request is
-// new enough for all of it, so nobody asks again. The zero ReadIndex is that of a request that
-// begins.
-//
-// It goes with the context. Each read whose context has none asks for itself.
-type ReadIndex struct{ revision atomic.Int64 } // 0: nobody has asked yet
-
-type readIndexKey struct{}
-
-// With returns a context whose reads go by the index.
-func (x *ReadIndex) With(ctx context.Context) context.Context {
-	return context.WithValue(ctx, readIndexKey{}, x)
-}
-
-// readIndexOf returns the index of a context, a new one if it has none.
-func readIndexOf(ctx context.Context) *ReadIndex {
-	if x, ok := ctx.Value(readIndexKey{}).(*ReadIndex); ok {
-		return x
-	}
-	return new(ReadIndex)
+// With returns a context whose reads of this store go by the index of a request. Each read whose context has
+// none asks for itself.
+func (s *Store) With(ctx context.Context, x *readindex.Index) context.Context {
+	return readindex.With(ctx, s, x)
 }
 
 // anew returns a context whose reads are not content with what is as new as the request.
-func anew(ctx context.Context) context.Context { return new(ReadIndex).With(ctx) }
+func (s *Store) anew(ctx context.Context) context.Context { return s.With(ctx, new(readindex.Index)) }
 
 // after returns a context for looking again after a conflict: what was found in place of what
 // the last look showed is shown then. Of a record that was not there any more nobody knows
 // since when, so the store is asked.
-func after(ctx context.Context, conflict *storage.ConflictError) context.Context {
-	x, seen, found := new(ReadIndex), readIndexOf(ctx).revision.Load(), int64(conflict.Current.Revision)
+func (s *Store) after(ctx context.Context, conflict *storage.ConflictError) context.Context {
+	x, seen, found := new(readindex.Index), readindex.Of(ctx, s).Revision.Load(), int64(conflict.Current.Revision)
 	if seen > 0 && found > 0 {
-		x.revision.Store(max(seen, found))
+		x.Revision.Store(max(seen, found))
 	}
-	return x.With(ctx)
+	return s.With(ctx, x)
 }
 
 // CatchUp waits until the caches show every commit that was acknowledged before the request
 // of the context began, or, if that is none's, until now.
 func (s *Store) CatchUp(ctx context.Context) error {
-	x := readIndexOf(ctx)
-	rev := storage.Revision(x.revision.Load())
+	x := readindex.Of(ctx, s)
+	rev := storage.Revision(x.Revision.Load())
 	if rev == 0 {
 		var err error
 		if rev, err = s.backend.Revision(ctx); err != nil {
 			return err
 		}
-		x.revision.Store(int64(rev))
+		x.Revision.Store(int64(rev))
 	}
 	return s.wait(ctx, rev)
 }

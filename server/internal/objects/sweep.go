@@ -41,11 +41,11 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 		},
 		Forget: func() { asked.Store(false) },
 		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
-			err := errors.Join(s.sweepFences(ctx), s.ReserveHeld(ctx))
+			again, err := sweepAgain, s.ReserveHeld(ctx)
 			if errors.Is(err, storage.ErrFull) {
-				return sweepLacked, nil
+				again, err = sweepLacked, nil
 			}
-			return sweepAgain, err
+			return again, errors.Join(err, s.sweepFences(ctx))
 		},
 	}, len(types) > 0
 }

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -109,7 +110,7 @@ type Result struct {
 func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 	a := &attempt{Write: w}
 	defer func() { a.turn.end() }()
-	ctx = readIndexOf(ctx).With(ctx) // of the request, or of the write alone
+	ctx = s.With(ctx, readindex.Of(ctx, s)) // of the request, or of the write alone
 	queues := !w.Versioned && !w.MustCreate && !w.DryRun && !hasTurn(ctx)
 	key := w.Version.StorageKey(w.Key)
 	for tries := 1; ; tries++ {
@@ -134,7 +135,7 @@ func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 		if err := pause(ctx, tries); err != nil {
 			return nil, err
 		}
-		a, ctx = a.next(), after(ctx, conflict)
+		a, ctx = a.next(), s.after(ctx, conflict)
 	}
 }
 
