@@ -79,6 +79,7 @@ type charge struct {
 	key         meta.Key
 	object, old *meta.Object // old is nil if the object is new
 	dryRun      bool
+	again       bool             // was admitted before, in vain: maybe since another server raised the fence
 	fence       storage.Revision // that the write rests on; known before anything is taken
 
 	ended bool // guarded by Ledger.mu
@@ -172,7 +173,7 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 		return nil
 	}
 	c := &charge{
-		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, held: map[string]hold{},
+		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, again: r.Attempt > 0, held: map[string]hold{},
 	}
 	all := l.of(r.Namespace)
 	if limited {

@@ -18,8 +18,10 @@ import (
 	"orch.io/controlplane/admission/internal/quota"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -214,6 +216,33 @@ func TestWritersWhoLeave(t *testing.T) {
 		_, err = c.Create(t.Context(), configMaps, object("more"))
 		assert.ErrorContains(t, err, "exceeded quota")
 		exact(hard)
+	})
+}
+
+// TestFenceIsSeenByTheNextAttempt: where another server raises the fence during each attempt at
+// a write, as it may while webhooks are asked, the second attempt is made all the same.
+func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New(memstore.Options{})
+		attempts := 0
+		s, _ := withLedger(t, func(*admission.Env) {}, func(b *server.Builder) {
+			b.Storage = store
+			b.Admission = append(b.Admission, admission.Plugin{
+				Name: "Slow", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
+				Mutate: func(ctx context.Context, r *admission.Request) error {
+					if attempts++; attempts > 5 {
+						return errors.New("too many attempts")
+					}
+					_, err := store.Commit(ctx, storage.Write{Key: resource.FencePrefix + r.Namespace, Value: []byte("raised"), Expect: storage.AnyRevision})
+					return err
+				},
+			})
+		})
+		bound(t, s.Objects(), 3)
+		s.Settle()
+		_, err := s.Objects().Create(t.Context(), configMaps, object("a"))
+		require.NoError(t, err)
+		assert.Equal(t, 2, attempts)
 	})
 }
 
