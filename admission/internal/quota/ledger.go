@@ -294,7 +294,12 @@ const settleTime = 10 * time.Second
 
 // settle does what waits; the caller has the turn, which ends.
 func (a *account) settle(ctx context.Context) {
-	defer func() { <-a.turn }()
+	defer func() {
+		if len(a.ledger.of(a.namespace)) == 0 { // the last quota went meanwhile
+			a.ledger.forget(a.namespace)
+		}
+		<-a.turn
+	}()
 	a.ledger.mu.Lock()
 	var tasks []*task
 	for _, t := range a.waiting {

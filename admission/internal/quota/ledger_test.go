@@ -259,5 +259,32 @@ func TestNothingWaitsWithoutAQuota(t *testing.T) {
 	require.NoError(t, c.Delete(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"}, controller.DeleteOptions{}))
 	_, err = c.Create(t.Context(), configMaps, object("b"))
 	require.NoError(t, err)
-	assert.Zero(t, ledger.Stale())
+	assert.Zero(t, ledger.Standings())
+}
+
+// TestNothingIsKeptOfAQuotaThatGoes: nothing is known any more of a namespace whose last quota
+// goes while something is taken of it.
+func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
+	var c controller.Client
+	goes := false
+	s, ledger := withLedger(t, func(env *admission.Env) {
+		env.Control = nil
+		look := env.Fence
+		env.Fence = func(ctx context.Context, namespace string) (storage.Revision, error) {
+			if goes {
+				goes = false
+				if err := c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{}); err != nil {
+					return 0, err
+				}
+			}
+			return look(ctx, namespace)
+		}
+	})
+	c = s.Objects()
+	bound(t, c, 10)
+	goes = true
+	_, err := c.Create(t.Context(), configMaps, object("a"))
+	require.NoError(t, err)
+	require.False(t, goes)
+	assert.Zero(t, ledger.Standings())
 }
