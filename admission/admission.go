@@ -109,6 +109,10 @@ type Request struct {
 	// whole chain is asked once more with a new Request.
 	Fence *storage.Revision
 
+	// Uncertain says, when the attempt has ended, that nobody knows whether the object was
+	// written, or will be yet: the store has not answered.
+	Uncertain bool
+
 	// Kept is what plugins keep from one pass to the next, each by a key of its own;
 	// nil at first.
 	Kept map[any]any
@@ -117,7 +121,8 @@ type Request struct {
 // After has f called once when this attempt at the write has ended, and told whether the
 // object was written: what a plugin counted or took for it is confirmed or given back
 // there. Nothing is written by a dry run, by a connection, and where another write came
-// between, after which the whole chain is asked once more with a new Request.
+// between, after which the whole chain is asked once more with a new Request. false may also
+// mean that nobody knows, see Uncertain.
 func (r *Request) After(f func(committed bool)) { r.after = append(r.after, f) }
 
 // Ended is for those who make requests: it calls what After was given, in reverse order.

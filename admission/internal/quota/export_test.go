@@ -7,6 +7,13 @@ func (l *Ledger) Accounts() int {
 	return len(l.accounts)
 }
 
+// Standings returns of how many namespaces something is known.
+func (l *Ledger) Standings() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.standings)
+}
+
 // Stale returns how many namespaces wait for a count.
 func (l *Ledger) Stale() int {
 	l.mu.Lock()

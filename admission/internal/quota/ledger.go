@@ -79,6 +79,7 @@ type charge struct {
 	key         meta.Key
 	object, old *meta.Object // old is nil if the object is new
 	dryRun      bool
+	again       bool             // was admitted before, in vain: maybe since another server raised the fence
 	fence       storage.Revision // that the write rests on; known before anything is taken
 
 	ended bool // guarded by Ledger.mu
@@ -172,7 +173,7 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 		return nil
 	}
 	c := &charge{
-		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, held: map[string]hold{},
+		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, again: r.Attempt > 0, held: map[string]hold{},
 	}
 	all := l.of(r.Namespace)
 	if limited {
@@ -187,7 +188,7 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 	t, a := newTask(c, false), l.open(r.Namespace)
 	r.After(func(committed bool) {
 		defer l.close(a)
-		a.ended(context.WithoutCancel(ctx), t, committed)
+		a.ended(context.WithoutCancel(ctx), t, committed, r.Uncertain)
 	})
 	switch err := a.do(ctx, t); {
 	case errors.Is(err, errBroken):
@@ -248,8 +249,8 @@ func (a *account) do(ctx context.Context, t *task) error {
 	return t.err
 }
 
-// ended is told that the write of a task has ended.
-func (a *account) ended(ctx context.Context, t *task, committed bool) {
+// ended is told that the write of a task has ended, and whether it was made or that is uncertain.
+func (a *account) ended(ctx context.Context, t *task, committed, uncertain bool) {
 	a.ledger.mu.Lock()
 	t.charge.ended = true
 	a.ledger.mu.Unlock()
@@ -261,16 +262,22 @@ func (a *account) ended(ctx context.Context, t *task, committed bool) {
 	}
 	switch {
 	case decided && (t.err != nil || t.charge.dryRun): // nothing was taken
-	case committed || a.ledger.stored(ctx, t.charge):
-		a.ledger.mu.Lock()
-		delete(a.underWay, t.charge)
-		a.ledger.mu.Unlock()
+	case committed || uncertain && a.ledger.stored(ctx, t.charge):
+		a.leave(t.charge)
+	case uncertain: // it may be made until the fence is raised
+		a.leave(t.charge)
+		a.ledger.doubt(a.namespace)
+		a.ledger.count(a.namespace)
 	default:
 		_ = a.do(ctx, newTask(t.charge, true)) // else it is counted anew some time
-		if t.charge.old != nil {               // whose update may have been stored all the same
-			a.ledger.count(a.namespace)
-		}
 	}
+}
+
+// leave leaves what was taken for a charge counted as it is.
+func (a *account) leave(c *charge) {
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
+	delete(a.underWay, c)
 }
 
 // stored reports whether a new object is there, whatever its writer was told.
@@ -287,7 +294,12 @@ const settleTime = 10 * time.Second
 
 // settle does what waits; the caller has the turn, which ends.
 func (a *account) settle(ctx context.Context) {
-	defer func() { <-a.turn }()
+	defer func() {
+		if len(a.ledger.of(a.namespace)) == 0 { // the last quota went meanwhile
+			a.ledger.forget(a.namespace)
+		}
+		<-a.turn
+	}()
 	a.ledger.mu.Lock()
 	var tasks []*task
 	for _, t := range a.waiting {

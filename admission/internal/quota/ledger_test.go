@@ -18,8 +18,10 @@ import (
 	"orch.io/controlplane/admission/internal/quota"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -217,6 +219,33 @@ func TestWritersWhoLeave(t *testing.T) {
 	})
 }
 
+// TestFenceIsSeenByTheNextAttempt: where another server raises the fence during each attempt at
+// a write, as it may while webhooks are asked, the second attempt is made all the same.
+func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New(memstore.Options{})
+		attempts := 0
+		s, _ := withLedger(t, func(*admission.Env) {}, func(b *server.Builder) {
+			b.Storage = store
+			b.Admission = append(b.Admission, admission.Plugin{
+				Name: "Slow", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
+				Mutate: func(ctx context.Context, r *admission.Request) error {
+					if attempts++; attempts > 5 {
+						return errors.New("too many attempts")
+					}
+					_, err := store.Commit(ctx, storage.Write{Key: resource.FencePrefix + r.Namespace, Value: []byte("raised"), Expect: storage.AnyRevision})
+					return err
+				},
+			})
+		})
+		bound(t, s.Objects(), 3)
+		s.Settle()
+		_, err := s.Objects().Create(t.Context(), configMaps, object("a"))
+		require.NoError(t, err)
+		assert.Equal(t, 2, attempts)
+	})
+}
+
 // TestNothingWaitsWithoutAQuota: where nobody counts, what waits for it goes with the quota. It
 // is also the ledger of a program that hands over one client alone.
 func TestNothingWaitsWithoutAQuota(t *testing.T) {
@@ -230,5 +259,32 @@ func TestNothingWaitsWithoutAQuota(t *testing.T) {
 	require.NoError(t, c.Delete(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"}, controller.DeleteOptions{}))
 	_, err = c.Create(t.Context(), configMaps, object("b"))
 	require.NoError(t, err)
-	assert.Zero(t, ledger.Stale())
+	assert.Zero(t, ledger.Standings())
+}
+
+// TestNothingIsKeptOfAQuotaThatGoes: nothing is known any more of a namespace whose last quota
+// goes while something is taken of it.
+func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
+	var c controller.Client
+	goes := false
+	s, ledger := withLedger(t, func(env *admission.Env) {
+		env.Control = nil
+		look := env.Fence
+		env.Fence = func(ctx context.Context, namespace string) (storage.Revision, error) {
+			if goes {
+				goes = false
+				if err := c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{}); err != nil {
+					return 0, err
+				}
+			}
+			return look(ctx, namespace)
+		}
+	})
+	c = s.Objects()
+	bound(t, c, 10)
+	goes = true
+	_, err := c.Create(t.Context(), configMaps, object("a"))
+	require.NoError(t, err)
+	require.False(t, goes)
+	assert.Zero(t, ledger.Standings())
 }

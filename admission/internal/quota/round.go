@@ -65,7 +65,7 @@ func (r *round) run(ctx context.Context) error {
 // rest has the charges that are to be taken rest on the fence as it is.
 func (r *round) rest(ctx context.Context) error {
 	s := r.ledger.stands(r.namespace)
-	if !s.looked || slices.ContainsFunc(r.tasks, func(t *task) bool { return t.charge != nil && len(t.charge.held) > 0 }) {
+	if !s.looked || slices.ContainsFunc(r.tasks, func(t *task) bool { return t.charge != nil && (t.charge.again || len(t.charge.held) > 0) }) {
 		if err := r.ledger.look(ctx, r.namespace); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ type standing struct {
 	stale   bool             // less may be used than is counted
 	counted time.Time        // when this server counted last
 	fence   storage.Revision // of the namespace, as this server saw it last
-	raised  storage.Revision // of the fence, by this server last
+	raised  storage.Revision // of the fence, by this server last; doubted: it does not know what it took since
 	looked  bool             // fence is known
 }
 
@@ -58,6 +58,17 @@ func (l *Ledger) count(namespace string) {
 func (l *Ledger) doubtful(namespace string) bool {
 	s := l.stands(namespace)
 	return s.stale || time.Since(s.counted) > flight
+}
+
+// doubted is older than any revision: whatever was taken, the fence was not raised since.
+const doubted = -1
+
+// doubt notes that something was taken for a write that may be made yet, of which nobody will
+// know: what is told is not lowered before the fence is raised.
+func (l *Ledger) doubt(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.standing(namespace).raised = doubted
 }
 
 // fresh notes that what is used in a namespace is counted from now on.

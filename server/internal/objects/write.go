@@ -205,14 +205,15 @@ type change struct {
 }
 
 // attempt makes one attempt at a write.
-func (s *Store) attempt(ctx context.Context, a *attempt) (*Result, error) {
+func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) {
 	written := false
 	defer func() {
 		if a.request != nil {
+			a.request.Uncertain = errors.As(err, new(*uncertainError))
 			a.request.Ended(written)
 		}
 	}()
-	err := s.joinSerial(ctx, a)
+	err = s.joinSerial(ctx, a)
 	if err == nil {
 		err = s.look(ctx, a)
 	}
@@ -436,7 +437,7 @@ func (s *Store) commitInTurn(ctx context.Context, a *attempt, change storage.Wri
 // handed over until then.
 func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 	var revisions []storage.Revision
-	err := errors.New("the store broke off a commit") // if it panics: nobody else would tell those who wait
+	err := uncertain(errors.New("the store broke off a commit")) // if it panics: nobody else would tell those who wait
 	defer func() { s.turns.finish(q, revisions, err) }()
 	if before := q.before; before != nil {
 		<-before.done // its committer does not wait for ever either
@@ -450,11 +451,12 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 	ctx, cancel := s.commitTime(ctx)
 	defer cancel()
 	revisions, err = storage.CommitSequence(ctx, s.backend, q.first, q.then...)
+	err = uncertain(err)
 	if len(revisions) == 0 {
 		return
 	}
 	if late := s.o.Hub.Wait(ctx, revisions[len(revisions)-1]); late != nil {
-		revisions, err = nil, late // nobody is told of what the cache does not show
+		revisions, err = nil, uncertain(late) // nobody is told of what the cache does not show
 	}
 }
 
@@ -486,14 +488,31 @@ func (s *Store) commit(ctx context.Context, w storage.Write, reserved ...storage
 	now, later := withReservations(w, reserved)
 	rev, err := s.backend.Commit(ctx, now...)
 	if err != nil {
-		return 0, err
+		return 0, uncertain(err)
 	}
 	for ws := range slices.Chunk(later, storage.CommitLength/4) {
 		if err := s.commitEach(ctx, ws); err != nil {
 			s.o.Log.Warn("what an object held stays reserved until somebody needs it", "key", w.Key, "error", err)
 		}
 	}
-	return rev, s.o.Hub.Wait(ctx, rev)
+	return rev, uncertain(s.o.Hub.Wait(ctx, rev))
+}
+
+// uncertainError is the error of a commit that may have been made, or may be yet.
+type uncertainError struct{ error }
+
+func (e *uncertainError) Unwrap() error { return e.error }
+
+// uncertain makes an error of a commit an uncertainError, unless it says that nothing was written.
+func uncertain(err error) error {
+	var status *meta.Status
+	var conflict *storage.ConflictError
+	switch {
+	case err == nil, errors.As(err, &status), errors.As(err, &conflict), errors.Is(err, errDeposed),
+		errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrTooLarge), errors.Is(err, storage.ErrNotTogether):
+		return err
+	}
+	return &uncertainError{err}
 }
 
 // commitTime bounds a commit. The write must not be torn from its answer by a
