@@ -64,7 +64,7 @@ func build(source, path string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := clockOverlay(dir)
+	overlay, err := clockOverlay(dir, source)
 	if err != nil {
 		return err
 	}

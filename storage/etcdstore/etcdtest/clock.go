@@ -44,9 +44,12 @@ var ahead = func() (seconds int64) {
 `
 )
 
-// clockOverlay writes to a directory what "go build" needs for that package, and returns the file that says where it is.
-func clockOverlay(dir string) (path string, err error) {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
+// clockOverlay writes to a directory what "go build" of a module needs for that package, and returns the file that
+// says where it is.
+func clockOverlay(dir, source string) (path string, err error) {
+	env := exec.Command("go", "env", "GOROOT")
+	env.Dir = source // which says what Go it is built by
+	root, err := env.Output()
 	if err != nil {
 		return "", fmt.Errorf("find the sources of Go: %w", err)
 	}
