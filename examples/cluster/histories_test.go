@@ -17,7 +17,7 @@ type faults struct {
 	etcd *etcdtest.Cluster
 }
 
-func (f faults) while(name string, begin, end func()) {
+func (f *faults) while(name string, begin, end func()) {
 	f.t.Helper()
 	f.t.Log(name)
 	begin()
@@ -27,7 +27,7 @@ func (f faults) while(name string, begin, end func()) {
 }
 
 // last lets a fault last while there is progress.
-func (f faults) last() {
+func (f *faults) last() {
 	until := time.Now().Add(*hold)
 	f.progress(some)
 	for time.Now().Before(until) {
@@ -35,41 +35,41 @@ func (f faults) last() {
 	}
 }
 
-func (f faults) killServer(i int) {
+func (f *faults) killServer(i int) {
 	p := f.servers[i]
 	f.while("a server is killed", p.kill, p.restart)
 }
 
-func (f faults) pauseServer(i int) {
+func (f *faults) pauseServer(i int) {
 	p := f.servers[i]
 	f.while("a server stands still", func() { p.signal(syscall.SIGSTOP) }, func() { p.signal(syscall.SIGCONT) })
 }
 
-func (f faults) endServer(i int) {
+func (f *faults) endServer(i int) {
 	p := f.servers[i]
 	f.while("a server ends in order", p.terminate, p.restart)
 }
 
-func (f faults) isolateMember(i int) {
+func (f *faults) isolateMember(i int) {
 	f.while("a member of etcd is cut off from the others", func() { f.etcd.Isolate(i) }, func() { f.etcd.Rejoin(i); f.etcd.Members[i].Ready() })
 }
 
-func (f faults) cutMember(i int) {
+func (f *faults) cutMember(i int) {
 	f.while("a member of etcd is cut off from the servers", func() { f.etcd.CutClients(i) }, func() { f.etcd.JoinClients(i) })
 }
 
-func (f faults) pauseMember(i int) {
+func (f *faults) pauseMember(i int) {
 	m := f.etcd.Members[i]
 	f.while("a member of etcd stands still", m.Pause, func() { m.Resume(); m.Ready() })
 }
 
-func (f faults) killMember(i int) {
+func (f *faults) killMember(i int) {
 	m := f.etcd.Members[i]
 	f.while("a member of etcd is killed", m.Kill, m.Restart)
 }
 
 // both: a server stands still while the member that leads the others may be cut off from them.
-func (f faults) both(i int) {
+func (f *faults) both(i int) {
 	p := f.servers[i]
 	f.while("a server stands still, and a member of etcd is cut off", func() { p.signal(syscall.SIGSTOP); f.etcd.Isolate(i) },
 		func() { f.etcd.Rejoin(i); p.signal(syscall.SIGCONT); f.etcd.Members[i].Ready() })
@@ -83,11 +83,15 @@ func TestHistories(t *testing.T) {
 		t.Skip("it takes minutes")
 	}
 	etcd, servers := three(t)
-	f := faults{startLoad(t, servers, 6, legacy{}), etcd}
+	f := &faults{startLoad(t, servers, 6, legacy{}), etcd}
 	f.progress(some)
 	for i := range servers {
 		for _, fault := range []func(int){f.killServer, f.pauseServer, f.endServer, f.isolateMember, f.cutMember, f.pauseMember, f.killMember, f.both} {
 			fault(i)
+			if time.Since(f.began) > verdictTime { // all that was told is read again, and is kept for 5 minutes
+				f.load = startLoad(t, servers, 6, f.check())
+				f.progress(some)
+			}
 		}
 	}
 	f.check()

@@ -24,10 +24,26 @@ type transport struct {
 	mark    *http.Server // in the context: a proxy aborts half an answer in a server only
 }
 
+// arrived is the context of a request that has come to the handler: it begins there.
+type arrived struct {
+	context.Context
+	mark *http.Server
+}
+
+func (c arrived) Value(k any) any {
+	switch {
+	case k == http.ServerContextKey:
+		return c.mark
+	case readindex.Hides(k):
+		return nil
+	}
+	return c.Context.Value(k)
+}
+
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(readindex.Without(r.Context()))
-	in := r.Clone(context.WithValue(ctx, http.ServerContextKey, t.mark))
+	ctx, cancel := context.WithCancel(r.Context())
+	in := r.Clone(arrived{ctx, t.mark})
 	switch {
 	case in.Body == nil:
 		in.Body = http.NoBody

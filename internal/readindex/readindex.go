@@ -12,31 +12,37 @@ import (
 // begins.
 type Index struct{ Revision atomic.Int64 } // 0: nobody has asked yet
 
-// key is that of the index of a store. Code that is called for a request of one server may read
-// through another one, whose revisions are other ones, or which hears of a write later.
-type key struct{ of any }
+// Key is under what a context has the index for a store. Code that is called for a request of one server may
+// read through another one, whose revisions are other ones, or which hears of a write later.
+type Key struct{ _ byte }
 
 // With returns a context whose reads of a store go by an index.
-func With(ctx context.Context, of any, x *Index) context.Context {
-	return context.WithValue(ctx, key{of}, x)
+func With(ctx context.Context, k *Key, x *Index) context.Context {
+	return context.WithValue(ctx, k, x)
 }
 
 // Of returns the index of a context for a store, a new one if it has none.
-func Of(ctx context.Context, of any) *Index {
-	if x, ok := ctx.Value(key{of}).(*Index); ok {
+func Of(ctx context.Context, k *Key) *Index {
+	if x, ok := ctx.Value(k).(*Index); ok {
 		return x
 	}
 	return new(Index)
 }
 
-// Without returns a context without an index, as the request has that is made with it.
+// Without returns a context without an index, as a request begins with that is made with it.
 func Without(ctx context.Context) context.Context { return without{ctx} }
 
 type without struct{ context.Context }
 
 func (c without) Value(k any) any {
-	if _, ok := k.(key); ok {
+	if Hides(k) {
 		return nil
 	}
 	return c.Context.Value(k)
+}
+
+// Hides reports whether a context without an index has no value for a key.
+func Hides(k any) bool {
+	_, index := k.(*Key)
+	return index
 }

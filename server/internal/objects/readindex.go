@@ -11,7 +11,7 @@ import (
 // With returns a context whose reads of this store go by the index of a request. Each read whose context has
 // none asks for itself.
 func (s *Store) With(ctx context.Context, x *readindex.Index) context.Context {
-	return readindex.With(ctx, s, x)
+	return readindex.With(ctx, &s.index, x)
 }
 
 // anew returns a context whose reads are not content with what is as new as the request.
@@ -21,7 +21,7 @@ func (s *Store) anew(ctx context.Context) context.Context { return s.With(ctx, n
 // the last look showed is shown then. Of a record that was not there any more nobody knows
 // since when, so the store is asked.
 func (s *Store) after(ctx context.Context, conflict *storage.ConflictError) context.Context {
-	x, seen, found := new(readindex.Index), readindex.Of(ctx, s).Revision.Load(), int64(conflict.Current.Revision)
+	x, seen, found := new(readindex.Index), readindex.Of(ctx, &s.index).Revision.Load(), int64(conflict.Current.Revision)
 	if seen > 0 && found > 0 {
 		x.Revision.Store(max(seen, found))
 	}
@@ -31,7 +31,7 @@ func (s *Store) after(ctx context.Context, conflict *storage.ConflictError) cont
 // CatchUp waits until the caches show every commit that was acknowledged before the request
 // of the context began, or, if that is none's, until now.
 func (s *Store) CatchUp(ctx context.Context) error {
-	x := readindex.Of(ctx, s)
+	x := readindex.Of(ctx, &s.index)
 	rev := storage.Revision(x.Revision.Load())
 	if rev == 0 {
 		var err error

@@ -82,6 +82,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -111,7 +112,8 @@ type Store struct {
 	allocators map[meta.GroupResource]*allocator // of the types that need one
 	usage      usage
 	turns      turns
-	encodings  sync.Pool // of *[]byte, room to encode in
+	encodings  sync.Pool     // of *[]byte, room to encode in
+	index      readindex.Key // see CatchUp
 }
 
 // New returns a store over what the options hold; types are those that are there

@@ -110,7 +110,7 @@ type Result struct {
 func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
 	a := &attempt{Write: w}
 	defer func() { a.turn.end() }()
-	ctx = s.With(ctx, readindex.Of(ctx, s)) // of the request, or of the write alone
+	ctx = s.With(ctx, readindex.Of(ctx, &s.index)) // of the request, or of the write alone
 	queues := !w.Versioned && !w.MustCreate && !w.DryRun && !hasTurn(ctx)
 	key := w.Version.StorageKey(w.Key)
 	for tries := 1; ; tries++ {
