@@ -60,19 +60,29 @@ func Salvage(ctx context.Context, dir, to string) (*Report, error) {
 	if err := writable(to); err != nil {
 		return nil, fmt.Errorf("salvage into %s: %w", to, err)
 	}
-	set := settings(Options{Dir: to})
-	set.Logger, set.BypassLockGuard = nil, false
-	db, err := badger.OpenManaged(set)
+	report, err := salvageInto(ctx, dir, to)
 	if err != nil {
-		return nil, fmt.Errorf("salvage into %s: %w", to, err)
-	}
-	out := &salvage{db: db, piece: pieceSize(set)}
-	report, err := examine(ctx, dir, out.put, out.finish)
-	if err = errors.Join(err, db.Close()); err != nil {
 		return report, fmt.Errorf("salvage from %s into %s: %w", dir, to, err)
 	}
 	_, err = openAndClose(to)
 	return report, err
+}
+
+func salvageInto(ctx context.Context, dir, to string) (_ *Report, err error) {
+	unlock, err := lock(to)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	set := settings(Options{Dir: to})
+	set.Logger = nil
+	db, err := badger.OpenManaged(set)
+	if err != nil {
+		return nil, err
+	}
+	out := &salvage{db: db, piece: pieceSize(set)}
+	report, err := examine(ctx, dir, out.put, out.finish)
+	return report, errors.Join(err, db.Close())
 }
 
 // openAndClose proves that a directory can be served.

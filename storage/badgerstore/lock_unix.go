@@ -26,18 +26,24 @@ func hold(dir string) (unlock func() error, err error) {
 		}
 		return nil, errors.Join(err, d.Close())
 	}
-	return d.Close, nil
+	return func() error { return release(d) }, nil
+}
+
+// release gives a directory back at once. Closing it is not enough: a process that is being started
+// has it open, too, for a moment.
+func release(d *os.File) error {
+	return errors.Join(syscall.Flock(int(d.Fd()), syscall.LOCK_UN), d.Close())
 }
 
 // lock holds a directory and notes in it which process does.
 func lock(dir string) (unlock func() error, err error) {
-	release, err := hold(dir)
+	unhold, err := hold(dir)
 	if err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, lockFile)
 	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
-		return nil, errors.Join(err, release())
+		return nil, errors.Join(err, unhold())
 	}
-	return func() error { return errors.Join(os.Remove(path), release()) }, nil
+	return func() error { return errors.Join(os.Remove(path), unhold()) }, nil
 }
