@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,18 +21,6 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
-
-// lines is a writer that a test can read.
-type lines struct {
-	mu sync.Mutex // guards b
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
 
 // auditEvent is what the test looks at.
 type auditEvent struct {
@@ -55,7 +42,7 @@ rules:
 - {level: RequestResponse}
 `), names.Kubernetes)
 	require.NoError(t, err)
-	out := &lines{}
+	out := &logs{}
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: out}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\nb,bob,2\n"))
@@ -97,7 +84,7 @@ rules:
 	do("GET", maps+"?watch=1&timeoutSeconds=1", "a", "")
 	require.NoError(t, log.Close(context.Background()))
 	var events []auditEvent
-	for line := range strings.Lines(out.b.String()) {
+	for line := range strings.Lines(out.String()) {
 		var e auditEvent
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		events = append(events, e)
@@ -167,7 +154,7 @@ func TestAnnotationsLeftOut(t *testing.T) {
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: io.Discard}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, log.Close(context.Background())) }()
-	out := &lines{}
+	out := &logs{}
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Audit, b.Logger = log, slog.New(slog.NewTextHandler(out, nil))
 		b.Admission = append(b.Admission, admission.Plugin{Name: "test", Mutate: func(_ context.Context, r *admission.Request) error {
@@ -179,8 +166,6 @@ func TestAnnotationsLeftOut(t *testing.T) {
 	})
 	inProcess(t, s).must(201, "POST", configMaps, newConfigMap("x"))
 	s.Settle()
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	assert.Equal(t, 1, strings.Count(out.b.String(), "no room for some annotations"), out.b.String())
-	assert.Contains(t, out.b.String(), "leftOut=44")
+	assert.Equal(t, 1, strings.Count(out.String(), "no room for some annotations"), out.String())
+	assert.Contains(t, out.String(), "leftOut=44")
 }

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -249,11 +248,11 @@ func TestGateFaults(t *testing.T) {
 
 // TestGatesAreTold: in metrics, by their stages, and in the log to who sets one in vain.
 func TestGatesAreTold(t *testing.T) {
-	var log bytes.Buffer
+	log := &logs{}
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Release = "1.34"
 		b.Features = map[string]bool{features.AnyVolumeDataSource: true, features.WatchList: false, "AllAlpha": true}
-		b.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		b.Logger = slog.New(slog.NewTextHandler(log, nil))
 	})
 	lines := string(inProcess(t, s).must(200, "GET", "/metrics", nil).raw)
 	for _, want := range []string{

@@ -49,24 +49,6 @@ type fleet struct {
 	forgot    int
 }
 
-// logs is a log that a test reads.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func newFleet(t testing.TB) *fleet {
 	f := &fleet{t: t, store: memstore.New(memstore.Options{}), led: map[string]int{}, each: map[string]int{}}
 	t.Cleanup(func() { _ = f.store.Close() })

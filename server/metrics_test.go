@@ -41,7 +41,7 @@ func metricsServer(t *testing.T, configure ...func(*server.Builder)) (*server.Se
 	reg := prometheus.NewRegistry()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"), names.Kubernetes)
 	require.NoError(t, err)
-	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: &lines{}}}, Names: names.Kubernetes})
+	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: &logs{}}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	ca, err := serving.NewAuthority("clients")
 	require.NoError(t, err)

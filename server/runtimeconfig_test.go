@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"log/slog"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -137,24 +135,6 @@ func TestRuntimeConfigFaults(t *testing.T) {
 	}
 }
 
-// complaints are what a server logs as errors.
-type complaints struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (c *complaints) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.Write(p)
-}
-
-func (c *complaints) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.String()
-}
-
 // TestEachKindCanBeOff: a server with everything in it works without any one of the built-in
 // kinds, but for those that requests are about: it starts, its controllers end what they have
 // to do, and nothing complains.
@@ -174,7 +154,7 @@ func TestEachKindCanBeOff(t *testing.T) {
 		}
 		t.Run(k.String(), func(t *testing.T) {
 			t.Parallel()
-			log := &complaints{}
+			log := &logs{}
 			s := servertest.New(t, func(b *server.Builder) {
 				everything(t, b)
 				b.Serving.RuntimeConfig = config

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -257,8 +256,8 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	left := resource.ReservationKey(meta.GroupResource{Group: "example.com", Resource: "sites"}, "unique/default/spec.gone=h")
 	_, err := store.Commit(t.Context(), storage.Write{Key: left, Value: []byte("sites.example.com/default/a 1")})
 	require.NoError(t, err)
-	var log bytes.Buffer
-	s := servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	log := &logs{}
+	s := servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	assert.Contains(t, log.String(), "two objects hold a value that only one may hold")
 	assert.Contains(t, log.String(), `spec.host=both`)
 	assert.NotContains(t, log.String(), `spec.host=h`)
@@ -276,8 +275,8 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	must(t, s, 201, "POST", sites, site("d", `{"host":"both"}`))
 	require.Len(t, reserved(t, store), 3)
 
-	log.Reset()
-	servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	log = &logs{}
+	servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	assert.Empty(t, log.String())
 	require.Len(t, reserved(t, store), 3)
 }

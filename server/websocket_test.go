@@ -331,7 +331,7 @@ func TestWebSocketShutdown(t *testing.T) {
 func TestWebSocketRecords(t *testing.T) {
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, verbs: [watch]}]}"), names.Kubernetes)
 	require.NoError(t, err)
-	out := &lines{}
+	out := &logs{}
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: out}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	metrics := prometheus.NewRegistry()
@@ -342,7 +342,7 @@ func TestWebSocketRecords(t *testing.T) {
 	require.NoError(t, c.s.Shutdown(t.Context()))
 	require.NoError(t, log.Close(t.Context()))
 	var stages []string
-	for line := range strings.Lines(out.b.String()) {
+	for line := range strings.Lines(out.String()) {
 		var e auditEvent
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		stages = append(stages, fmt.Sprint(e.Stage, " ", e.Verb, " ", e.ResponseStatus.Code))
