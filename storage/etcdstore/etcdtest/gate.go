@@ -37,12 +37,16 @@ func (g *gate) close() {
 	g.cancel()
 }
 
-// pass returns a context that ends when ctx does or the gate is closed.
+// pass returns a context that ends when ctx does or the gate is closed. It has ended already if
+// that is closed now, so that nothing gets through.
 func (g *gate) pass(ctx context.Context) (context.Context, func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(g.ctx, cancel)
+	if g.ctx.Err() != nil {
+		cancel() // AfterFunc takes its time
+	}
 	return ctx, func() { stop(); cancel() }
 }
 

@@ -1,0 +1,27 @@
+package etcdtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestGate: what comes while it is closed does not begin, what came before it ends.
+func TestGate(t *testing.T) {
+	g := newGate()
+	before, done := g.pass(context.Background())
+	defer done()
+	require.NoError(t, before.Err())
+	g.close()
+	for range 1000 {
+		ctx, done := g.pass(context.Background())
+		require.Error(t, ctx.Err())
+		done()
+	}
+	<-before.Done()
+	g.open()
+	after, done := g.pass(context.Background())
+	defer done()
+	require.NoError(t, after.Err())
+}
