@@ -141,7 +141,8 @@ type Builder struct {
 
 	// Advertise is where other machines reach the server; package access sets it to what it
 	// publishes. Where several servers may be over the store (storage.Shared), the server tells
-	// so by a Lease in the system namespace, from Run until it is drained or shut down.
+	// so by a Lease in the system namespace, from Run until it is drained or shut down. The Leases
+	// of servers that were killed are removed by the controller of package access.
 	Advertise netip.AddrPort
 
 	// Limits bounds what callers can cost; zero fields have defaults.
