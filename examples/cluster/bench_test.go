@@ -73,7 +73,9 @@ func (p *process) limit(share float64) {
 		p.kill()
 		require.NoError(p.t, os.Remove(group))
 	})
-	set := func(file, text string) { require.NoError(p.t, os.WriteFile(filepath.Join(group, file), []byte(text), 0)) }
+	set := func(file, text string) {
+		require.NoError(p.t, os.WriteFile(filepath.Join(group, file), []byte(text), 0))
+	}
 	if quota == "cpu.cfs_quota_us" {
 		set("cpu.cfs_period_us", fmt.Sprint(period))
 	}
