@@ -30,13 +30,13 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	}
 	defer leave()
 	c := &commit{store: s, ws: ws, name: s.fence.name()}
-	acked := s.acked.Load()
+	latest := s.latest.Load()
 	revision, err := c.make(inner)
 	if err != nil {
 		return 0, s.told(ctx, err)
 	}
-	s.compare(acked, revision)
-	raise(&s.acked, revision)
+	s.compare(latest, revision)
+	raise(&s.latest, revision)
 	raise(&s.shown, revision)
 	return storage.Revision(revision), nil
 }
@@ -48,10 +48,10 @@ func bytesOf(ws []storage.Write) (size int) {
 	return size
 }
 
-// compare notices that what was acknowledged before is gone, by a revision that should be no older.
-func (s *Store) compare(acked, revision int64) {
-	if revision < acked {
-		s.lost.CompareAndSwap(0, acked)
+// compare notices that what was there before is gone, by a revision that should be no older.
+func (s *Store) compare(latest, revision int64) {
+	if revision < latest {
+		s.lost.CompareAndSwap(0, latest)
 	}
 }
 

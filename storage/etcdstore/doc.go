@@ -7,7 +7,7 @@
 //
 // # What is in etcd
 //
-// All keys begin with Options.Prefix, and whatever else is in the cluster is left alone:
+// All keys begin with Options.Prefix, and whatever else is in the cluster is left alone, but for its history (see below):
 //
 //   - PREFIX/data/KEY is the record of a key;
 //   - PREFIX/head is written by every commit, which leaves its name there, so that the revision of
@@ -15,10 +15,11 @@
 //     revisions that are none of the store's. A commit that deletes while etcd has no room
 //     deletes the head, too, and until the next one with room the stores look in the history;
 //   - PREFIX/stamps/NAME is what the server notes about itself;
-//   - PREFIX/compactor is the revision up to which the stores have compacted;
-//   - PREFIX/fences/STORE is changed by an open store when a commit of its own had no answer, so that
-//     what it had sent before is made by then, or never. All its commits depend on it. Stores remove
-//     fences, also each other's, that nobody has changed for an hour.
+//   - PREFIX/compactor is the revision up to which a store was about to compact last;
+//   - PREFIX/fences/STORE is made by an open store with its first commit, under a name of its own, and
+//     changed when a commit had no answer, so that what it had sent before is made by then, or never.
+//     All its commits depend on it. Stores remove fences, also each other's, that they find unchanged
+//     after an hour.
 //
 // A revision of the store is the one that etcd gave to the transaction of the commit. No
 // leases are used.
@@ -27,9 +28,10 @@
 //
 // A commit is one transaction of up to storage.CommitLength writes and one more, within
 // etcd's own bounds: --max-request-bytes (1.5 MiB unless it is set) for all keys and values
-// of a commit, and --max-txn-ops (128) for its writes. What is beyond them is
-// storage.ErrTooLarge. When etcd's space is used up (--quota-backend-bytes, NOSPACE) commits
-// are storage.ErrFull until the alarm is disarmed, but those that only delete are made. A user
+// of a commit, and --max-txn-ops (128) for its writes. What is beyond them, or beyond the bounds of this
+// package, is storage.ErrTooLarge. When etcd's space is used up (--quota-backend-bytes, NOSPACE) commits
+// are storage.ErrFull, but those that only delete are made, until there is room again (delete, wait for
+// the history to be compacted, etcdctl defrag) and the alarm is disarmed (etcdctl alarm disarm). A user
 // needs read and write permission on the keys under the prefix, and to compact etcd's role root;
 // one without it sets Retain to less than 0 and leaves compacting to somebody else.
 //

@@ -83,14 +83,14 @@ func (s *Store) alarm(ctx context.Context) error {
 }
 
 // Check implements storage.Checker. etcd has lost commits if its newest revision is older
-// than one that this store has seen acknowledged, as when a cluster is restored from a backup. What
-// is committed after that does not bring them back.
+// than one that this store has committed, delivered or answered, as when a cluster is restored from a
+// backup. What is committed after that does not bring them back.
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.Revision(ctx); err != nil {
 		return err
 	}
 	if lost := s.lost.Load(); lost != 0 {
-		return fmt.Errorf("etcd has lost commits: %d was acknowledged, and later the newest revision was an older one", lost)
+		return fmt.Errorf("etcd has lost commits: %d was the newest revision, and later an older one was", lost)
 	}
 	inner, leave, err := s.enter(ctx)
 	if err != nil {

@@ -311,16 +311,32 @@ func TestLoss(t *testing.T) {
 	require.NoError(t, s.Check(t.Context()))
 	early := open(t, m, "/loss")
 	defer func() { require.NoError(t, early.Close()) }()
-	put(t, early, "a", "2")
+	last := put(t, early, "a", "2")
+	reader, watcher := open(t, m, "/loss"), open(t, m, "/loss")
+	at, err := reader.Revision(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, last, at)
+	for _, err := range watcher.Watch(t.Context(), "", last-1) {
+		require.NoError(t, err)
+		break
+	}
+	all := []*etcdstore.Store{s, early, reader, watcher}
+	for _, s := range all[2:] {
+		defer func() { require.NoError(t, s.Close()) }()
+	}
 	m.Kill()
 	m.Erase()
 	m.Restart()
-	require.ErrorContains(t, s.Check(t.Context()), "lost commits")
+	for _, s := range all {
+		if s != early { // it notices by its next commit
+			require.ErrorContains(t, s.Check(t.Context()), "lost commits")
+		}
+	}
 	put(t, early, "b", "1")
 	for range 30 {
 		put(t, s, "b", "2")
 	}
-	for _, s := range []*etcdstore.Store{s, early} {
+	for _, s := range all {
 		require.ErrorContains(t, s.Check(t.Context()), "lost commits", "those that came later do not bring them back")
 		_, losses := s.Missing()
 		require.Equal(t, 1, losses)

@@ -58,8 +58,8 @@ const (
 	maxReceive    = 3 * maxSend      // a record, what it replaced, and what is around them
 )
 
-// Store is a storage.Backend in etcd. It also implements storage.Stamper, storage.Checker,
-// storage.Writer and storage.Sizer.
+// Store is a storage.Backend in etcd. It also implements storage.Stamper, storage.StampReader,
+// storage.Checker, storage.Writer, storage.Sizer and storage.Shared.
 type Store struct {
 	client *clientv3.Client
 	logger *slog.Logger
@@ -83,8 +83,8 @@ type Store struct {
 	named  shared[history, map[string]int64]
 	known  head // the newest one that heads has read, for its next call
 	health health
-	acked  atomic.Int64 // the newest revision that this store has committed
-	lost   atomic.Int64 // a revision that was acknowledged, and that was gone later; 0: none
+	latest atomic.Int64 // the newest revision that was committed here, delivered or answered
+	lost   atomic.Int64 // one of those that was gone later; 0: none
 
 	mu     sync.Mutex
 	closed bool
