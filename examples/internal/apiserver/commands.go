@@ -38,11 +38,11 @@ func parseCommand(set *flag.FlagSet, args []string, places ...*place) ([]string,
 	if err := parse(set, args); err != nil {
 		return nil, err
 	}
-	given := map[string]bool{}
-	set.Visit(func(x *flag.Flag) { given[x.Name] = true })
+	named := map[string]bool{}
+	set.Visit(func(x *flag.Flag) { named[x.Name] = true })
 	var faults []error
 	for _, p := range places {
-		faults = append(faults, p.validate(given)...)
+		faults = append(faults, p.validate(named)...)
 	}
 	return set.Args(), errors.Join(faults...)
 }

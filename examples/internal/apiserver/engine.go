@@ -70,10 +70,10 @@ func (p *place) define(set *flag.FlagSet, engines map[string]Engine, prefix, dir
 }
 
 // validate refuses flags of engines that were not chosen.
-func (p *place) validate(given map[string]bool) (faults []error) {
+func (p *place) validate(named map[string]bool) (faults []error) {
 	for engine, names := range p.flags {
 		for _, name := range names {
-			if given[name] && engine != p.storage {
+			if named[name] && engine != p.storage {
 				faults = append(faults, fmt.Errorf("--%s means nothing without --%sstorage %s", name, p.prefix, engine))
 			}
 		}

@@ -171,6 +171,7 @@ func TestEngines(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	c := Command{Engines: map[string]Engine{"attic": func(set *flag.FlagSet) Opener {
 		box := set.String("attic-box", "", "a box")
+		set.Func("attic-key", "a key", func(string) error { return nil })
 		return func(context.Context, *slog.Logger, bool) (storage.Backend, error) {
 			where = *box
 			return store, nil
@@ -186,6 +187,10 @@ func TestEngines(t *testing.T) {
 
 	_, err = c.parseFlags([]string{"--attic-box", "3"})
 	assert.ErrorContains(t, err, "--attic-box means nothing without --storage attic")
+	_, err = c.parseFlags([]string{"--attic-key", "3"})
+	assert.ErrorContains(t, err, "--attic-key means nothing without --storage attic")
+	_, err = c.parseFlags([]string{"--to-attic-key", "3"})
+	assert.ErrorContains(t, err, "--to-attic-key means nothing without --to-storage attic")
 	_, err = c.parseFlags([]string{"--storage", "cellar"})
 	assert.ErrorContains(t, err, "there is directory or attic")
 	_, err = Command{}.parseFlags([]string{"--storage", "directory"})
