@@ -78,6 +78,7 @@ func TestHealth(t *testing.T) {
 		assert.Contains(t, get(500, "/readyz/storage"), "[-]storage failed: reason withheld")
 		assert.Equal(t, []string{"ok"}, get(200, "/readyz/ping"))
 		assert.Equal(t, []string{"ok"}, get(200, "/readyz?exclude=storage"))
+		assert.Equal(t, []string{"ok"}, get(200, "/readyz?exclude=etcd"))
 		get(500, "/readyz?exclude=")
 		time.Sleep(time.Minute)
 		assert.Contains(t, get(500, "/livez"), "[-]storage failed: reason withheld")
