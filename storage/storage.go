@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Revision numbers the commits of one store: 1, 2, 3, ... It never decreases,
+// Revision numbers the commits of one store, in some stores with gaps. It never decreases,
 // not across restarts and not after a crash. The resourceVersion of an object
 // is the revision of its last commit. Zero stands for "none" or "newest".
 type Revision int64
@@ -248,7 +248,8 @@ type Shared interface {
 type Writer interface {
 	// Writable returns nil if the store takes writes, or lacks nothing but room.
 	// An error that is ErrStopped stays until the store is opened anew, any other
-	// one until its reason is gone. It costs nothing.
+	// one until its reason is gone. It is cheap enough for every health check: a store over the
+	// network asks at most every few seconds.
 	Writable(ctx context.Context) error
 }
 

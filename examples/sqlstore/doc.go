@@ -30,7 +30,7 @@
 //
 // # SQLite
 //
-// Several processes of one machine may open one file: each looks a few times a second whether
+// Several processes of one machine may open one file: each looks ten times a second whether
 // another one wrote.
 //
 // # PostgreSQL

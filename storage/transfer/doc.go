@@ -21,6 +21,9 @@
 // is compacted, so that clients list anew. That takes a commit for each revision of the
 // source, and by compacting forgets the history of whatever else is in the same cluster.
 //
+// Both are right for clients that saw nothing newer than what is moved. Where they may have, as
+// after the loss of a store of which there is an older backup, set StartOver.
+//
 // # What is checked
 //
 // At the end the keys, values and revisions that arrived are compared with those that were

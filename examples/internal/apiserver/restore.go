@@ -72,6 +72,9 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 		return err
 	}
 	fmt.Fprintf(out, "restored into %s: %d records. %s\n", &to, report.Keys, goOn(report, o.StartOver != 0))
+	if *bump == 0 {
+		fmt.Fprintln(out, "If clients may have seen anything newer than that, restore with --bump-revision instead")
+	}
 	return nil
 }
 
