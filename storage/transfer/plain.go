@@ -39,8 +39,23 @@ const raisers = 64
 const raiseStep = 1_000
 
 // begin marks an empty store as one that is being filled, or empties one whose filling was
-// broken off.
+// broken off. That the history can be forgotten is found out before it is long.
 func (p *plain) begin(ctx context.Context) error {
+	if err := p.claim(ctx); err != nil {
+		return err
+	}
+	return p.forget(ctx)
+}
+
+// forget forgets how the store was filled.
+func (p *plain) forget(ctx context.Context) error {
+	if err := p.to.Compact(ctx, p.reached); err != nil {
+		return fmt.Errorf("the history of the destination cannot be compacted, without which clients would miss changes: %w", err)
+	}
+	return nil
+}
+
+func (p *plain) claim(ctx context.Context) error {
 	mark, err := p.to.Get(ctx, storage.UnfinishedKey, 0)
 	if err == nil {
 		p.mark = mark.Revision
@@ -169,8 +184,8 @@ func (p *plain) flush(ctx context.Context) error {
 // finish forgets how the store was filled, so that no watch begins within it or before, and
 // takes the marks away, unless somebody has marked it anew: who does knows that it stays a part.
 func (p *plain) finish(ctx context.Context) (storage.Revision, error) {
-	if err := p.to.Compact(ctx, p.reached); err != nil {
-		return 0, fmt.Errorf("the history of the destination cannot be compacted, without which clients would miss changes: %w", err)
+	if err := p.forget(ctx); err != nil {
+		return 0, err
 	}
 	_, records, err := p.to.Scan(ctx, scratchPrefix, "", 0)
 	if err != nil {

@@ -372,6 +372,25 @@ func TestCopyToOwnRevisions(t *testing.T) {
 	}
 }
 
+// TestCopyToWhatCannotForget: that a store is not allowed to compact is told before anything is copied.
+func TestCopyToWhatCannotForget(t *testing.T) {
+	from, denied := open(t, "memory"), errors.New("permission denied")
+	for range 10 {
+		put(t, from, "a", "b")
+	}
+	to := own{faulty.Wrap(open(t, "memory"), func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpCompact {
+			return faulty.Fault{Err: denied}
+		}
+		return faulty.Fault{}
+	})}
+	_, err := transfer.Copy(t.Context(), from, to, transfer.Options{})
+	require.ErrorIs(t, err, denied)
+	at, err := to.Revision(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, at, "the mark alone is there")
+}
+
 // TestCopyOfACopy: the marks by which a store was filled are in its history, and are none of the next
 // one's.
 func TestCopyOfACopy(t *testing.T) {
