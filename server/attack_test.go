@@ -113,9 +113,9 @@ func withstand(t *testing.T, store storage.Backend, a attack) {
 	for _, c := range []struct{ user, group string }{
 		{"root", auth.Masters}, {names.UserControllerManager, ""}, {"node", "system:nodes"}, {"bystander", ""},
 	} {
-		p50, p99, refused := measure(t, target(web.URL), c.user, c.group)
+		p50, longest, refused := measure(t, target(web.URL), c.user, c.group)
 		assert.Zero(t, refused, "%s was turned away", c.user)
-		t.Logf("%-24s %-32s p50 %8s  p99 %8s", a.name, c.user, p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond))
+		t.Logf("%-24s %-32s p50 %8s  longest %8s", a.name, c.user, p50.Round(10*time.Microsecond), longest.Round(10*time.Microsecond))
 	}
 	far := &api{t, web.URL, target(web.URL).client()}
 	unhindered(t, string(far.must(200, "GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).raw))
@@ -180,13 +180,13 @@ func unhindered(t *testing.T, metrics string) {
 }
 
 // measure sends requests one after the other: reads, short lists and writes.
-func measure(t *testing.T, on target, user, group string) (p50, p99 time.Duration, refused int) {
+func measure(t *testing.T, on target, user, group string) (p50, longest time.Duration, refused int) {
 	client := on.client()
 	defer client.CloseIdleConnections()
 	far := &api{t, string(on), client}
 	var took []time.Duration
 	large := newConfigMap("", "k", strings.Repeat("x", 100_000))
-	for i := range 100 {
+	for i := range 40 {
 		want := 200
 		var got answer
 		begun := time.Now()
@@ -208,7 +208,7 @@ func measure(t *testing.T, on target, user, group string) (p50, p99 time.Duratio
 		}
 	}
 	slices.Sort(took)
-	return took[len(took)/2], took[len(took)*99/100], refused
+	return took[len(took)/2], took[len(took)-1], refused
 }
 
 // client is one with connections of its own.

@@ -54,7 +54,8 @@ func (s *Server) definitionController() controller.Controller {
 }
 
 // acceptNames decides which names each definition of a group gets: one definition at a time,
-// whichever server over the store does it, so that two never get the same.
+// whichever server over the store does it, so that two never get the same. One that cannot be
+// told is in nobody's way.
 func (s *Server) acceptNames(ctx context.Context, group string) error {
 	if err := s.objects.CatchUp(ctx); err != nil {
 		return err
@@ -64,6 +65,7 @@ func (s *Server) acceptNames(ctx context.Context, group string) error {
 	slices.SortStableFunc(waiting, func(a, b *meta.Object) int {
 		return cmp.Or(a.CreationTimestamp().Compare(b.CreationTimestamp()), strings.Compare(a.Name(), b.Name()))
 	})
+	var faults []error
 	for _, o := range waiting {
 		_, err := s.client.UpdateSerially(ctx, "definitions."+group, s.definitions.resource, meta.Key{Name: o.Name()}, "status", func(o *meta.Object) error {
 			taken := s.takenNames(group)
@@ -76,10 +78,10 @@ func (s *Server) acceptNames(ctx context.Context, group string) error {
 			return nil
 		})
 		if err != nil && !meta.IsNotFound(err) {
-			return err
+			faults = append(faults, err)
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // settled reports whether a definition has all the names that it asks for: they

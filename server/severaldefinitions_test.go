@@ -2,9 +2,12 @@ package server_test
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -123,6 +126,8 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 	onSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com"
 		held := holds(store, key)
+		release := sync.OnceFunc(func() { close(held.release) })
+		defer release()
 		only := func(words ...string) func(*server.Builder) {
 			return func(b *server.Builder) { b.RunControllers = words }
 		}
@@ -139,7 +144,7 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 		})), only("definitions"))
 		gadgets := strings.Replace(definedCRD, "widgets", "gadgets", 1)
 		require.Eventually(t, func() bool { return at(a.must(200, "GET", gadgets, nil).body, "status", "conditions") != nil }, patience, time.Millisecond)
-		close(held.release)
+		release()
 		one.Settle()
 		got := map[string]int{}
 		for _, name := range []string{"widgets", "gadgets"} {
@@ -148,6 +153,30 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 			}
 		}
 		assert.Equal(t, map[string]int{"NamesAccepted True": 1, "NamesAccepted False": 1, "Established True": 1, "Established False": 1}, got)
+	})
+}
+
+// TestNamesBesideOneThatCannotBeTold: a definition that cannot be written keeps none from those that
+// came after it.
+func TestNamesBesideOneThatCannotBeTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var written atomic.Int64
+		a := inProcess(t, servertest.New(t, over(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
+			if c.Op == faulty.OpCommit && c.Key == "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com" && written.Add(1) > 1 {
+				return faulty.Fault{Err: errors.New("no way")}
+			}
+			return faulty.Fault{}
+		})), func(b *server.Builder) { b.Logger = slog.New(slog.DiscardHandler) }))
+		definition := widgetDefinition(`{"a":{"type":"string"}}`)
+		a.must(201, "POST", crdPath, definition)
+		time.Sleep(2 * time.Second) // the time of a creation has seconds
+		a.must(201, "POST", crdPath, strings.NewReplacer("widgets", "gadgets", "widget", "gadget", "Widget", "Gadget").Replace(definition))
+		time.Sleep(time.Second)
+		told := func(name string) any {
+			return at(a.must(200, "GET", crdPath+"/"+name+".example.com", nil).body, "status", "conditions")
+		}
+		require.Nil(t, told("widgets"))
+		require.NotNil(t, told("gadgets"))
 	})
 }
 
