@@ -62,7 +62,7 @@ var attacks = []attack{
 		t.raw(ctx, 16, 8, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun, accounts()...)
 	}},
 	{"unread lists", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 8, 250, 0, "GET", configMaps, 0, begun)
+		t.raw(ctx, 4, 250, 0, "GET", configMaps, 0, begun)
 	}},
 	{"unread indented lists", func(ctx context.Context, t target, begun func()) {
 		t.raw(ctx, 4, 250, 0, "GET", configMaps+"?pretty=1", 0, begun)
