@@ -30,13 +30,13 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	}
 	defer leave()
 	c := &commit{store: s, ws: ws, name: s.fence.name()}
-	latest := s.latest.Load()
+	acked := s.acked.Load()
 	revision, err := c.make(inner)
 	if err != nil {
 		return 0, s.told(ctx, err)
 	}
-	s.compare(latest, revision)
-	raise(&s.latest, revision)
+	s.compare(acked, revision)
+	raise(&s.acked, revision)
 	raise(&s.shown, revision)
 	return storage.Revision(revision), nil
 }
@@ -49,9 +49,9 @@ func bytesOf(ws []storage.Write) (size int) {
 }
 
 // compare notices that what was there before is gone, by a revision that should be no older.
-func (s *Store) compare(latest, revision int64) {
-	if revision < latest {
-		s.lost.CompareAndSwap(0, latest)
+func (s *Store) compare(before, revision int64) {
+	if revision < before {
+		s.lost.CompareAndSwap(0, before)
 	}
 }
 

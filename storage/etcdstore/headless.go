@@ -21,15 +21,15 @@ const progressEvery = 20 * time.Millisecond
 // knew it last. It could not be that of etcd, which other programs raise: who waits for a watch to
 // come to it would wait until the next commit.
 func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
-	latest := s.latest.Load()
+	acked := s.acked.Load()
 	at, err := s.readHead(ctx)
 	if err != nil {
 		return at, err
 	}
-	s.compare(latest, int64(at.revision))
+	s.compare(acked, int64(at.revision))
 	if at.absent {
-		if latest := storage.Revision(latest); latest > s.known.etcd {
-			s.known = head{revision: latest, etcd: latest}
+		if acked := storage.Revision(acked); acked > s.known.etcd {
+			s.known = head{revision: acked, etcd: acked}
 		}
 		if at.revision, err = s.lastCommit(ctx, s.known, at.etcd); err != nil {
 			return at, err
@@ -37,7 +37,6 @@ func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
 	}
 	s.known = at
 	s.shown.Store(int64(at.revision))
-	raise(&s.latest, int64(at.revision))
 	return at, nil
 }
 

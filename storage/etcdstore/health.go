@@ -82,9 +82,9 @@ func (s *Store) alarm(ctx context.Context) error {
 	return nil
 }
 
-// Check implements storage.Checker. etcd has lost commits if its newest revision is older
-// than one that this store has committed, delivered or answered, as when a cluster is restored from a
-// backup. What is committed after that does not bring them back.
+// Check implements storage.Checker. etcd has lost commits if its newest revision is older than one
+// that it has told before, or that of the store older than a commit of its own, as when a cluster is
+// restored from a backup. What is committed after that does not bring them back.
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.Revision(ctx); err != nil {
 		return err

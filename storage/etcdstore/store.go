@@ -77,14 +77,14 @@ type Store struct {
 
 	leader leader
 	fence  fence
-	seen   atomic.Int64 // the newest revision of etcd that an answer has told
+	seen   atomic.Int64 // the newest revision of etcd that an answer or a watch has told
 	shown  atomic.Int64 // the newest revision of the store that it was
 	heads  shared[struct{}, head]
 	named  shared[history, map[string]int64]
 	known  head // the newest one that heads has read, for its next call
 	health health
-	latest atomic.Int64 // the newest revision that was committed here, delivered or answered
-	lost   atomic.Int64 // one of those that was gone later; 0: none
+	acked  atomic.Int64 // the newest revision that this store has committed
+	lost   atomic.Int64 // a revision that there was, and that was gone later; 0: none
 
 	mu     sync.Mutex
 	closed bool

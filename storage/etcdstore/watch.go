@@ -238,7 +238,7 @@ func (w *watch) take(resp *pb.WatchResponse) error {
 func (w *watch) complete() error {
 	c := w.commit
 	w.commit, w.seen = nil, c[0].Revision
-	raise(&w.store.latest, int64(w.seen))
+	raise(&w.store.seen, int64(w.seen))
 	if !w.deliver(c) {
 		return errEnough
 	}
