@@ -80,8 +80,17 @@ func (s *Server) acceptNames(ctx context.Context, group string) error {
 		if err != nil && !meta.IsNotFound(err) {
 			faults = append(faults, err)
 		}
+		if ctx.Err() != nil || passes(err) {
+			break // the others would fail, too, or get what this one is to have
+		}
 	}
 	return errors.Join(faults...)
+}
+
+// passes reports whether an error is the store's, and not about what was written.
+func passes(err error) bool {
+	reason := meta.ReasonOf(err)
+	return reason == meta.ReasonServiceUnavailable || reason == meta.ReasonTimeout
 }
 
 // settled reports whether a definition has all the names that it asks for: they

@@ -212,7 +212,7 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 			failed = true
 		}
 	}
-	for _, name := range excluded {
+	for _, name := range r.Query["exclude"] {
 		if !slices.ContainsFunc(checks, func(c check) bool { return c.name == name }) {
 			fmt.Fprintf(&lines, "warn: some health checks cannot be excluded: no matches for %q\n", name)
 		}

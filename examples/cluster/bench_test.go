@@ -29,7 +29,7 @@ import (
 // processors for all if each server has a small one, -share gives it that, and reads scale with servers:
 //
 //	go test -run XXX -bench Read -share 0.1
-var share = flag.Float64("share", 0, "how much of a processor each server of a benchmark has, by control groups, which takes root on Linux; 0: what it gets")
+var share = flag.Float64("share", 0, "how much of a processor each server of a benchmark has, from 0.05 on, by control groups, which takes root on Linux; 0: what it gets")
 
 // benched is a number of servers and what is beneath them.
 type benched struct {

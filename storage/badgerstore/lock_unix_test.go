@@ -14,6 +14,8 @@ import (
 // processes the program starts meanwhile; until they run, they have its open files.
 func TestHoldBesideProcessesThatStart(t *testing.T) {
 	dir := t.TempDir()
+	program, err := exec.LookPath("true")
+	require.NoError(t, err)
 	var starts sync.WaitGroup
 	defer starts.Wait()
 	done := make(chan struct{})
@@ -25,7 +27,7 @@ func TestHoldBesideProcessesThatStart(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = exec.Command("true").Run() // what matters is that it starts
+					_ = exec.Command(program).Run() // what matters is that it starts
 				}
 			}
 		})

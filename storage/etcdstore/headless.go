@@ -27,7 +27,9 @@ func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
 		return at, err
 	}
 	s.compare(acked, int64(at.revision))
-	if at.absent {
+	if !at.absent {
+		raise(&s.acked, int64(at.revision))
+	} else {
 		if acked := storage.Revision(acked); acked > s.known.etcd {
 			s.known = head{revision: acked, etcd: acked}
 		}

@@ -83,8 +83,8 @@ func (s *Store) alarm(ctx context.Context) error {
 }
 
 // Check implements storage.Checker. etcd has lost commits if its newest revision is older than one
-// that it has told before, or that of the store older than a commit of its own, as when a cluster is
-// restored from a backup. What is committed after that does not bring them back.
+// that it has told before, or that of the store older than a commit that this one has made or answered, as
+// when a cluster is restored from a backup. What is committed after that does not bring them back.
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.Revision(ctx); err != nil {
 		return err

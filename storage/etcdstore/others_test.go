@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -341,6 +342,68 @@ func TestLoss(t *testing.T) {
 		_, losses := s.Missing()
 		require.Equal(t, 1, losses)
 	}
+}
+
+// TestLossBesideOthers: that a store's commits are gone is noticed, too, where others have raised etcd's
+// revisions meanwhile; that somebody writes a record with etcdctl is no loss.
+func TestLossBesideOthers(t *testing.T) {
+	t.Parallel()
+	m := etcdtest.Start(t)
+	s, bare := open(t, m, "/loss"), another(t, m)
+	defer func() { require.NoError(t, s.Close()) }()
+	at := put(t, s, "a", "1")
+	changes, stop := iter.Pull2(s.Watch(t.Context(), "", at))
+	defer stop()
+	_, err := bare.Put(t.Context(), "/loss/data/b", "x")
+	require.NoError(t, err)
+	change, err, _ := changes()
+	require.NoError(t, err)
+	require.Greater(t, change[0].Revision, at)
+	require.NoError(t, s.Check(t.Context()))
+
+	reader := open(t, m, "/loss")
+	defer func() { require.NoError(t, reader.Close()) }()
+	for range 5 {
+		at = put(t, s, "a", "1")
+	}
+	got, err := reader.Revision(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, at, got)
+	m.Kill()
+	m.Erase()
+	m.Restart()
+	for _, key := range append([]string{"/loss/head"}, slices.Repeat([]string{"/other"}, 30)...) {
+		_, err := bare.Put(t.Context(), key, "")
+		require.NoError(t, err)
+	}
+	require.ErrorContains(t, reader.Check(t.Context()), "lost commits")
+}
+
+// TestPutBackWithRaisedRevisions: once the head is written anew and etcd is compacted there, nobody goes on from
+// a revision of what was lost.
+func TestPutBackWithRaisedRevisions(t *testing.T) {
+	t.Parallel()
+	m := etcdtest.Start(t)
+	s, bare := open(t, m, "/back"), another(t, m)
+	last := put(t, s, "a", "1")
+	require.NoError(t, s.Close())
+	for range 20 { // as etcd's restore raises them
+		_, err := bare.Put(t.Context(), "/other", "x")
+		require.NoError(t, err)
+	}
+	head, err := bare.Put(t.Context(), "/back/head", "")
+	require.NoError(t, err)
+	_, err = bare.Compact(t.Context(), head.Header.Revision)
+	require.NoError(t, err)
+	s = open(t, m, "/back")
+	defer func() { require.NoError(t, s.Close()) }()
+	for _, err := range s.Watch(t.Context(), "", last+10) {
+		require.ErrorIs(t, err, storage.ErrCompacted)
+	}
+	rec, err := s.Get(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, last, rec.Revision)
+	require.NoError(t, s.Check(t.Context()))
 }
 
 // TestLargeConflict: a commit whose comparisons fail says what is there, however much it is, and one

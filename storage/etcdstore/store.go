@@ -83,7 +83,7 @@ type Store struct {
 	named  shared[history, map[string]int64]
 	known  head // the newest one that heads has read, for its next call
 	health health
-	acked  atomic.Int64 // the newest revision that this store has committed
+	acked  atomic.Int64 // the newest revision of a commit that this store has made or answered
 	lost   atomic.Int64 // a revision that there was, and that was gone later; 0: none
 
 	mu     sync.Mutex

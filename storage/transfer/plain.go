@@ -39,17 +39,18 @@ const raisers = 64
 const raiseStep = 1_000
 
 // begin marks an empty store as one that is being filled, or empties one whose filling was
-// broken off. That the history can be forgotten is found out before it is long.
+// broken off. Whether the history can be forgotten is found out before it is long, and before
+// that of anybody else is.
 func (p *plain) begin(ctx context.Context) error {
 	if err := p.claim(ctx); err != nil {
 		return err
 	}
-	return p.forget(ctx)
+	return p.forget(ctx, 1)
 }
 
-// forget forgets how the store was filled.
-func (p *plain) forget(ctx context.Context) error {
-	if err := p.to.Compact(ctx, p.reached); err != nil {
+// forget forgets how the store was filled up to a revision.
+func (p *plain) forget(ctx context.Context, before storage.Revision) error {
+	if err := p.to.Compact(ctx, before); err != nil {
 		return fmt.Errorf("the history of the destination cannot be compacted, without which clients would miss changes: %w", err)
 	}
 	return nil
@@ -184,7 +185,7 @@ func (p *plain) flush(ctx context.Context) error {
 // finish forgets how the store was filled, so that no watch begins within it or before, and
 // takes the marks away, unless somebody has marked it anew: who does knows that it stays a part.
 func (p *plain) finish(ctx context.Context) (storage.Revision, error) {
-	if err := p.forget(ctx); err != nil {
+	if err := p.forget(ctx, p.reached); err != nil {
 		return 0, err
 	}
 	_, records, err := p.to.Scan(ctx, scratchPrefix, "", 0)
