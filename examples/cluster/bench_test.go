@@ -25,11 +25,15 @@ import (
 
 // The benchmarks are of one server and of three over three members of etcd that sync their disks. All
 // processes share the processors of one machine, so beside the rate stands what each request costs them:
-// server-cpu is what the servers compute for it, etcd-cpu what the members do. Where the machine has
-// processors for all if each server has a small one, -share gives it that, and reads scale with servers:
+// server-cpu is what the servers compute for it, etcd-cpu what the members do. Where servers, or members, have a
+// small processor each, the machine has enough for all else, and it is seen what they can do themselves:
 //
-//	go test -run XXX -bench Read -share 0.1
-var share = flag.Float64("share", 0, "how much of a processor each server of a benchmark has, from 0.05 on, by control groups, which takes root on Linux; 0: what it gets")
+//	go test -run XXX -bench Read -server-share 0.1
+//	go test -run XXX -bench Create -etcd-share 0.1
+var (
+	serverShare = flag.Float64("server-share", 0, "how much of a processor each server of a benchmark has, from 0.05 on, by control groups, which takes root on Linux; 0: what it gets")
+	etcdShare   = flag.Float64("etcd-share", 0, "how much of a processor each member of etcd has, likewise")
+)
 
 // benched is a number of servers and what is beneath them.
 type benched struct {
@@ -49,9 +53,10 @@ func startBenched(b *testing.B, n int) *benched {
 	}
 	s := &benched{etcd: c, servers: overEtcd(b, endpoints, n)}
 	for _, p := range s.servers {
-		if *share > 0 {
-			p.limit(*share)
-		}
+		limit(b, p.cmd.Process.Pid, *serverShare, p.kill)
+	}
+	for _, m := range c.Members {
+		limit(b, m.Pid(), *etcdShare, m.Kill)
 	}
 	var err error
 	s.bare, err = clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
@@ -61,26 +66,29 @@ func startBenched(b *testing.B, n int) *benched {
 }
 
 // limit lets a process compute for a share of the time of one processor at most.
-func (p *process) limit(share float64) {
+func limit(t testing.TB, pid int, share float64, kill func()) {
+	if share == 0 {
+		return
+	}
 	const period = 20_000 // in microseconds
 	groups, quota, text := "/sys/fs/cgroup", "cpu.max", fmt.Sprint(int(share*period), period)
 	if _, err := os.Stat(filepath.Join(groups, "cgroup.controllers")); err != nil { // the first version of control groups
 		groups, quota, text = "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", fmt.Sprint(int(share*period))
 	}
 	group, err := os.MkdirTemp(groups, "controlplane-bench-")
-	require.NoError(p.t, err)
-	p.t.Cleanup(func() {
-		p.kill()
-		require.NoError(p.t, os.Remove(group))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		kill()
+		require.NoError(t, os.Remove(group))
 	})
 	set := func(file, text string) {
-		require.NoError(p.t, os.WriteFile(filepath.Join(group, file), []byte(text), 0))
+		require.NoError(t, os.WriteFile(filepath.Join(group, file), []byte(text), 0))
 	}
 	if quota == "cpu.cfs_quota_us" {
 		set("cpu.cfs_period_us", fmt.Sprint(period))
 	}
 	set(quota, text)
-	set("cgroup.procs", fmt.Sprint(p.cmd.Process.Pid))
+	set("cgroup.procs", fmt.Sprint(pid))
 }
 
 // spent is what the processes have counted themselves so far, or during some runs, and how long those took.

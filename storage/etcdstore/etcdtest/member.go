@@ -109,6 +109,9 @@ func (m *Member) Restart() {
 // Erase removes what a member that was killed has on its disk.
 func (m *Member) Erase() { require.NoError(m.t, os.RemoveAll(m.dir)) }
 
+// Pid is the number of its process.
+func (m *Member) Pid() int { return m.cmd.Process.Pid }
+
 // Pause stops the process as SIGSTOP does: its connections stay open, and nothing answers.
 func (m *Member) Pause() { require.NoError(m.t, m.cmd.Process.Signal(syscall.SIGSTOP)) }
 
