@@ -27,15 +27,15 @@ func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
 		return at, err
 	}
 	s.compare(acked, int64(at.revision))
-	if !at.absent {
-		raise(&s.acked, int64(at.revision))
-	} else {
+	if at.absent {
 		if acked := storage.Revision(acked); acked > s.known.etcd {
 			s.known = head{revision: acked, etcd: acked}
 		}
 		if at.revision, err = s.lastCommit(ctx, s.known, at.etcd); err != nil {
 			return at, err
 		}
+	} else {
+		raise(&s.acked, int64(at.revision))
 	}
 	s.known = at
 	s.shown.Store(int64(at.revision))

@@ -38,11 +38,9 @@ func parseCommand(set *flag.FlagSet, args []string, places ...*place) ([]string,
 	if err := parse(set, args); err != nil {
 		return nil, err
 	}
-	named := map[string]bool{}
-	set.Visit(func(x *flag.Flag) { named[x.Name] = true })
 	var faults []error
 	for _, p := range places {
-		faults = append(faults, p.validate(named)...)
+		faults = append(faults, p.validate(set)...)
 	}
 	return set.Args(), errors.Join(faults...)
 }

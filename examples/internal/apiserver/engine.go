@@ -69,15 +69,15 @@ func (p *place) define(set *flag.FlagSet, engines map[string]Engine, prefix, dir
 	}
 }
 
-// validate refuses flags of engines that were not chosen.
-func (p *place) validate(named map[string]bool) (faults []error) {
-	for engine, names := range p.flags {
-		for _, name := range names {
-			if named[name] && engine != p.storage {
-				faults = append(faults, fmt.Errorf("--%s means nothing without --%sstorage %s", name, p.prefix, engine))
+// validate refuses flags of engines that were not chosen, whatever they were given.
+func (p *place) validate(set *flag.FlagSet) (faults []error) {
+	set.Visit(func(x *flag.Flag) {
+		for engine, names := range p.flags {
+			if engine != p.storage && slices.Contains(names, x.Name) {
+				faults = append(faults, fmt.Errorf("--%s means nothing without --%sstorage %s", x.Name, p.prefix, engine))
 			}
 		}
-	}
+	})
 	return faults
 }
 

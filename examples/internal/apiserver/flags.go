@@ -229,11 +229,8 @@ func needed() map[string][]string {
 // server does not do what it was told. A command that takes flags without effect takes
 // these too; half of a pair is a mistake there as well.
 func (c Command) validate(set *flag.FlagSet, f *flags) error {
-	given, named := map[string]bool{}, map[string]bool{} // in general a flag that is empty is as good as none
-	set.Visit(func(x *flag.Flag) {
-		named[x.Name] = true
-		given[x.Name] = x.Value.String() != "" || x.Name == "authorization-mode"
-	})
+	given := map[string]bool{}
+	set.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() != "" || x.Name == "authorization-mode" })
 	var faults []error
 	var idle []string
 	for other, names := range needed() {
@@ -260,8 +257,8 @@ func (c Command) validate(set *flag.FlagSet, f *flags) error {
 	if f.livezGrace < 0 || f.shutdownDelay < 0 {
 		faults = append(faults, errors.New("--livez-grace-period and --shutdown-delay-duration must not be negative"))
 	}
-	faults = append(faults, f.place.validate(named)...)
-	faults = append(faults, f.to.validate(named)...)
+	faults = append(faults, f.place.validate(set)...)
+	faults = append(faults, f.to.validate(set)...)
 	faults = append(faults, f.limits.validate()...)
 	faults = append(faults, f.nodes.validate()...)
 	faults = append(faults, f.authz.validate(given["authorization-mode"])...)
