@@ -104,10 +104,12 @@ func endsLine(data []byte) bool {
 }
 
 // maxExpanded bounds the bytes of text that aliases may expand to, and maxAliased
-// those of a key beside aliases, which can repeat it.
+// those of a key beside aliases, which can repeat it. There are valuesPerByte values
+// at most for each byte of the text, so that a short one does not take long.
 const (
-	maxExpanded = 32 << 20
-	maxAliased  = 1 << 10
+	maxExpanded   = 32 << 20
+	maxAliased    = 1 << 10
+	valuesPerByte = 10
 )
 
 // walkYAML bounds what aliases expand to, merged ones (<<) too, and refuses keys
@@ -117,6 +119,7 @@ func walkYAML(data []byte, l Limits) error {
 	if err := yamlv2.Unmarshal(data, &root); err != nil {
 		return badYAML("%v", err)
 	}
+	l.Values = min(l.Values, valuesPerByte*len(data))
 	w := yamlWalk{limits: l}
 	return w.value(root, 0)
 }
