@@ -22,6 +22,9 @@ import (
 // names it, or holds a value of it. What describes the wire needs none: a struct each
 // of whose fields has a tag, and the types of such fields.
 func TestExportedHasAnExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles every package")
+	}
 	excused := except(map[string]string{
 		"registry.Conversion": "what a Spoke becomes for who compiles kinds",
 	})

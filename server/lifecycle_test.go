@@ -228,7 +228,11 @@ func TestSlowPeers(t *testing.T) {
 }
 
 func TestManyServers(t *testing.T) {
-	for range 200 {
+	many := 200
+	if testing.Short() {
+		many = 40
+	}
+	for range many {
 		s := servertest.New(t)
 		inProcess(t, s).must(201, "POST", configMaps, newConfigMap("a"))
 	}

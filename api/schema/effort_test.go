@@ -32,6 +32,9 @@ func TestPatternsAreBounded(t *testing.T) {
 // TestValidationIsBounded: what would take minutes is a fault, wherever it
 // stands, also where the fault of a branch would be turned around.
 func TestValidationIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	costly := with(str(), func(s *Schema) { s.Pattern = "(?:[a-z]){1000}b" })
 	nested := with(integer(), func(s *Schema) { s.Minimum = ref(1.0) })
 	for range 12 {

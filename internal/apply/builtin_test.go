@@ -18,6 +18,9 @@ import (
 // TestBuiltinKindsTakeThePlans applies an object that uses every field of its kind
 // to another one, whose lists have other items in another order.
 func TestBuiltinKindsTakeThePlans(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	kinds := 0
 	for _, k := range builtin.Kinds() {
 		kind, err := resource.Compile(k, names.Kubernetes)

@@ -110,6 +110,9 @@ func (v *typing) sameChange(t *testing.T, old, new map[string]any) {
 // TestLongListsBackwards: the order of a list does not matter to how much work its items are,
 // which is minutes where each moves all that came before.
 func TestLongListsBackwards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	v := compileTyping(object(false, fields{"spec": object(false, fields{"set": {Type: schema.Array, Items: text(), ListType: "set"}})}))
 	list := make([]any, 300_000)
 	for i := range list {

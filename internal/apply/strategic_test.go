@@ -138,6 +138,9 @@ func FuzzStrategicMerge(f *testing.F) {
 // TestStrategicMergeIsBounded: an item that a patch names a thousand times merges
 // its lists as often, up to a number of items in all.
 func TestStrategicMergeIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	s := deploymentSchema()
 	repeat := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	live := tree(t, podSpec(`{"containers":[{"name":"c","env":[`+numbered(10_000, `{"name":"E%d"}`)+`],"args":["a"]}]}`))

@@ -21,6 +21,9 @@ import (
 // in it and not with its square, for each of every built-in kind. Counted is what is
 // allocated; a loop that allocates nothing is not seen.
 func TestLongLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	const n, most = 50, 400
 	for _, k := range builtin.Kinds() {
 		kind := kindtest.Of(t, names.Kubernetes, builtin.Kinds(), k.Kind)

@@ -11,6 +11,9 @@ import (
 )
 
 func TestRoundTrip(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	// A node is shown in the topology as well, also where only the field names it.
 	options := registrytest.Options{Generators: []registrytest.Generator{
 		registrytest.ForField[discovery.EndpointV1beta1]("nodeName", func(*rand.Rand) *string { return nil }),

@@ -140,7 +140,7 @@ func TestExpire(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		require.EqualValues(t, second, s.floor.Load())
 		fsyncs := s.Stats().Fsyncs
-		time.Sleep(10 * time.Hour)
+		time.Sleep(3 * time.Hour)
 		require.Equal(t, fsyncs, s.Stats().Fsyncs)
 		third := put()
 		require.NoError(t, s.Close())
