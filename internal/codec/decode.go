@@ -16,7 +16,7 @@ var ErrNull = errors.New("the body is null")
 type Limits struct {
 	Bytes      int // size of the body; 0: the caller has bounded it
 	Depth      int // nested objects and lists; 0: DefaultDepth
-	Values     int // values that YAML aliases may expand to; 0: DefaultValues
+	Values     int // values that YAML aliases may expand to, fewer in a short text; 0: DefaultValues
 	Duplicates int // duplicate keys that are reported; 0: DefaultDuplicates
 }
 

@@ -104,11 +104,13 @@ func endsLine(data []byte) bool {
 }
 
 // maxExpanded bounds the bytes of text that aliases may expand to, and maxAliased
-// those of a key beside aliases, which can repeat it. There are valuesPerByte values
-// at most for each byte of the text, so that a short one does not take long.
+// those of a key beside aliases, which can repeat it. As many values as fewValues are
+// there soon; what has more has no more than valuesPerByte for each byte of its text,
+// so that it does not take long for one who sends little.
 const (
 	maxExpanded   = 32 << 20
 	maxAliased    = 1 << 10
+	fewValues     = 10_000
 	valuesPerByte = 10
 )
 
@@ -119,7 +121,7 @@ func walkYAML(data []byte, l Limits) error {
 	if err := yamlv2.Unmarshal(data, &root); err != nil {
 		return badYAML("%v", err)
 	}
-	l.Values = min(l.Values, valuesPerByte*len(data))
+	l.Values = min(l.Values, fewValues+valuesPerByte*len(data))
 	w := yamlWalk{limits: l}
 	return w.value(root, 0)
 }
@@ -141,7 +143,7 @@ type yamlWalk struct {
 
 func (w *yamlWalk) value(n yamlNode, depth int) error {
 	if w.values++; w.values > w.limits.Values {
-		return badYAML("more than %d values", w.limits.Values)
+		return badYAML("its aliases stand for more than %d values", w.limits.Values)
 	}
 	if depth > w.limits.Depth {
 		return badYAML("more than %d levels deep", w.limits.Depth)

@@ -40,6 +40,17 @@ func TestDecodeYAML(t *testing.T) {
 	}
 }
 
+// TestDecodeYAMLAliases: a short text may repeat a list often, but not for ever.
+func TestDecodeYAMLAliases(t *testing.T) {
+	repeated := func(times int) error {
+		text := "a: &a [" + strings.Repeat("x,", 100) + "]\nb: [" + strings.Repeat("*a,", times) + "]\n"
+		_, _, err := codec.DecodeYAML([]byte(text), codec.Limits{})
+		return err
+	}
+	require.NoError(t, repeated(100))
+	require.ErrorContains(t, repeated(300), "aliases stand for more than")
+}
+
 // bomb has 9¹² values.
 var bomb = func() string {
 	text := "a: &a [x,x,x,x,x,x,x,x,x]\n"
