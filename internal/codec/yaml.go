@@ -104,9 +104,8 @@ func endsLine(data []byte) bool {
 }
 
 // maxExpanded bounds the bytes of text that aliases may expand to, and maxAliased
-// those of a key beside aliases, which can repeat it. As many values as fewValues are
-// there soon; what has more has no more than valuesPerByte for each byte of its text,
-// so that it does not take long for one who sends little.
+// those of a key beside aliases, which can repeat it. Any text may stand for fewValues,
+// and for valuesPerByte more with each of its bytes, so that little text takes little time.
 const (
 	maxExpanded   = 32 << 20
 	maxAliased    = 1 << 10
