@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ func writeRules() []rule {
 		{"ConcurrentCreate", commitChecks, "of many creates of one key exactly one wins", concurrentCreate},
 		{"ConcurrentIncrement", commitChecks, "compare-and-swap loses no update", concurrentIncrement},
 		{"ConcurrentCommits", commitApplies, "concurrent commits have unique revisions, and each read at one shows its write", concurrentCommits},
+		{"ConcurrentHistory", commitApplies, "whatever a store makes of concurrent commits, at each of their revisions it shows what was committed up to there, and a watch goes on from there", concurrentHistory},
 		{"CommitSequence", sequenceOf, "a sequence commits values of one key one after the other, each with a revision and an event of its own, and nothing if the first comparison fails", commitSequence},
 		{"StampKeepsFirst", stampKeeps, "a stamp keeps its first value and touches neither keys nor revisions", stampKeepsFirst},
 	}
@@ -234,6 +236,48 @@ func concurrentCommits(s *store) {
 	for i, e := range s.follow("", base, n) {
 		require.Equal(s.t, revisions[i], e.Revision)
 	}
+}
+
+func concurrentHistory(s *store) {
+	const clients, each = 24, 3
+	h := newHistory(s.newest())
+	guard := s.put("guard", "")
+	h.add("guard", []byte{}, guard)
+	type commit struct {
+		ws []storage.Write
+		at storage.Revision
+	}
+	made, errs := make([]commit, clients*each), make([]error, clients)
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			var last storage.Revision
+			a := fmt.Sprintf("k/%02d", c)
+			b := a + "/b"
+			for i, ws := range [each][]storage.Write{
+				{{Key: a, Value: []byte("created")}, {Key: "guard", Expect: guard, Guard: true}},
+				{{Key: a, Value: []byte("changed")}, {Key: b, Value: []byte("beside")}},
+				{{Key: a, Value: [][]byte{nil, []byte("again"), {}}[c%3]}},
+			} {
+				ws[0].Expect = last
+				at, err := s.Commit(s.ctx, ws...)
+				made[c*each+i], errs[c], last = commit{ws, at}, errors.Join(errs[c], err), at
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(s.t, errors.Join(errs...))
+	slices.SortFunc(made, func(a, b commit) int { return cmp.Compare(a.at, b.at) })
+	for _, c := range made {
+		require.Greater(s.t, c.at, h.newest())
+		for _, w := range c.ws {
+			if !w.Guard {
+				h.add(w.Key, w.Value, c.at)
+			}
+		}
+	}
+	require.Equal(s.t, h.newest(), s.newest())
+	h.verify(s, h.base, []string{"k/00", "k/01", "k/02", "k/05/b"}, []string{"", "k/1"})
 }
 
 func stampKeepsFirst(s *store) {
