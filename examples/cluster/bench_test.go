@@ -232,7 +232,7 @@ func BenchmarkCreate(b *testing.B) {
 			_, err := s.bare.Put(b.Context(), "/limits_/data/configmaps/default/"+name(i), value)
 			return err
 		}
-		for _, clients := range []int{1, 16, 64, 128} {
+		for _, clients := range []int{1, 16, 64, 128, 256} {
 			b.Run(fmt.Sprintf("servers=%d/clients=%d", n, clients), func(b *testing.B) {
 				each := max(clients, b.N/rounds)
 				var ours, limit, paced spent

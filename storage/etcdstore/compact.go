@@ -28,12 +28,31 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 		return err
 	}
 	defer leave()
-	return s.told(ctx, s.compact(inner, before))
+	oldest, err := s.needed(inner, before)
+	if err == nil {
+		err = s.compact(inner, oldest)
+	}
+	return s.told(ctx, err)
 }
 
-func (s *Store) compact(ctx context.Context, before storage.Revision) error {
+// needed returns the oldest revision of etcd that is needed for a state. In the midst of a transaction that is the
+// one before it.
+func (s *Store) needed(ctx context.Context, state storage.Revision) (oldest int64, err error) {
+	oldest = max(1, etcdOf(state))
+	at, err := s.headAt(ctx, oldest)
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return oldest, nil
+	case !at.absent && at.revision > state:
+		return oldest - 1, err
+	}
+	return oldest, err
+}
+
+// compact compacts etcd up to one of its revisions.
+func (s *Store) compact(ctx context.Context, before int64) error {
 	err := s.again(ctx, func(ctx context.Context) error {
-		_, err := s.client.Compact(ctx, int64(before))
+		_, err := s.client.Compact(ctx, before)
 		return err
 	})
 	if errors.Is(err, rpctypes.ErrCompacted) {
@@ -56,7 +75,7 @@ func (s *Store) forget(keep time.Duration) {
 		if at, err := s.Revision(s.life); err == nil {
 			now := time.Now()
 			known.Committed(now, at)
-			if oldest := known.Oldest(now); oldest > 0 {
+			if oldest := etcdOf(known.Oldest(now)); oldest > 0 { // Revision is never within a transaction
 				c.warn(oldest, c.reach(s.life, oldest))
 			}
 		}
@@ -78,7 +97,7 @@ type compactor struct {
 }
 
 // warn tells of an error once, until there is another one or none.
-func (c *compactor) warn(before storage.Revision, err error) {
+func (c *compactor) warn(before int64, err error) {
 	said := ""
 	if err != nil {
 		said = err.Error()
@@ -89,12 +108,12 @@ func (c *compactor) warn(before storage.Revision, err error) {
 	c.told = said
 }
 
-// reach makes sure that the history before a revision is forgotten, now or at a later turn.
-func (c *compactor) reach(ctx context.Context, before storage.Revision) error {
+// reach makes sure that the history before a revision of etcd is forgotten, now or at a later turn.
+func (c *compactor) reach(ctx context.Context, before int64) error {
 	s := c.store
 	var resp *clientv3.GetResponse
 	err := s.again(ctx, func(ctx context.Context) (err error) {
-		_, err = s.client.Get(ctx, s.floor, clientv3.WithRev(int64(before)-1), clientv3.WithCountOnly())
+		_, err = s.client.Get(ctx, s.floor, clientv3.WithRev(before-1), clientv3.WithCountOnly())
 		if err == nil {
 			resp, err = s.client.Get(ctx, s.floor)
 		}
@@ -122,12 +141,12 @@ func (c *compactor) reach(ctx context.Context, before storage.Revision) error {
 }
 
 // win reports whether the floor was set, by this compactor alone.
-func (c *compactor) win(ctx context.Context, before storage.Revision) (bool, error) {
+func (c *compactor) win(ctx context.Context, before int64) (bool, error) {
 	floor := c.store.floor
 	var resp *clientv3.TxnResponse
 	err := c.store.again(ctx, func(ctx context.Context) (err error) { // if the first answer is lost nobody wins this turn
 		resp, err = c.store.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(floor), "=", c.last)).
-			Then(clientv3.OpPut(floor, strconv.FormatInt(int64(before), 10))).Commit()
+			Then(clientv3.OpPut(floor, strconv.FormatInt(before, 10))).Commit()
 		return err
 	})
 	if errors.Is(err, rpctypes.ErrNoSpace) {

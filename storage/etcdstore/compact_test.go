@@ -46,21 +46,21 @@ func TestPausedCompactor(t *testing.T) {
 		}
 		return make()
 	}}
-	go func() { woken <- paused.reach(t.Context(), at[1]) }()
+	go func() { woken <- paused.reach(t.Context(), etcdOf(at[1])) }()
 	<-stands
 	kept(0)
-	require.NoError(t, second.reach(t.Context(), at[1]))
+	require.NoError(t, second.reach(t.Context(), etcdOf(at[1])))
 	kept(0) // it stood aside for a turn
-	require.NoError(t, second.reach(t.Context(), at[1]))
+	require.NoError(t, second.reach(t.Context(), etcdOf(at[1])))
 	kept(1)
-	require.NoError(t, third.reach(t.Context(), at[1]), "that is done")
-	require.NoError(t, second.reach(t.Context(), at[2]))
+	require.NoError(t, third.reach(t.Context(), etcdOf(at[1])), "that is done")
+	require.NoError(t, second.reach(t.Context(), etcdOf(at[2])))
 	kept(2)
 	close(goes)
 	require.NoError(t, <-woken)
 	kept(2)
-	require.NoError(t, paused.reach(t.Context(), at[3]))
+	require.NoError(t, paused.reach(t.Context(), etcdOf(at[3])))
 	kept(2) // it is no more the one that compacts
-	require.NoError(t, second.reach(t.Context(), at[3]))
+	require.NoError(t, second.reach(t.Context(), etcdOf(at[3])))
 	kept(3)
 }

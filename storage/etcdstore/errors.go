@@ -24,12 +24,19 @@ func (s *Store) told(asked context.Context, err error) error {
 		return asked.Err()
 	case s.life.Err() != nil:
 		return storage.ErrClosed
+	case errors.Is(err, errUnknown):
+		return hidden(err)
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
 	case tooLarge(err):
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
-	case errors.Is(err, context.DeadlineExceeded):
-		// The deadline is the store's own, and callers must not take it for theirs.
+	}
+	return hidden(err)
+}
+
+// hidden hides a deadline that is the store's own, and that callers must not take for theirs.
+func hidden(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("etcd did not answer in time: %s", err)
 	}
 	return err

@@ -27,7 +27,7 @@ type fence struct {
 	key   string
 	at    atomic.Int64  // the revision of its last change, as far as the store knows; 0: it may not be there
 	turn  chan struct{} // holds one value while the fence is changed; no commit begins to be sent meanwhile
-	owner string        // the first part of the names of its commits
+	owner string        // the first part of the names of its batches
 	names atomic.Int64  // that were given
 }
 
@@ -36,7 +36,7 @@ func (f *fence) begin(prefix string) {
 	f.key = prefix + f.owner
 }
 
-// name is one that no commit had before. A commit leaves it in the head.
+// name is one that no batch had before. It is left in the head.
 func (f *fence) name() string {
 	return f.owner + "-" + strconv.FormatInt(f.names.Add(1), 10)
 }
@@ -141,44 +141,47 @@ func (s *Store) pass(ctx context.Context, at int64) (until int64, err error) {
 	return until, err
 }
 
-// settle finds out what became of a commit that etcd has not answered: it returns its revision, or 0 if it
+// settle finds out what became of a batch that etcd has not answered: it returns its revision, or 0 if it
 // will never be made.
-func (c *commit) settle(ctx context.Context) (made int64, err error) {
-	until, err := c.store.pass(ctx, c.at)
+func (b *batch) settle(ctx context.Context) (made int64, err error) {
+	until, err := b.store.pass(ctx, b.at)
 	if err != nil {
 		return 0, unknown(err)
 	}
-	return c.made(ctx, until)
+	return b.made(ctx, until)
 }
 
-// look finds out whether a commit that etcd has refused was made all the same.
-func (c *commit) look(ctx context.Context) (made int64, err error) {
-	at, err := c.store.readHead(ctx)
+// look finds out whether a batch that etcd has refused was made all the same.
+func (b *batch) look(ctx context.Context) (made int64, err error) {
+	at, err := b.store.readHead(ctx)
 	if err != nil {
 		return 0, unknown(err)
 	}
-	return c.made(ctx, int64(at.etcd))
+	if at.etcd == b.after {
+		return 0, nil
+	}
+	return b.made(ctx, at.etcd)
 }
 
-// made returns the revision of the commit if it was made up to a revision, or 0. It would miss one only if
-// etcd was put back to what it had before, the store's first call after that was the commit, and others made
+// made returns the revision of the batch if it was made up to a revision, or 0. It would miss one only if
+// etcd was put back to what it had before, the store's first call after that was the batch, and others made
 // up for what was lost before it was settled.
-func (c *commit) made(ctx context.Context, until int64) (revision int64, err error) {
-	after := c.after
+func (b *batch) made(ctx context.Context, until int64) (revision int64, err error) {
+	after := b.after
 	if after >= until { // etcd was put back to what it had before; that the fence was there holds all the same
-		after = c.at
+		after = b.at
 	}
 	if after >= until {
 		return 0, nil
 	}
-	names, err := c.store.named.ask(ctx, c.store, func(h *history) { h.widen(after, until) })
+	names, err := b.store.named.ask(ctx, b.store, func(h *history) { h.widen(after, until) })
 	if errors.Is(err, storage.ErrCompacted) { // it may be what others have asked for
-		names, err = c.store.readNames(ctx, history{after, until})
+		names, err = b.store.readNames(ctx, history{after, until})
 	}
 	if err != nil {
 		return 0, unknown(err)
 	}
-	return names[c.name], nil
+	return names[b.name], nil
 }
 
 // history is what came after a revision, up to another one.
@@ -191,16 +194,17 @@ func (h *history) widen(after, until int64) {
 	h.until = max(h.until, until)
 }
 
-// readNames returns the revisions of the commits of the store in a part of the history, by their names.
+// readNames returns the revisions of the batches of the store in a part of the history, by their names.
 func (s *Store) readNames(ctx context.Context, h history) (made map[string]int64, err error) {
 	made = map[string]int64{}
-	w := &watch{store: s, key: s.head, seen: storage.Revision(h.after), deliver: func(c []storage.Event) bool {
+	w := &watch{store: s, key: s.head, seen: revisionOf(h.after, lastPlace), deliver: func(c []storage.Event) bool {
+		at := etcdOf(c[0].Revision)
 		if name := string(c[0].Value); strings.HasPrefix(name, s.fence.owner) {
-			made[name] = int64(c[0].Revision)
+			made[name] = at
 		}
-		return int64(c[0].Revision) < h.until
+		return at < h.until
 	}}
-	err = s.again(ctx, func(ctx context.Context) error { return w.until(ctx, storage.Revision(h.until)) })
+	err = s.again(ctx, func(ctx context.Context) error { return w.until(ctx, h.until) })
 	if err == errEnough {
 		err = nil
 	}

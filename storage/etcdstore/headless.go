@@ -21,15 +21,15 @@ const progressEvery = 20 * time.Millisecond
 // knew it last. It could not be that of etcd, which other programs raise: who waits for a watch to
 // come to it would wait until the next commit.
 func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
-	acked := s.acked.Load()
+	acked := storage.Revision(s.acked.Load())
 	at, err := s.readHead(ctx)
 	if err != nil {
 		return at, err
 	}
-	s.compare(acked, int64(at.revision))
+	s.compare(acked, at.revision)
 	if at.absent {
-		if acked := storage.Revision(acked); acked > s.known.etcd {
-			s.known = head{revision: acked, etcd: acked}
+		if etcdOf(acked) > s.known.etcd {
+			s.known = head{revision: acked, etcd: etcdOf(acked)}
 		}
 		if at.revision, err = s.lastCommit(ctx, s.known, at.etcd); err != nil {
 			return at, err
@@ -44,29 +44,26 @@ func (s *Store) newest(ctx context.Context, _ struct{}) (head, error) {
 
 // lastCommit returns the revision of the last commit up to a revision of etcd, or that one if
 // nobody can know it: the history since the store knew the last commit is compacted, or etcd has lost it.
-func (s *Store) lastCommit(ctx context.Context, known head, last storage.Revision) (newest storage.Revision, err error) {
+func (s *Store) lastCommit(ctx context.Context, known head, last int64) (newest storage.Revision, err error) {
 	switch newest = known.revision; {
 	case known.etcd == 0 || known.etcd > last:
-		return last, nil
+		return revisionOf(last, lastPlace), nil
 	case known.etcd == last:
 		return newest, nil
 	}
-	w := &watch{store: s, key: s.data, end: clientv3.GetPrefixRangeEnd(s.data), seen: known.etcd, deliver: func(c []storage.Event) bool {
+	w := &watch{store: s, key: s.data, end: clientv3.GetPrefixRangeEnd(s.data), seen: revisionOf(known.etcd, lastPlace), deliver: func(c []storage.Event) bool {
 		newest = c[0].Revision
-		return newest < last
+		return true
 	}}
 	err = s.again(ctx, func(ctx context.Context) error { return w.until(ctx, last) })
-	switch {
-	case err == errEnough:
-		err = nil
-	case errors.Is(err, storage.ErrCompacted), errors.Is(err, rpctypes.ErrCompacted):
-		return last, nil
+	if errors.Is(err, storage.ErrCompacted) || errors.Is(err, rpctypes.ErrCompacted) {
+		return revisionOf(last, lastPlace), nil
 	}
 	return newest, err
 }
 
 // until delivers what there is up to a revision of etcd.
-func (w *watch) until(ctx context.Context, last storage.Revision) error {
+func (w *watch) until(ctx context.Context, last int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -81,7 +78,7 @@ func (w *watch) until(ctx context.Context, last storage.Revision) error {
 		for changes.Send(progress) == nil && wait(ctx, progressEvery) { // it answers when it has come to the end
 		}
 	})
-	for w.seen < last {
+	for w.seen < revisionOf(last, lastPlace) {
 		if err := w.next(changes); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return err
 	}
 	if lost := s.lost.Load(); lost != 0 {
-		return fmt.Errorf("etcd has lost commits: %d was the newest revision, and later an older one was", lost)
+		return fmt.Errorf("etcd has lost commits: %d was the newest revision of the store, and later an older one was", lost)
 	}
 	inner, leave, err := s.enter(ctx)
 	if err != nil {

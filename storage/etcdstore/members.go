@@ -148,7 +148,7 @@ func (s *Store) toLeader(ctx context.Context) (_ context.Context, back func()) {
 // that member is known when an answer of it comes.
 func (s *Store) answered(h *pb.ResponseHeader, r *route, before int64) {
 	if h.Revision < before {
-		s.compare(before, h.Revision)
+		s.compare(revisionOf(before, 0), revisionOf(h.Revision, 0))
 		s.seen.Store(h.Revision)
 	}
 	raise(&s.seen, h.Revision)

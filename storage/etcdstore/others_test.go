@@ -72,7 +72,7 @@ func TestOthers(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, first, rec.Revision)
 		}
-		for _, at := range []storage.Revision{newest + 1, max(newest+1, storage.Revision(theirs))} {
+		for _, at := range []storage.Revision{newest + 1, max(newest+1, storage.Revision(theirs)<<5)} {
 			_, err = s.Get(t.Context(), "a", at)
 			require.ErrorIs(t, err, storage.ErrFuture)
 			_, _, err = s.Scan(t.Context(), "", "", at)
@@ -397,7 +397,7 @@ func TestPutBackWithRaisedRevisions(t *testing.T) {
 	require.NoError(t, err)
 	s = open(t, m, "/back")
 	defer func() { require.NoError(t, s.Close()) }()
-	for _, err := range s.Watch(t.Context(), "", last+10) {
+	for _, err := range s.Watch(t.Context(), "", last+10<<5) {
 		require.ErrorIs(t, err, storage.ErrCompacted)
 	}
 	rec, err := s.Get(t.Context(), "a", 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -27,16 +28,29 @@ const (
 
 // head is the newest revision, and the revision of etcd at which it was read.
 type head struct {
-	revision, etcd storage.Revision
-	absent         bool // nobody knows the newest revision: it is not larger than that of etcd
+	revision storage.Revision
+	etcd     int64
+	absent   bool // nobody knows the newest revision, and this one is not smaller
 }
 
-func headOf(header *pb.ResponseHeader, kvs []*mvccpb.KeyValue) head {
-	etcd := storage.Revision(header.Revision)
+func headOf(etcd int64, kvs []*mvccpb.KeyValue) head {
 	if len(kvs) == 0 {
-		return head{etcd, etcd, true}
+		return head{revisionOf(etcd, lastPlace), etcd, true}
 	}
-	return head{storage.Revision(kvs[0].ModRevision), etcd, false}
+	place, _ := unmarked(kvs[0].Value)
+	return head{revisionOf(kvs[0].ModRevision, place), etcd, false}
+}
+
+// headAt reads what was the newest revision at a revision of etcd.
+func (s *Store) headAt(ctx context.Context, etcd int64) (at head, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		resp, err := s.client.Get(ctx, s.head, clientv3.WithRev(max(1, etcd)))
+		if err == nil {
+			at = headOf(etcd, resp.Kvs)
+		}
+		return err
+	})
+	return at, err
 }
 
 // readHead is linearizable.
@@ -46,7 +60,7 @@ func (s *Store) readHead(ctx context.Context) (at head, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
 		resp, err := s.client.Get(ctx, s.head)
 		if err == nil {
-			at = headOf(resp.Header, resp.Kvs)
+			at = headOf(resp.Header.Revision, resp.Kvs)
 		}
 		return err
 	})
@@ -55,11 +69,11 @@ func (s *Store) readHead(ctx context.Context) (at head, err error) {
 
 // record is what etcd has under a key of the store.
 func (s *Store) record(kv *mvccpb.KeyValue) storage.Record {
-	rec := storage.Record{Key: strings.TrimPrefix(string(kv.Key), s.data), Value: kv.Value, Revision: storage.Revision(kv.ModRevision)}
-	if rec.Value == nil {
-		rec.Value = []byte{} // an empty one comes as nil
+	place, value := unmarked(kv.Value)
+	if value == nil {
+		value = []byte{} // an empty one comes as nil
 	}
-	return rec
+	return storage.Record{Key: strings.TrimPrefix(string(kv.Key), s.data), Value: value, Revision: revisionOf(kv.ModRevision, place)}
 }
 
 // Get implements storage.Backend.
@@ -95,20 +109,22 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 // page is what one read returned.
 type page struct {
 	kvs   []*mvccpb.KeyValue
+	next  string // the key from which on there may be more
 	more  bool
 	shown storage.Revision // that it belongs to, as the store counts
-	etcd  storage.Revision // one that shows the same, and is not older
+	etcd  int64            // one of etcd that shows the same, and is not older, but for what is later in the transaction
 }
 
 // read gets what there is at a revision of the store (0: the newest one). The newest state is
 // read as such, since it is there even if another program has compacted its revision.
 func (s *Store) read(ctx context.Context, at storage.Revision, key string, opts ...clientv3.OpOption) (p page, err error) {
 	newest := []clientv3.Op{clientv3.OpGet(s.head), clientv3.OpGet(key, opts...)}
-	old := clientv3.OpGet(key, append(opts[:len(opts):len(opts)], clientv3.WithRev(int64(at)))...)
+	etcd := max(1, etcdOf(at)) // 0 would be the newest one
+	old := clientv3.OpGet(key, append(opts[:len(opts):len(opts)], clientv3.WithRev(etcd))...)
 	err = s.again(ctx, func(ctx context.Context) error {
 		txn := s.client.Txn(ctx)
 		if at != 0 {
-			txn = txn.If(clientv3.Compare(clientv3.ModRevision(s.head), ">", int64(at)))
+			txn = txn.If(clientv3.Compare(clientv3.ModRevision(s.head), ">", etcd))
 			txn = txn.Then(old).Else(newest...)
 		} else {
 			txn = txn.Then(newest...)
@@ -118,28 +134,69 @@ func (s *Store) read(ctx context.Context, at storage.Revision, key string, opts 
 			return err
 		}
 		if at != 0 && resp.Succeeded {
-			p = pageOf(resp.Responses[0].GetResponseRange(), at, at)
+			p = pageOf(resp.Responses[0].GetResponseRange(), at, etcd)
 			return nil
 		}
-		have := headOf(resp.Header, resp.Responses[0].GetResponseRange().Kvs)
+		have := headOf(resp.Header.Revision, resp.Responses[0].GetResponseRange().Kvs)
 		if at > have.revision {
 			return storage.ErrFuture
 		}
 		if at != 0 && have.absent {
 			resp, err := s.client.Do(ctx, old)
 			if err == nil {
-				p = pageOf((*pb.RangeResponse)(resp.Get()), at, at)
+				p = pageOf((*pb.RangeResponse)(resp.Get()), at, etcd)
 			}
 			return err
 		}
-		p = pageOf(resp.Responses[1].GetResponseRange(), have.revision, have.etcd)
+		if at == 0 {
+			at = have.revision
+		}
+		p = pageOf(resp.Responses[1].GetResponseRange(), at, have.etcd)
 		return nil
 	})
+	if err == nil {
+		err = s.rewind(ctx, &p)
+	}
 	return p, compacted(err)
 }
 
-func pageOf(resp *pb.RangeResponse, shown, etcd storage.Revision) page {
-	return page{kvs: resp.Kvs, more: resp.More, shown: shown, etcd: etcd}
+func pageOf(resp *pb.RangeResponse, shown storage.Revision, etcd int64) page {
+	p := page{kvs: resp.Kvs, more: resp.More, shown: shown, etcd: etcd}
+	if n := len(p.kvs); n > 0 {
+		p.next = string(p.kvs[n-1].Key) + "\x00"
+	}
+	return p
+}
+
+// rewind has a page show what was there before the later commits of the same transaction. None of them has written
+// what another one had, so that it is what was there before the transaction.
+func (s *Store) rewind(ctx context.Context, p *page) error {
+	later := func(kv *mvccpb.KeyValue) bool {
+		place, _ := unmarked(kv.Value)
+		return kv.ModRevision == etcdOf(p.shown) && place > placeOf(p.shown)
+	}
+	if !slices.ContainsFunc(p.kvs, later) {
+		return nil
+	}
+	var kvs []*mvccpb.KeyValue
+	for _, kv := range p.kvs {
+		if !later(kv) {
+			kvs = append(kvs, kv)
+			continue
+		}
+		err := s.again(ctx, func(ctx context.Context) error {
+			resp, err := s.client.Get(ctx, string(kv.Key), clientv3.WithRev(kv.ModRevision-1))
+			if err == nil {
+				kvs = append(kvs, resp.Kvs...)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	p.kvs = kvs
+	return nil
 }
 
 // compacted names the errors of etcd about revisions as the contract does.
@@ -209,12 +266,15 @@ func (sc *scan) next(at storage.Revision) (page, error) {
 func (sc *scan) following(first page) (page, error) {
 	p, err := sc.read(func(ctx context.Context) (p page, err error) {
 		err = sc.store.again(ctx, func(ctx context.Context) error {
-			resp, err := sc.store.client.Get(ctx, sc.from, sc.what, clientv3.WithLimit(sc.limit), clientv3.WithRev(int64(first.etcd)))
+			resp, err := sc.store.client.Get(ctx, sc.from, sc.what, clientv3.WithLimit(sc.limit), clientv3.WithRev(first.etcd))
 			if err == nil {
 				p = pageOf((*pb.RangeResponse)(resp), first.shown, first.etcd)
 			}
 			return err
 		})
+		if err == nil {
+			err = sc.store.rewind(ctx, &p)
+		}
 		return p, compacted(err)
 	})
 	if errors.Is(err, storage.ErrCompacted) {
@@ -244,7 +304,7 @@ func (sc *scan) read(get func(ctx context.Context) (page, error)) (page, error) 
 			bytes += int64(len(kv.Key) + len(kv.Value))
 		}
 		sc.limit = max(1, min(n*pageBytes/bytes, n*pageGrowth, longestPage))
-		sc.from = string(p.kvs[n-1].Key) + "\x00"
 	}
+	sc.from = p.next
 	return p, nil
 }

@@ -76,9 +76,10 @@ type Store struct {
 	done sync.WaitGroup // the store's own goroutines
 
 	leader leader
+	queue  queue
 	fence  fence
 	seen   atomic.Int64 // the newest revision of etcd that an answer or a watch has told
-	shown  atomic.Int64 // the newest revision of the store that it was
+	shown  atomic.Int64 // the newest revision of the store that was told
 	heads  shared[struct{}, head]
 	named  shared[history, map[string]int64]
 	known  head // the newest one that heads has read, for its next call

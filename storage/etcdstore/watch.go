@@ -47,6 +47,7 @@ type watch struct {
 	key     string           // of etcd
 	end     string           // before which all keys from that one on are watched; "": that one alone
 	seen    storage.Revision // up to which everything was delivered
+	from    int64            // the revision of etcd from which on it is asked for
 	commit  []storage.Event  // the next one, as far as it has come
 	lag     lag
 	deliver func([]storage.Event) bool
@@ -180,14 +181,14 @@ func (w *watch) begin(ctx context.Context) (pb.Watch_WatchClient, error) {
 	return changes, err
 }
 
-// resume finds out after which revision a watch of etcd goes on.
+// resume finds out where a watch of etcd goes on.
 func (w *watch) resume(ctx context.Context) error {
 	inner, leave, err := w.store.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	w.seen, err = w.store.resume(inner, w.seen)
+	w.seen, w.from, err = w.store.resume(inner, w.seen)
 	return err
 }
 
@@ -200,7 +201,7 @@ func (w *watch) open(ctx context.Context) (pb.Watch_WatchClient, error) {
 		return nil, rpctypes.Error(err)
 	}
 	_ = changes.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(w.key), RangeEnd: []byte(w.end), StartRevision: int64(w.seen) + 1,
+		Key: []byte(w.key), RangeEnd: []byte(w.end), StartRevision: w.from,
 		PrevKv: true, Fragment: true, ProgressNotify: true,
 	}}}) // the first answer says why it failed
 	return changes, nil
@@ -213,7 +214,12 @@ func (w *watch) take(resp *pb.WatchResponse) error {
 		return canceled(resp)
 	}
 	for _, e := range resp.Events {
-		if len(w.commit) > 0 && w.commit[0].Revision != storage.Revision(e.Kv.ModRevision) {
+		place, _ := unmarked(e.Kv.Value)
+		at := revisionOf(e.Kv.ModRevision, place)
+		if at <= w.seen {
+			continue
+		}
+		if len(w.commit) > 0 && w.commit[0].Revision != at {
 			if err := w.complete(); err != nil {
 				return err
 			}
@@ -229,7 +235,7 @@ func (w *watch) take(resp *pb.WatchResponse) error {
 	case len(w.commit) > 0:
 		return w.complete()
 	case !resp.Created && resp.Header != nil: // everything until then was sent
-		w.seen = max(w.seen, storage.Revision(resp.Header.Revision))
+		w.seen = max(w.seen, revisionOf(resp.Header.Revision, lastPlace))
 	}
 	return nil
 }
@@ -238,7 +244,7 @@ func (w *watch) take(resp *pb.WatchResponse) error {
 func (w *watch) complete() error {
 	c := w.commit
 	w.commit, w.seen = nil, c[0].Revision
-	raise(&w.store.seen, int64(w.seen))
+	raise(&w.store.seen, etcdOf(w.seen))
 	if !w.deliver(c) {
 		return errEnough
 	}
@@ -275,57 +281,57 @@ func (s *Store) event(e *mvccpb.Event) (storage.Event, error) {
 	return event, nil
 }
 
-// resume returns the revision after which a watch of etcd yields what one of the store has
-// to yield. etcd itself takes also the revision just before its history. Where another
-// program has compacted what the watch has not seen, it has missed nothing if nothing was
-// committed since.
-func (s *Store) resume(ctx context.Context, after storage.Revision) (storage.Revision, error) {
-	err := s.again(ctx, func(ctx context.Context) error {
-		_, err := s.client.Get(ctx, s.head, clientv3.WithRev(max(1, int64(after))), clientv3.WithCountOnly())
-		return err
-	})
-	if !errors.Is(err, rpctypes.ErrCompacted) {
-		if errors.Is(err, rpctypes.ErrFutureRev) {
-			err = nil
-		}
-		return after, err
+// resume returns from which revision of etcd a watch goes on that has seen everything up to a revision, and up to
+// which one it has missed nothing. Where another program has compacted what it has not seen, that is nothing if
+// nothing was committed since.
+func (s *Store) resume(ctx context.Context, after storage.Revision) (seen storage.Revision, from int64, err error) {
+	etcd := etcdOf(after)
+	at, err := s.headAt(ctx, etcd)
+	within := err == nil && !at.absent && at.revision > after // a part of what etcd has there is to come
+	if within && etcd > 1 {
+		_, err = s.headAt(ctx, etcd-1) // for what that part replaced
 	}
-	return s.missed(ctx, after)
+	switch {
+	case within && errors.Is(err, rpctypes.ErrCompacted):
+		return after, etcd, storage.ErrCompacted
+	case errors.Is(err, rpctypes.ErrCompacted):
+		seen, err = s.missed(ctx, after)
+		return seen, etcdOf(seen) + 1, err
+	case within, errors.Is(err, rpctypes.ErrFutureRev):
+		return after, max(1, etcd), nil
+	}
+	return after, etcd + 1, err
 }
 
-// missed returns the revision that etcd is compacted to if nothing was committed after a
+// missed returns the last revision that etcd is compacted to if nothing was committed after a
 // revision up to there; else there is a gap.
 func (s *Store) missed(ctx context.Context, after storage.Revision) (storage.Revision, error) {
 	for {
-		floor, err := s.floorOf(ctx, after)
+		floor, err := s.floorOf(ctx, etcdOf(after))
 		if err != nil {
 			return after, err
 		}
-		var resp *clientv3.GetResponse
-		err = s.again(ctx, func(ctx context.Context) (err error) {
-			resp, err = s.client.Get(ctx, s.head, clientv3.WithRev(floor))
-			return err
-		})
+		at, err := s.headAt(ctx, floor)
 		switch {
 		case errors.Is(err, rpctypes.ErrCompacted):
 			continue // since
 		case err != nil:
 			return after, err
-		case len(resp.Kvs) == 0 || resp.Kvs[0].ModRevision > int64(after):
+		case at.absent || at.revision > after:
 			return after, storage.ErrCompacted
 		}
-		return storage.Revision(floor), nil
+		return revisionOf(floor, lastPlace), nil
 	}
 }
 
-// floorOf returns the revision that etcd is compacted to, which is after a given one. etcd does
+// floorOf returns the revision that etcd is compacted to, which is after a given one of etcd. etcd does
 // not tell it, only of each revision whether it can be read.
-func (s *Store) floorOf(ctx context.Context, after storage.Revision) (int64, error) {
+func (s *Store) floorOf(ctx context.Context, after int64) (int64, error) {
 	at, err := s.readHead(ctx)
 	if err != nil {
 		return 0, err
 	}
-	first, last := int64(after)+1, int64(at.etcd)
+	first, last := after+1, at.etcd
 	for first < last {
 		middle := first + (last-first)/2
 		err := s.again(ctx, func(ctx context.Context) error {

@@ -19,7 +19,7 @@
 // store's revisions are raised, by commits of no other use, as far as those of the source
 // went. No resourceVersion goes back, and watches from before are told that their revision
 // is compacted, so that clients list anew. That takes a commit for each revision of the
-// source, and by compacting forgets the history of whatever else is in the same cluster.
+// source, or fewer where the store's revisions have gaps, and by compacting forgets the history of whatever else is in the same cluster.
 //
 // Both are right for clients that saw nothing newer than what is moved. Where they may have, as
 // after the loss of a store of which there is an older backup, set StartOver.
