@@ -36,7 +36,7 @@ func (k *Kind) Clone() *Kind {
 	c.Fields = cloneFields(k.Fields)
 	c.Scale, c.Pool, c.Reference = k.Scale.clone(), shallow(k.Pool), shallow(k.Reference)
 	if r := c.Reference; r != nil {
-		r.MetadataPasses, r.StatusMetadata, r.Unowned = slices.Clone(r.MetadataPasses), slices.Clone(r.StatusMetadata), slices.Clone(r.Unowned)
+		r.StatusMetadata, r.Unowned = slices.Clone(r.StatusMetadata), slices.Clone(r.Unowned)
 		r.OnlySubresources = maps.Clone(r.OnlySubresources)
 	}
 	return &c

@@ -67,7 +67,7 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 		ShortNames: words.Strings("shortNames"), Categories: words.Strings("categories"),
 	}
 	k.Reference = &quirks.Reference{
-		PutWithVersion: true, NamesKind: true, SortedUnknown: true, AnyFinalizer: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+		PutWithVersion: true, NamesKind: true, SortedUnknown: true, AnyFinalizer: true,
 		DeleteAnswersStatus: true, NoProtobuf: true, ListContinue: true, NamedItems: true, DelegatedPaths: true,
 	}
 	if crd.String("kind") != definitionKind || !strings.HasSuffix(crd.String("apiVersion"), "/v1") {

@@ -236,7 +236,9 @@ func sameKind(r *request, in *meta.Object, v *resource.Version) error {
 // live object.
 func conditions(r *request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return meta.Invalid(r.version.GroupKind(), r.Name, r.version.OtherUID(uid))
+		return meta.Invalid(r.version.GroupKind(), r.Name, []meta.Cause{{
+			Reason: meta.CauseInvalid, Field: "metadata.uid", Message: fmt.Sprintf("Invalid value: %q: field is immutable", uid),
+		}})
 	}
 	return sameVersion(r, in, live)
 }

@@ -240,13 +240,12 @@ func ExampleMetadataWarnings() {
 	after := before.Clone()
 	after.SetUID("2")
 	after.Set([]any{"cleanup"}, "metadata", "finalizers")
-	rules := meta.MetadataRules{AnyFinalizer: true, Passes: []meta.MetadataPass{meta.PassUpdate}}
+	rules := meta.MetadataRules{AnyFinalizer: true}
 	for _, c := range meta.ValidateMetadata(after, before, rules) {
 		fmt.Println(c.Field)
 	}
 	fmt.Println(meta.MetadataWarnings(after, before, rules))
 	// Output:
-	// metadata.uid
 	// metadata.uid
 	// [metadata.finalizers: "cleanup": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers]
 }

@@ -207,27 +207,30 @@ func Forbidden(r GroupResource, name, why string) *Status {
 	return about(Failure(http.StatusForbidden, ReasonForbidden, "%s", msg), r, name)
 }
 
-// Invalid says which fields of an object break which rules. The message tells
-// each fault once, however often it was found.
+// Invalid returns the 422 Status of an object that violates rules. Each cause is
+// listed once, even if several rules found it.
 func Invalid(k GroupKind, name string, causes []Cause) *Status {
 	var parts []string
-	told := map[string]bool{}
+	var distinct []Cause
+	seen := map[Cause]bool{}
 	for _, c := range causes {
+		if seen[c] {
+			continue
+		}
+		seen[c] = true
+		distinct = append(distinct, c)
 		part := c.Message
 		if c.Field != "" {
 			part = c.Field + ": " + part
 		}
-		if !told[part] {
-			told[part] = true
-			parts = append(parts, part)
-		}
+		parts = append(parts, part)
 	}
 	text := strings.Join(parts, ", ")
 	if len(parts) > 1 {
 		text = "[" + text + "]"
 	}
 	s := Failure(http.StatusUnprocessableEntity, ReasonInvalid, "%s %q is invalid: %s", k, name, text)
-	s.Details = &Details{Group: k.Group, Kind: k.Kind, Name: name, Causes: causes}
+	s.Details = &Details{Group: k.Group, Kind: k.Kind, Name: name, Causes: distinct}
 	return s
 }
 

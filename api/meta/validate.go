@@ -36,25 +36,11 @@ type MetadataRules struct {
 	// FreeFinalizers takes finalizers without a domain as they are.
 	FreeFinalizers bool
 	Embedded       bool // in an object that is part of another one: any name is good, or none
-
-	// Passes are the kind's own part of an update. nil: PassUpdate, PassKind; empty: the kind checks no metadata.
-	Passes []MetadataPass
 }
 
-// MetadataPass is one of the passes in which metadata is checked. Clients of the
-// field's servers see a fault once for each pass that finds it.
-type MetadataPass int
-
-// The passes.
-const (
-	PassUpdate MetadataPass = iota // what an update may not change, and the kind's form of finalizers
-	PassKind                       // the common rules with the kind's form of names and finalizers
-)
-
-// ValidateMetadata returns what is wrong with the metadata of obj, on create
-// (old is nil) or as an update of old. The server's own fields must already be
-// in place. A fault of an update is listed once for each pass: the common
-// rules, the rules for updates, and then those of the kind.
+// ValidateMetadata returns the violations in the metadata of obj, which is a new
+// object (old is nil) or an update of old. The fields that the server sets must
+// already be in place. An update does not check the form of the name again.
 // (Spec: conventions, metadata.)
 func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 	switch {
@@ -66,25 +52,11 @@ func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
 	f := metadataFaults{obj: obj, old: old, rules: rules}
 	if old == nil {
 		f.common(rules.Name)
-		if rules.Passes == nil || len(rules.Passes) > 0 {
-			f.kindFinalizers()
-		}
-		return f.causes
+	} else {
+		f.common(segment)
+		f.update()
 	}
-	f.common(segment)
-	f.update()
-	passes := rules.Passes
-	if passes == nil {
-		passes = []MetadataPass{PassUpdate, PassKind}
-	}
-	for _, pass := range passes {
-		if pass == PassKind {
-			f.common(rules.Name)
-		} else {
-			f.update()
-		}
-		f.kindFinalizers()
-	}
+	f.kindFinalizers()
 	return f.causes
 }
 
@@ -313,9 +285,6 @@ func (f *metadataFaults) update() {
 	if set && now != nil && !Equal(now, before) {
 		f.invalidJSON("deletionGracePeriodSeconds", now, "field is immutable")
 	}
-	f.labels()
-	f.owners()
-	f.managers()
 }
 
 func sameTime(a, b string) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,46 +151,29 @@ func TestValidateMetadataOnUpdate(t *testing.T) {
 		{``, ``, ""},
 		{`,"deletionTimestamp":"2001-01-01T00:00:00Z","finalizers":["x.io/a"]`, `,"finalizers":["x.io/a"]`, ""},
 		{`,"deletionTimestamp":"2001-01-01T00:00:00Z","finalizers":["x.io/a"]`, `,"deletionTimestamp":"2001-01-01T01:00:00+01:00"`, ""},
-		{`,"deletionTimestamp":"2001-01-01T00:00:00Z","finalizers":["x.io/a"]`, `,"finalizers":["x.io/a","x.io/b"]`, "Forbidden finalizers ×2"},
+		{`,"deletionTimestamp":"2001-01-01T00:00:00Z","finalizers":["x.io/a"]`, `,"finalizers":["x.io/a","x.io/b"]`, "Forbidden finalizers"},
 		{``, `,"finalizers":["x.io/a"]`, ""},
-		{``, `,"uid":"v"`, "Invalid uid ×2"},
-		{``, `,"name":"b"`, "Invalid name ×2"},
-		{``, `,"generation":1`, "Invalid generation ×2"},
-		{``, `,"creationTimestamp":"2002-01-01T00:00:00Z"`, "Invalid creationTimestamp ×2"},
-		{``, `,"deletionGracePeriodSeconds":3`, "Invalid deletionGracePeriodSeconds ×2"},
-		{``, `,"labels":{"a":"-"}`, "Invalid labels ×4"},
+		{``, `,"uid":"v"`, "Invalid uid"},
+		{``, `,"name":"b"`, "Invalid name"},
+		{``, `,"generation":1`, "Invalid generation"},
+		{``, `,"creationTimestamp":"2002-01-01T00:00:00Z"`, "Invalid creationTimestamp"},
+		{``, `,"deletionGracePeriodSeconds":3`, "Invalid deletionGracePeriodSeconds"},
+		{``, `,"labels":{"a":"-"}`, "Invalid labels"},
 	} {
 		got := fields(meta.ValidateMetadata(object(t, `{"metadata":{`+base+row.new+`}}`), object(t, `{"metadata":{`+base+row.old+`}}`), meta.MetadataRules{Namespaced: true}))
-		text := ""
-		if len(got) > 0 {
-			text = fmt.Sprintf("%s ×%d", got[0], len(got))
-		}
-		require.Equal(t, row.want, text, row.new)
-	}
-	bad := object(t, `{"metadata":{`+base+`,"labels":{"a":"-"}}}`)
-	for _, row := range []struct {
-		rules meta.MetadataRules
-		want  int
-	}{
-		{meta.MetadataRules{}, 4},
-		{meta.MetadataRules{AnyFinalizer: true, Passes: []meta.MetadataPass{meta.PassUpdate}}, 3},
-		{meta.MetadataRules{Passes: []meta.MetadataPass{}}, 2},
-		{meta.MetadataRules{Passes: []meta.MetadataPass{meta.PassUpdate}}, 3},
-		{meta.MetadataRules{Passes: []meta.MetadataPass{meta.PassKind, meta.PassKind, meta.PassUpdate}}, 5},
-	} {
-		row.rules.Namespaced = true
-		require.Len(t, meta.ValidateMetadata(bad, object(t, `{"metadata":{`+base+`}}`), row.rules), row.want, "%+v", row.rules)
+		require.Equal(t, row.want, strings.Join(got, "|"), row.new)
 	}
 	plain := object(t, `{"metadata":{`+base+`,"finalizers":["nodomain"]}}`)
 	require.Len(t, meta.ValidateMetadata(plain, nil, meta.MetadataRules{Namespaced: true}), 1)
-	require.Empty(t, meta.ValidateMetadata(plain, nil, meta.MetadataRules{Namespaced: true, Passes: []meta.MetadataPass{}}), "who checks none asks for no domain")
+	require.Empty(t, meta.ValidateMetadata(plain, nil, meta.MetadataRules{Namespaced: true, FreeFinalizers: true}))
 	old := object(t, `{"metadata":{`+base+`}}`)
-	for _, pass := range []meta.MetadataPass{meta.PassUpdate, meta.PassKind} {
-		rules := meta.MetadataRules{Namespaced: true, Passes: []meta.MetadataPass{pass}}
-		require.Len(t, meta.ValidateMetadata(plain, old, rules), 1)
-		rules.FreeFinalizers = true
-		require.Len(t, meta.ValidateMetadata(plain, old, rules), 0, "they are free")
-	}
+	require.Len(t, meta.ValidateMetadata(plain, old, meta.MetadataRules{Namespaced: true}), 1)
+	require.Empty(t, meta.ValidateMetadata(plain, old, meta.MetadataRules{Namespaced: true, FreeFinalizers: true}))
+}
+
+// distinct returns the different strings of list, sorted. The recorded causes repeat some, which the server does not.
+func distinct(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
 // The causes that clients know for changes of metadata: the object as it is
@@ -214,7 +198,7 @@ func TestValidateMetadataAsClientsKnowIt(t *testing.T) {
 		if c.Old != nil {
 			old = meta.NewObject(c.Old)
 		}
-		require.ElementsMatch(t, c.Want, fields(meta.ValidateMetadata(meta.NewObject(c.Object), old, rules)), "%s", line)
+		require.Equal(t, distinct(c.Want), distinct(fields(meta.ValidateMetadata(meta.NewObject(c.Object), old, rules))), "%s", line)
 		checked++
 	}
 	require.Greater(t, checked, 40)

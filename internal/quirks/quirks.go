@@ -2,8 +2,6 @@
 // other although they need not: clients know it, so the kinds here differ, too.
 package quirks
 
-import "orch.io/controlplane/api/meta"
-
 // Reference is what a kind imitates. The zero value imitates nothing; it is what
 // kinds of programs get.
 type Reference struct {
@@ -25,11 +23,6 @@ type Reference struct {
 	// objects are pruned before they are read. Else they come as they stand in the
 	// body.
 	SortedUnknown bool
-
-	// MetadataPasses are the rounds of checks that the metadata of an update goes
-	// through; clients see a fault once for each. nil: the usual ones. See
-	// meta.MetadataRules.
-	MetadataPasses []meta.MetadataPass
 
 	// AnyFinalizer warns of finalizers without a domain where others are refused.
 	AnyFinalizer bool

@@ -13,7 +13,6 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
@@ -85,17 +84,6 @@ func TestHooksThatCannotDoTheirWork(t *testing.T) {
 		if typ.Terminate != nil {
 			says("Terminate", typ.Hub.BeginDeletion(w))
 		}
-	}
-}
-
-// Who names another uid is told once for each pass that compares it.
-func TestOtherUID(t *testing.T) {
-	for want, passes := range map[int][]meta.MetadataPass{2: nil, 1: {meta.PassKind, meta.PassKind}, 3: {meta.PassUpdate, meta.PassUpdate}} {
-		typ, err := resource.Compile(registry.Of(registry.Definition[scored]{
-			Group: "example.com", Version: "v1", Kind: "Scored", Reference: &quirks.Reference{MetadataPasses: passes},
-		}), names.Orch)
-		require.NoError(t, err)
-		require.Len(t, typ.Hub.OtherUID("u"), want)
 	}
 }
 

@@ -3,7 +3,6 @@ package resource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -264,9 +263,6 @@ func (v *Version) changed(w *change) bool {
 func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 	rules := v.metadataRules()
 	sub := v.Type.Subresource(w.Subresource)
-	if sub != nil && sub.Body == nil {
-		rules.Passes = []meta.MetadataPass{meta.PassUpdate}
-	}
 	causes := meta.ValidateMetadata(w.New, w.Old, rules)
 	content, err := v.ValidateContent(w)
 	if err != nil {
@@ -344,25 +340,9 @@ func keptPart(path string, now, before map[string]any) bool {
 
 func (v *Version) metadataRules() meta.MetadataRules {
 	return meta.MetadataRules{
-		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, FreeFinalizers: v.FreeFinalizers, Passes: v.MetadataPasses,
+		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, FreeFinalizers: v.FreeFinalizers,
 		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
 	}
-}
-
-// OtherUID returns the faults of an update that names another uid than the object
-// has: one for each pass that compares the two.
-func (v *Version) OtherUID(uid string) []meta.Cause {
-	times := 2
-	if v.MetadataPasses != nil {
-		times = 1
-		for _, pass := range v.MetadataPasses {
-			if pass == meta.PassUpdate {
-				times++
-			}
-		}
-	}
-	fixed := meta.Cause{Reason: meta.CauseInvalid, Field: "metadata.uid", Message: fmt.Sprintf("Invalid value: %q: field is immutable", uid)}
-	return slices.Repeat([]meta.Cause{fixed}, times)
 }
 
 // Warnings returns what the writer of an object should know about its metadata;

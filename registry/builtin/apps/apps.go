@@ -58,7 +58,7 @@ func podsOf[T any](d registry.Definition[T], wide ...registry.Column) *registry.
 	if d.Reference == nil {
 		d.Reference = &quirks.Reference{ScaleIsObject: true, StatusMetadata: quirks.CallersMetadata()}
 	}
-	d.Reference.MetadataPasses, d.Reference.DeleteAnswersStatus = []meta.MetadataPass{meta.PassUpdate}, true
+	d.Reference.DeleteAnswersStatus = true
 	return registry.Of(d)
 }
 

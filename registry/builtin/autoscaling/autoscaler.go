@@ -152,7 +152,6 @@ func Kinds() []*registry.Kind {
 		Reference: &quirks.Reference{
 			NoGeneration:        true,
 			StatusMetadata:      quirks.CallersMetadata(),
-			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
 			DeleteAnswersStatus: true,
 		},
 	})}

@@ -98,7 +98,6 @@ func cronJobs() *registry.Kind {
 		},
 		Reference: &quirks.Reference{
 			StatusMetadata:      quirks.CallersMetadata(),
-			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
 			DeleteAnswersStatus: true,
 		},
 	})

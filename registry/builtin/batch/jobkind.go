@@ -26,7 +26,6 @@ func jobs() *registry.Kind {
 		},
 		Reference: &quirks.Reference{
 			StatusMetadata:      quirks.CallersMetadata(),
-			MetadataPasses:      []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			DeleteAnswersStatus: true,
 			OrphansDependents:   true,
 			OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",

@@ -119,7 +119,6 @@ func Kinds() []*registry.Kind {
 			NoGeneration:        true,
 			Unowned:             []string{"spec", "status"},
 			StatusMetadata:      quirks.CallersMetadata(),
-			MetadataPasses:      []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			DeleteAnswersStatus: true,
 		},
 	})}

@@ -57,7 +57,7 @@ func Kinds() []*registry.Kind {
 		Validate: validate,
 		Reference: &quirks.Reference{
 			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true,
-			FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+			FreeFinalizers: true,
 		},
 	})}
 }

@@ -106,7 +106,7 @@ func events() *registry.Kind {
 			DeleteAnswersStatus: true,
 			CreateOnPut:         true,
 			NoDependents:        true,
-			MetadataPasses:      []meta.MetadataPass{},
+			FreeFinalizers:      true,
 		},
 	})
 }

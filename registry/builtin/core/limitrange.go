@@ -75,7 +75,6 @@ func limitRanges() *registry.Kind {
 		}},
 		Reference: &quirks.Reference{
 			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true,
-			MetadataPasses: []meta.MetadataPass{meta.PassKind},
 		},
 	})
 }

@@ -91,7 +91,6 @@ func namespaces() *registry.Kind {
 		Reference: &quirks.Reference{
 			NoGeneration:       true,
 			StatusMetadata:     quirks.CallersMetadata(),
-			MetadataPasses:     []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 			NoDeleteCollection: true,
 		},
 	})

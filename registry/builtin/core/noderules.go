@@ -33,7 +33,6 @@ func nodes() *registry.Kind {
 		},
 		Reference: &quirks.Reference{
 			NoGeneration: true, StatusOnCreate: true, StatusMetadata: quirks.CallersMetadata(), DeleteAnswersStatus: true,
-			MetadataPasses: []meta.MetadataPass{meta.PassKind, meta.PassUpdate},
 		},
 	})
 }

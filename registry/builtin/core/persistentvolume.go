@@ -110,7 +110,7 @@ func persistentVolumes() *registry.Kind {
 		},
 		Validate:  validatePersistentVolume,
 		Warn:      warnOfPersistentVolume,
-		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: quirks.CallersMetadata(), AnyNamespace: true, MetadataPasses: []meta.MetadataPass{meta.PassKind, meta.PassKind}},
+		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: quirks.CallersMetadata(), AnyNamespace: true},
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/cells"
 )
@@ -47,7 +46,6 @@ func podTemplates() *registry.Kind {
 			Warn:    func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
 			Default: func(w *registry.Change[meta.Object]) { DefaultPodSpec(w.New.Map("template", "spec")) },
 		},
-		Reference: &quirks.Reference{MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 

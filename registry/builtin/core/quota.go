@@ -82,7 +82,7 @@ func resourceQuotas() *registry.Kind {
 		},
 		Validate: validateQuota,
 		Reference: &quirks.Reference{
-			NoGeneration: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+			NoGeneration: true, StatusMetadata: quirks.CallersMetadata(),
 		},
 	})
 }

@@ -93,7 +93,6 @@ func replicationControllers() *registry.Kind {
 		Reference: &quirks.Reference{
 			ScaleIsObject:       true,
 			StatusMetadata:      quirks.CallersMetadata(),
-			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
 			DeleteAnswersStatus: true,
 			OrphansDependents:   true,
 			OnlySubresources:    map[string]string{former.Group + "/" + former.Version: "ReplicationControllerDummy"},

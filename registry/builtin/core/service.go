@@ -195,7 +195,7 @@ func services() *registry.Kind {
 			Prepare: prepareService,
 			Warn:    warnOfService,
 		},
-		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: quirks.CallersMetadata(), CreateOnPut: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: quirks.CallersMetadata(), CreateOnPut: true},
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -237,7 +236,6 @@ func deviceSlices() *registry.Kind {
 				return nil
 			},
 		},
-		Reference: &quirks.Reference{MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
 	})
 }
 

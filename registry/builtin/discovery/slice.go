@@ -144,7 +144,7 @@ func endpointSlices() *registry.Kind {
 					!maps.Equal(w.New.Labels(), w.Old.Labels())
 			},
 		},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true},
 	})
 	placeEndpoints(&k.Versions[1])
 	return k

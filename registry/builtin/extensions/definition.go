@@ -243,7 +243,7 @@ func definitions() *registry.Kind {
 			AnyNamespace:   true,
 			PutWithVersion: true,
 			StatusMetadata: quirks.CallersMetadata(),
-			FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate},
+			FreeFinalizers: true,
 		},
 	})
 }

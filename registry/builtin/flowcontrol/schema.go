@@ -164,7 +164,7 @@ func schemas() *registry.Kind {
 
 // reference is what both kinds imitate.
 func reference() *quirks.Reference {
-	return &quirks.Reference{AnyNamespace: true, DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}}
+	return &quirks.Reference{AnyNamespace: true, DeleteAnswersStatus: true}
 }
 
 // cell is a column of a value that may be missing.

@@ -104,7 +104,7 @@ func networkPolicies() *registry.Kind {
 			}
 		},
 		Validate:  validatePolicy,
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true},
 	})
 }
 

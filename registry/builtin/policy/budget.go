@@ -81,7 +81,7 @@ func budgets() *registry.Kind {
 		Validate:     validateBudget,
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
 		Reference: &quirks.Reference{
-			DeleteAnswersStatus: true, PutWithVersion: true, StatusMetadata: quirks.CallersMetadata(), MetadataPasses: []meta.MetadataPass{},
+			DeleteAnswersStatus: true, PutWithVersion: true, StatusMetadata: quirks.CallersMetadata(), FreeFinalizers: true,
 		},
 	})
 	convertEmptySelectors(&k.Versions[1])

@@ -141,7 +141,7 @@ func validatingWebhooks() *registry.Kind {
 
 // reference is what the kinds imitate.
 func reference() *quirks.Reference {
-	return &quirks.Reference{AnyNamespace: true, PutWithVersion: true, DeleteAnswersStatus: true, FreeFinalizers: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}}
+	return &quirks.Reference{AnyNamespace: true, PutWithVersion: true, DeleteAnswersStatus: true, FreeFinalizers: true}
 }
 
 // webhook is a webhook of either sort as rules see it.

@@ -44,7 +44,7 @@ func Kinds() []*registry.Kind {
 		},
 		Validate:  validate,
 		Behavior:  registry.Behavior{Initial: initial},
-		Reference: &quirks.Reference{AnyNamespace: true, FirstGeneration: true, DeleteAnswersStatus: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{AnyNamespace: true, FirstGeneration: true, DeleteAnswersStatus: true},
 	})}
 }
 

@@ -78,7 +78,7 @@ func attachments() *registry.Kind {
 		},
 		Validate: validateAttachment,
 		Reference: &quirks.Reference{
-			AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassKind},
+			AnyNamespace: true, NoGeneration: true, PutWithVersion: true,
 		},
 	})
 }

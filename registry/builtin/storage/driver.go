@@ -108,7 +108,7 @@ func drivers() *registry.Kind {
 			}
 			return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 		},
-		Reference: &quirks.Reference{AnyNamespace: true, LateGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassUpdate}},
+		Reference: &quirks.Reference{AnyNamespace: true, LateGeneration: true, PutWithVersion: true},
 	})
 }
 

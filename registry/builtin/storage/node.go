@@ -92,7 +92,7 @@ func nodes() *registry.Kind {
 			}
 		},
 		Validate:  validateNode,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}},
+		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true},
 	})
 }
 
