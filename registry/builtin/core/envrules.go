@@ -37,7 +37,7 @@ func (r *podRules) valueFrom(at *check.Path, e *EnvVar) {
 	}
 	if f := from.FileKeyRef; f != nil {
 		n++
-		if f.VolumeName != "" && r.volumes[f.VolumeName] == nil {
+		if r.volumes[f.VolumeName] == nil {
 			r.NotFound(at.Field("fileKeyRef").Field("volumeName"), f.VolumeName)
 		}
 	}

@@ -144,12 +144,13 @@ func validateLevel(w *registry.Change[PriorityLevelConfiguration]) {
 	if (s.Type == exempt || s.Type == limited) && (s.Type == exempt) != (w.New.Name == "exempt") {
 		w.Invalid(at.Field("type"), s.Type, "must be 'Exempt' if and only if `name` is 'exempt'")
 	}
-	switch {
-	case s.Type == exempt && s.Limited != nil:
+	if s.Type != limited && s.Limited != nil {
 		w.Forbidden(at.Field("limited"), "must be nil if the type is not Limited")
-	case s.Type == limited && s.Exempt != nil:
-		w.Forbidden(at.Field("exempt"), "must be nil if the type is Limited")
-	case s.Type == limited && s.Limited == nil:
+	}
+	if s.Type != exempt && s.Exempt != nil {
+		w.Forbidden(at.Field("exempt"), "must be nil if the type is not Exempt")
+	}
+	if s.Type == limited && s.Limited == nil {
 		w.Required(at.Field("limited"), "must not be empty when type is Limited")
 	}
 	if s.Type == limited && s.Limited != nil {

@@ -107,7 +107,7 @@ func checkPath(f *check.Faults, at *check.Path, path string) {
 // CheckReviews checks the versions of reviews that a webhook understands, and that one of
 // them is one that this server sends, if it must be.
 func CheckReviews(f *check.Faults, at *check.Path, versions []string, known bool) {
-	seen, before := map[string]bool{}, len(*f)
+	seen := map[string]bool{}
 	for i, v := range versions {
 		f.Format(at.Index(i), v, meta.CheckDNS1035Label(v))
 		if seen[v] {
@@ -115,7 +115,7 @@ func CheckReviews(f *check.Faults, at *check.Path, versions []string, known bool
 		}
 		seen[v] = true
 	}
-	if known && len(versions) > 0 && len(*f) == before && !seen["v1"] && !seen["v1beta1"] {
+	if known && len(versions) > 0 && !seen["v1"] && !seen["v1beta1"] {
 		f.Invalid(at, versions, "must include at least one of v1, v1beta1")
 	}
 }
