@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -339,7 +338,7 @@ func keptPart(path string, now, before map[string]any) bool {
 	part, _, _ := strings.Cut(path, ".")
 	part, _, _ = strings.Cut(part, "[")
 	was, ok := before[part]
-	return ok && reflect.DeepEqual(now[part], was)
+	return ok && meta.Equal(now[part], was)
 }
 
 func (v *Version) metadataRules() meta.MetadataRules {
