@@ -51,7 +51,7 @@
 //     kinds of a server compiled for its names, with all that is done with an object on
 //     its way to the store, codec, bytes to objects and back, apply, patches and who
 //     owns which field, manifests, objects in files, inprocess, requests without a
-//     socket, callout, the way to webhooks, metrics, the classes of what /metrics shows, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
+//     socket, callout, the way to webhooks, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
 //     server of one's own that kubectl works with), aggregated (one that a cluster passes a

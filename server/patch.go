@@ -109,6 +109,7 @@ func (s *Server) parsePatch(r *request, kind media.PatchType, body []byte, w *ob
 			return apply.JSONPatch(live, body, apply.Limits{Operations: s.limits.PatchOps})
 		}, faults, nil
 	}
+	limits.WholeFloats = kind == media.StrategicPatch
 	patch, duplicates, err := codec.DecodeJSON(body, limits)
 	if errors.Is(err, codec.ErrNull) {
 		if err = errNullPatch(); kind == media.StrategicPatch {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"orch.io/controlplane/internal/number"
 )
 
 // Object is one API object as a tree of JSON values: map[string]any, []any,
@@ -58,8 +60,9 @@ func Clone(v any) any {
 	return v
 }
 
-// Equal reports whether two JSON values are the same. Numbers compare by value,
-// a missing field and a null are different.
+// Equal reports whether two JSON values are the same. Numbers compare by the exact
+// decimal value that they are written as: 1 and 1.0 are equal, 9007199254740993 and
+// 9007199254740992.0 are not. A missing field and a null are different.
 func Equal(a, b any) bool {
 	if raw, ok := b.(RawJSON); ok && a != b {
 		b = raw.Value()
@@ -75,11 +78,11 @@ func Equal(a, b any) bool {
 		return ok && slices.EqualFunc(a, b, Equal)
 	case int64:
 		if f, ok := b.(float64); ok {
-			return float64(a) == f
+			return number.Equal(a, f)
 		}
 	case float64:
-		if i, ok := b.(int64); ok {
-			return a == float64(i)
+		if n, ok := b.(int64); ok {
+			return number.Equal(n, a)
 		}
 	}
 	return a == b

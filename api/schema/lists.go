@@ -2,12 +2,12 @@ package schema
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"orch.io/controlplane/api/internal/wording"
+	"orch.io/controlplane/internal/number"
 	"orch.io/controlplane/internal/suggest"
 )
 
@@ -79,8 +79,8 @@ func identity(x any) string {
 	case int64:
 		return "\x01" + strconv.FormatInt(v, 10)
 	case float64:
-		if isInteger(v) && math.Abs(v) < 1<<53 {
-			return "\x01" + strconv.FormatInt(int64(v), 10)
+		if n, ok := number.Integer(v); ok {
+			return "\x01" + strconv.FormatInt(n, 10)
 		}
 	}
 	b, err := json.Marshal(x)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"orch.io/controlplane/api/internal/wording"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/number"
 )
 
 // text checks a string.
@@ -69,26 +71,43 @@ func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 	case *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf):
 		v.breaksOwn(wording.MultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
 	}
+	low, high := toBound(x, s.Minimum), toBound(x, s.Maximum)
 	if s.Between && canonical {
-		if f < *s.Minimum || f > *s.Maximum {
+		if low < 0 || high > 0 {
 			v.breaksOwn(wording.Between, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), s, canonical)
 		}
 		return
 	}
 	switch {
-	case s.Minimum == nil || f > *s.Minimum || f == *s.Minimum && !s.ExclusiveMin:
+	case s.Minimum == nil || low > 0 || low == 0 && !s.ExclusiveMin:
 	case s.ExclusiveMin:
 		v.breaksOwn(wording.ExclusiveMinimum, x, limitOf(*s.Minimum, x), s, canonical)
 	default:
 		v.breaksOwn(wording.Minimum, x, limitOf(*s.Minimum, x), s, canonical)
 	}
 	switch {
-	case s.Maximum == nil || f < *s.Maximum || f == *s.Maximum && !s.ExclusiveMax:
+	case s.Maximum == nil || high < 0 || high == 0 && !s.ExclusiveMax:
 	case s.ExclusiveMax:
 		v.breaksOwn(wording.ExclusiveMaximum, x, limitOf(*s.Maximum, x), s, canonical)
 	default:
 		v.breaksOwn(wording.Maximum, x, limitOf(*s.Maximum, x), s, canonical)
 	}
+}
+
+// toBound compares a number, an int64 or a float64, with a bound: an int64 exactly with the
+// float64 itself, which is what clients of definitions know. Without a bound it returns 0.
+func toBound(x any, bound *float64) int {
+	if bound == nil {
+		return 0
+	}
+	n, whole := x.(int64)
+	switch f, _ := x.(float64); {
+	case !whole:
+		return cmp.Compare(f, *bound)
+	case *bound < -1<<63 || *bound >= 1<<63:
+		return cmp.Compare(0, *bound)
+	}
+	return cmp.Or(cmp.Compare(n, int64(*bound)), cmp.Compare(math.Trunc(*bound), *bound))
 }
 
 // wholeBounds cuts the fractions off what bounds a number. As clients of definitions
@@ -107,13 +126,16 @@ func (s *Schema) wholeBounds() *Schema {
 // rangeOf names the type that a number, x, that is about f is too large or too
 // fine for, "" if it fits.
 func rangeOf(f float64, x any, s *Schema) string {
-	_, small := x.(int64)
+	_, fits := x.(int64)
+	if !fits {
+		_, fits = number.Integer(f)
+	}
 	switch {
 	case s.Type == Integer && s.Format == "int32":
 		if f != math.Trunc(f) || f < math.MinInt32 || f > math.MaxInt32 {
 			return "integer with format int32"
 		}
-	case s.Type == Integer && !small && (f != math.Trunc(f) || f < -1<<63 || f >= 1<<63):
+	case s.Type == Integer && !fits:
 		if s.Format == "int64" {
 			return "integer with format int64"
 		}

@@ -155,7 +155,7 @@ func (p *plan) sorted(list []any) []listItem {
 // element returns the path element of an item that index took.
 func (p *plan) element(item any) fieldpath.PathElement {
 	if p.shape == shapeSet {
-		v := value.NewValueInterface(item)
+		v := value.NewValueInterface(wholeNumber(item))
 		return fieldpath.PathElement{Value: &v}
 	}
 	obj := item.(map[string]any)
@@ -165,7 +165,7 @@ func (p *plan) element(item any) fieldpath.PathElement {
 		if !has {
 			v = k.def
 		}
-		key[i] = value.Field{Name: k.name, Value: value.NewValueInterface(v)}
+		key[i] = value.Field{Name: k.name, Value: value.NewValueInterface(wholeNumber(v))}
 	}
 	return fieldpath.PathElement{Key: &key}
 }

@@ -1,10 +1,12 @@
 package apply
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +36,8 @@ func (l Limits) withDefaults() Limits {
 // JSONPatch returns obj changed by a JSON patch (RFC 6902); obj itself stays as
 // it is. It is as lenient as the field's servers: an index below zero counts from
 // the end of a list, a missing value is null, a member that is missing can be
-// replaced, and reads as null for test and copy; a path may lack its first slash.
+// replaced, and reads as null for test and copy; a path may lack its first slash. A test
+// compares numbers by their exact values, however they are written.
 //
 // A patch that is no list of operations is a BadRequest (400), an operation that
 // is unknown or does not fit the object is Invalid (422), and one beyond the
@@ -62,6 +65,9 @@ func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any,
 			return nil, status
 		}
 	}
+	if slices.ContainsFunc(ops, func(op operation) bool { return op.inexact }) {
+		run.root = roundNumbers(run.root)
+	}
 	out, ok := run.root.(map[string]any)
 	if !ok {
 		return nil, invalidPatch("the patch leaves something that is no object")
@@ -84,6 +90,7 @@ type operation struct {
 	Op         string
 	Path, From string
 	Value      any
+	inexact    bool // Value has numbers that a tree cannot hold exactly, as json.Number
 }
 
 func decodeOperations(patch []byte, limits Limits) ([]operation, error) {
@@ -127,7 +134,7 @@ func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOper
 	}
 	if v, ok := raw["value"]; ok {
 		var err error
-		if op.Value, err = meta.ParseJSON(v); err != nil {
+		if op.Value, op.inexact, err = patchValue(v); err != nil {
 			return op, &badOperation{err.Error(), false}
 		}
 	}
@@ -144,6 +151,16 @@ func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOper
 		}
 	}
 	return op, nil
+}
+
+// patchValue reads the value of an operation.
+func patchValue(text json.RawMessage) (v any, inexact bool, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, false, err
+	}
+	return exactNumbers(v)
 }
 
 // ErrTest says that the test of a JSON patch failed.
@@ -210,7 +227,7 @@ func (r *patchRun) test(path string, want any) error {
 	if err != nil {
 		return err
 	}
-	if !meta.Equal(got, want) {
+	if !sameValue(got, want) {
 		return ErrTest
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 
 func text() *schema.Schema { return &schema.Schema{Type: schema.String} }
 
-func number() *schema.Schema { return &schema.Schema{Type: schema.Integer} }
+func numeric() *schema.Schema { return &schema.Schema{Type: schema.Integer} }
 
 func mapOf(v *schema.Schema) *schema.Schema { return &schema.Schema{Type: schema.Object, Values: v} }
 
@@ -57,8 +57,8 @@ func configMapSchema() *schema.Schema {
 
 func serviceSchema() *schema.Schema {
 	port := object(true, fields{
-		"name": text(), "port": number(), "protocol": withDefault(text(), "TCP"),
-		"targetPort": {IntOrString: true, Wire: schema.IntOrString}, "nodePort": number(),
+		"name": text(), "port": numeric(), "protocol": withDefault(text(), "TCP"),
+		"targetPort": {IntOrString: true, Wire: schema.IntOrString}, "nodePort": numeric(),
 	})
 	return object(true, fields{"spec": object(true, fields{
 		"ports": keyedList(port, "port", "port", "protocol"), "clusterIP": text(), "type": text(),
@@ -69,7 +69,7 @@ func serviceSchema() *schema.Schema {
 func deploymentSchema() *schema.Schema {
 	quantity := &schema.Schema{Type: schema.String, Wire: schema.Quantity}
 	env := object(true, fields{"name": text(), "value": text(), "valueFrom": object(true, fields{"fieldRef": atomic(object(true, fields{"fieldPath": text()}))})})
-	port := object(true, fields{"name": text(), "containerPort": number(), "protocol": withDefault(text(), "TCP")})
+	port := object(true, fields{"name": text(), "containerPort": numeric(), "protocol": withDefault(text(), "TCP")})
 	mount := object(true, fields{"name": text(), "mountPath": text()})
 	container := object(true, fields{
 		"name": text(), "image": text(), "imagePullPolicy": text(), "args": listOf(text()), "command": listOf(text()),
@@ -80,7 +80,7 @@ func deploymentSchema() *schema.Schema {
 	})
 	volume := object(true, fields{
 		"name": text(), "emptyDir": object(true, fields{"medium": text()}),
-		"configMap": object(true, fields{"name": text(), "defaultMode": number()}),
+		"configMap": object(true, fields{"name": text(), "defaultMode": numeric()}),
 	})
 	volumes := keyedList(volume, "name")
 	volumes.PatchStrategy = "merge,retainKeys"
@@ -90,8 +90,8 @@ func deploymentSchema() *schema.Schema {
 		"containers": keyedList(container, "name"), "volumes": volumes, "hostAliases": keyedList(alias, "ip"),
 		"imagePullSecrets": keyedList(secret, "name"), "nodeSelector": atomic(mapOf(text())),
 		"tolerations":     atomic(listOf(object(true, fields{"key": text(), "operator": text()}))),
-		"securityContext": object(true, fields{"runAsUser": number(), "runAsGroup": number()}),
-		"restartPolicy":   text(), "dnsPolicy": text(), "schedulerName": text(), "terminationGracePeriodSeconds": number(),
+		"securityContext": object(true, fields{"runAsUser": numeric(), "runAsGroup": numeric()}),
+		"restartPolicy":   text(), "dnsPolicy": text(), "schedulerName": text(), "terminationGracePeriodSeconds": numeric(),
 	})
 	finalizers := listOf(text())
 	finalizers.PatchStrategy = "merge"
@@ -105,10 +105,10 @@ func deploymentSchema() *schema.Schema {
 	return object(true, fields{
 		"metadata": metadata,
 		"spec": object(true, fields{
-			"replicas": number(), "selector": atomic(object(true, fields{"matchLabels": mapOf(text())})),
+			"replicas": numeric(), "selector": atomic(object(true, fields{"matchLabels": mapOf(text())})),
 			"template": object(true, fields{"metadata": metadata, "spec": pod}), "strategy": strategy,
-			"revisionHistoryLimit": number(), "progressDeadlineSeconds": number(),
+			"revisionHistoryLimit": numeric(), "progressDeadlineSeconds": numeric(),
 		}),
-		"status": object(true, fields{"replicas": number()}),
+		"status": object(true, fields{"replicas": numeric()}),
 	})
 }

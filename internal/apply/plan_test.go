@@ -14,13 +14,13 @@ import (
 
 // FuzzPlan compares the walks of this package with structured-merge-diff's.
 func FuzzPlan(f *testing.F) {
-	item := object(false, fields{"k": text(), "p": withDefault(text(), "x"), "v": number()})
+	item := object(false, fields{"k": text(), "p": withDefault(text(), "x"), "v": numeric()})
 	loose := &schema.Schema{Type: schema.Object, Preserve: true}
 	s := object(false, fields{"spec": object(false, fields{
 		"set": {Type: schema.Array, Items: text(), ListType: "set"}, "any": loose,
 		"map":    {Type: schema.Array, Items: item, ListType: "map", ListKeys: []string{"k", "p"}},
 		"list":   listOf(item),
-		"atomic": atomic(object(false, fields{"a": mapOf(text())})), "gran": mapOf(mapOf(number())),
+		"atomic": atomic(object(false, fields{"a": mapOf(text())})), "gran": mapOf(mapOf(numeric())),
 		"int": {IntOrString: true},
 	})})
 	for _, seed := range [][2]string{

@@ -323,12 +323,12 @@ func (r *applyRun) lastAppliedFields() *fieldpath.Set {
 	if err != nil || !ok || tooDeep(last, maxDepth) || last["apiVersion"] != r.w.APIVersion {
 		return nil
 	}
-	value := r.typing.value(last)
+	value := r.typing.value(r.typing.plan.separated(last))
 	set, err := value.ToFieldSet()
 	if err != nil {
 		return nil
 	}
-	diff, err := value.Compare(r.typing.value(r.live))
+	diff, err := value.Compare(r.typing.value(r.typing.plan.separated(r.live)))
 	if err != nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/number"
 )
 
 // The directives of a strategic merge patch.
@@ -251,8 +252,8 @@ func scalar(v any) (any, bool) {
 	case string, bool, int64:
 		return v, true
 	case float64:
-		if i := int64(v); float64(i) == v {
-			return i, true
+		if n, ok := number.Integer(v); ok {
+			return n, true
 		}
 		return v, true
 	}

@@ -333,7 +333,7 @@ func (c *changes) compare(apiVersion string) (*change, error) {
 	if set := new(fieldpath.Set); v.plan.gained(a, b, set) {
 		return newChange(fieldpath.NewSet(), c.t.filter(set, c.by)), nil
 	}
-	diff, err := v.value(a).Compare(v.value(b))
+	diff, err := v.value(v.plan.separated(a)).Compare(v.value(v.plan.separated(b)))
 	if err != nil {
 		return nil, untracked(err)
 	}

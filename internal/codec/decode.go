@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/number"
 )
 
 // ErrNull says that a body is the value null, which is well-formed but no object.
@@ -18,6 +19,9 @@ type Limits struct {
 	Depth      int // nested objects and lists; 0: DefaultDepth
 	Values     int // values that YAML aliases may expand to, fewer in a short text; 0: DefaultValues
 	Duplicates int // duplicate keys that are reported; 0: DefaultDuplicates
+
+	// WholeFloats: numbers such as 3.0 and 3e0 become int64, which they are in YAML.
+	WholeFloats bool
 }
 
 // The default bounds. A depth of 1000 is far above any kind and keeps every
@@ -301,6 +305,11 @@ func (p *parser) number() (any, error) {
 	if !ok {
 		p.pos = start
 		return nil, p.fault("a number out of range")
+	}
+	if p.limits.WholeFloats {
+		if n, ok := number.Integer(f); ok {
+			return n, nil
+		}
 	}
 	return f, nil
 }

@@ -15,11 +15,12 @@ import (
 )
 
 // DecodeYAML reads one object in YAML 1.1, of which JSON is a part, under the
-// rules of DecodeJSON: no document is ErrNull, more than one an error. What
-// aliases expand to is bounded. Keys that stand twice are told by their lines:
+// rules of DecodeJSON: no document is ErrNull, more than one an error. Numbers
+// such as 3.0 and 3e0 are integers. What aliases expand to is bounded. Keys that stand twice are told by their lines:
 // line 9: key "a" already set in map.
 func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
 	l = l.withDefaults()
+	l.WholeFloats = true
 	if l.Bytes > 0 && len(data) > l.Bytes {
 		return nil, nil, tooLarge(l.Bytes)
 	}

@@ -148,3 +148,22 @@ func FuzzDecodeYAML(f *testing.F) {
 		}
 	})
 }
+
+func TestWholeFloatsAreIntegersInYAML(t *testing.T) {
+	for text, want := range map[string]any{
+		"3.0": int64(3), "3e0": int64(3), "30e-1": int64(3), "-0.0": int64(0), "1e18": int64(1e18), "9007199254740992.0": int64(1 << 53),
+		"3.5": 3.5, "1e19": 1e19, "9223372036854775808": float64(1 << 63), "18446744073709551615": float64(1 << 64),
+	} {
+		for _, doc := range []string{`{"a":[%s]}`, "a: [%s]"} { // JSON, and what is YAML alone
+			tree, _, err := codec.DecodeYAML(fmt.Appendf(nil, doc, text), codec.Limits{})
+			require.NoError(t, err, text)
+			require.Equal(t, map[string]any{"a": []any{want}}, tree, text)
+		}
+		tree, _, err := codec.DecodeJSON(fmt.Appendf(nil, `{"a":%s}`, text), codec.Limits{WholeFloats: true})
+		require.NoError(t, err, text)
+		require.Equal(t, map[string]any{"a": want}, tree, text)
+	}
+	tree, _, err := codec.DecodeJSON([]byte(`{"a":3.0}`), codec.Limits{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"a": 3.0}, tree)
+}

@@ -19,6 +19,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/number"
 )
 
 // The types of what expressions make for objects: the fields of one, which stand in types
@@ -221,7 +222,7 @@ func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
 		}
 		return int64(v), nil // fits
 	case types.Double:
-		return number(float64(v))
+		return numberOf(float64(v))
 	case types.Bytes:
 		return base64.StdEncoding.EncodeToString(v), nil
 	case types.Timestamp:
@@ -250,13 +251,13 @@ func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
 	return nil, fmt.Errorf("a value of type %s cannot be in an object", v.Type().TypeName())
 }
 
-// number keeps whole numbers whole: JSON does not tell them from others.
-func number(f float64) (any, error) {
-	switch {
-	case math.IsNaN(f) || math.IsInf(f, 0):
+// numberOf keeps whole numbers whole: JSON does not tell them from others.
+func numberOf(f float64) (any, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, fmt.Errorf("%v cannot be in an object", f)
-	case f == math.Trunc(f) && math.Abs(f) < 1<<53:
-		return int64(f), nil
+	}
+	if n, ok := number.Integer(f); ok {
+		return n, nil
 	}
 	return f, nil
 }

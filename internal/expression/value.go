@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/duration"
+	"orch.io/controlplane/internal/number"
 )
 
 // Value is a value of a tree as expressions see it, who know its schema: dates and
@@ -30,13 +32,13 @@ func Value(s *schema.Schema, raw any) ref.Val {
 	case bool:
 		return types.Bool(v)
 	case int64:
-		if s != nil && s.Type == schema.Number {
+		if s != nil && s.Type == schema.Number && small(float64(v)) {
 			return types.Double(v)
 		}
 		return types.Int(v)
 	case float64:
-		if s != nil && s.Type == schema.Integer && v == float64(int64(v)) {
-			return types.Int(v)
+		if n, ok := number.Integer(v); ok && (s != nil && s.Type == schema.Integer || !small(v)) {
+			return types.Int(n)
 		}
 		return types.Double(v)
 	case string:
@@ -50,6 +52,12 @@ func Value(s *schema.Schema, raw any) ref.Val {
 	}
 	return types.NewErr("a value of type %T cannot be in an object", raw)
 }
+
+// small reports whether every integer up to f has a double of its own. Larger integers are
+// ints to expressions even in a field of type number, so that two of them are equal only if
+// they are the same and self == oldSelf keeps them immutable. They compare with doubles, but
+// cannot be added to them.
+func small(f float64) bool { return math.Abs(f) < 1<<53 }
 
 func textValue(s *schema.Schema, text string) ref.Val {
 	if s == nil || s.Type != schema.String {

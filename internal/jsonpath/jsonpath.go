@@ -14,10 +14,11 @@
 package jsonpath
 
 import (
-	"cmp"
 	"fmt"
 	"sort"
 	"strings"
+
+	"orch.io/controlplane/internal/number"
 )
 
 // Path is a parsed path. The zero value leads to the root itself. It never
@@ -204,17 +205,5 @@ func compare(a, b any) (int, bool) {
 		y, ok := b.(string)
 		return strings.Compare(x, y), ok
 	}
-	x, ok := number(a)
-	y, both := number(b)
-	return cmp.Compare(x, y), ok && both
-}
-
-func number(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
-	}
-	return 0, false
+	return number.Compare(a, b)
 }

@@ -65,6 +65,14 @@ func TestAll(t *testing.T) {
 	}
 }
 
+func TestFiltersCompareNumbersExactly(t *testing.T) {
+	p, err := jsonpath.Parse(`.items[?(@.n==9007199254740993)].name`)
+	require.NoError(t, err)
+	item := func(name string, n any) map[string]any { return map[string]any{"name": name, "n": n} }
+	root := map[string]any{"items": []any{item("a", int64(9007199254740992)), item("b", int64(9007199254740993)), item("c", 9007199254740992.0)}}
+	assert.Equal(t, []any{"b"}, p.All(root))
+}
+
 func TestParseRefuses(t *testing.T) {
 	for _, path := range []string{"", "a", ".a[", ".a[x]", ".a..b", ".a.", ".a[?(b==1)]", ".a[?(@.b==c)]", ".a[?(@.b==1]", ".a[0]b[", ".a['x", ".a['x'", ".a b",
 		strings.Repeat(".a", 100), "." + strings.Repeat("a", 5000), ".a[99999999999]", "{}", "$"} {

@@ -194,6 +194,9 @@ func (p *parser) literal() (any, error) {
 	case "null":
 		return nil, nil
 	default:
+		if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+			return n, nil
+		}
 		f, err := strconv.ParseFloat(word, 64)
 		if err != nil {
 			return nil, p.errorf("%q is no value", word)

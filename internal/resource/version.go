@@ -3,7 +3,6 @@ package resource
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -335,7 +334,7 @@ func keptPart(path string, now, before map[string]any) bool {
 	part, _, _ := strings.Cut(path, ".")
 	part, _, _ = strings.Cut(part, "[")
 	was, ok := before[part]
-	return ok && reflect.DeepEqual(now[part], was)
+	return ok && meta.Equal(now[part], was)
 }
 
 func (v *Version) metadataRules() meta.MetadataRules {
