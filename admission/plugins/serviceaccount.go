@@ -53,8 +53,11 @@ func serviceAccount() admission.Plugin {
 			return nil
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
-			if mirrors(r) {
+			if r.Operation == admission.Create && mirrors(r) {
 				return checkMirror(r)
+			}
+			if r.Object.String("spec", "serviceAccountName") == "" && r.Server.Serves("", "serviceaccounts") {
+				return fmt.Errorf("no service account specified for pod %s/%s", r.Namespace, r.Name)
 			}
 			account, err := accountOf(ctx, r)
 			if err != nil || account == nil {
@@ -75,7 +78,7 @@ func checkMirror(r *admission.Request) error {
 	if r.Object.String("spec", "serviceAccountName") != "" {
 		return fmt.Errorf("a mirror pod may not reference service accounts")
 	}
-	if len(secretsOf(r.Object)) > 0 {
+	if slices.ContainsFunc(podspec.References(r.Object), func(to podspec.Reference) bool { return to.Resource == podspec.Secrets }) {
 		return fmt.Errorf("a mirror pod may not reference secrets")
 	}
 	for _, v := range r.Object.Objects("spec", "volumes") {
