@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -190,7 +191,7 @@ func tokenVolume(r *admission.Request, name string) map[string]any {
 
 // checkMountable refuses secrets that an account which says so does not list.
 func checkMountable(r *admission.Request, account *meta.Object) error {
-	if account.Annotation(r.Server.Wire(names.MountableSecrets)) != "true" {
+	if enforced, _ := strconv.ParseBool(account.Annotation(r.Server.Wire(names.MountableSecrets))); !enforced {
 		return nil
 	}
 	list := func(field string) (secrets []string) {
