@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"orch.io/controlplane/api/meta"
@@ -27,6 +28,9 @@ func (s *Server) delete(ctx context.Context, w *response, r *request) error {
 	o, err := s.parseDeleteOptions(ctx, r)
 	if err != nil {
 		return err
+	}
+	if o.Unreadable {
+		r.notes.Annotate(s.names.Wire(names.AuditUnsafeDelete), "")
 	}
 	res, err := s.objects.Delete(ctx, s.newDelete(r, r.key(), o), &o.Deletion)
 	if err != nil {
@@ -64,6 +68,9 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 	if err != nil {
 		return err
 	}
+	if o.Unreadable {
+		return s.invalidDeleteOptions([]meta.Cause{unreadableFault("is not allowed with DELETECOLLECTION, try again after removing the option")})
+	}
 	page, err := s.objects.List(ctx, r.version, &list.Selection)
 	if err != nil {
 		return err
@@ -91,8 +98,7 @@ func (s *Server) parseDeleteOptions(ctx context.Context, r *request) (*deleteOpt
 		return nil, err
 	}
 	o := &deleteOptions{object: meta.NewObject(tree)}
-	group := s.names.Group(names.GroupMeta)
-	o.object.SetGVK(meta.GroupVersionKind{Group: group, Version: "v1", Kind: "DeleteOptions"})
+	o.object.SetGVK(meta.GroupVersionKind{Group: s.names.Group(names.GroupMeta), Version: "v1", Kind: "DeleteOptions"})
 	o.UID, o.Version = optional(o.object, "preconditions", "uid"), optional(o.object, "preconditions", "resourceVersion")
 	o.Propagation = optional(o.object, "propagationPolicy")
 	if b, ok := tree["orphanDependents"].(bool); ok {
@@ -102,11 +108,12 @@ func (s *Server) parseDeleteOptions(ctx context.Context, r *request) (*deleteOpt
 		g = max(-longestGrace, min(g, longestGrace))
 		o.Grace = &g
 	}
+	o.Unreadable = o.object.Bool(ignoreReadError)
 	var faults []meta.Cause
 	o.dryRun, faults = parseDryRun(o.object.Strings("dryRun"))
-	causes := append(o.policyFaults(), faults...)
+	causes := slices.Concat(o.policyFaults(), faults, o.unreadableFaults())
 	if len(causes) > 0 {
-		return nil, meta.Invalid(meta.GroupKind{Group: group, Kind: "DeleteOptions"}, "", causes)
+		return nil, s.invalidDeleteOptions(causes)
 	}
 	if text := r.version.OrphanWarning; text != "" && o.Propagation == nil && o.Orphan == nil {
 		r.notes.Warn(text)
@@ -139,6 +146,31 @@ func (o *deleteOptions) policyFaults() (causes []meta.Cause) {
 	return causes
 }
 
+func (s *Server) invalidDeleteOptions(causes []meta.Cause) *meta.Status {
+	return meta.Invalid(meta.GroupKind{Group: s.names.Group(names.GroupMeta), Kind: "DeleteOptions"}, "", causes)
+}
+
+// ignoreReadError is the option to delete an object only if it cannot be read.
+const ignoreReadError = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+func unreadableFault(why string) meta.Cause {
+	return meta.Cause{Reason: meta.CauseInvalid, Field: ignoreReadError, Message: "Invalid value: true: " + why}
+}
+
+// unreadableFaults returns the other options that cannot be honoured for an object that
+// cannot be read.
+func (o *deleteOptions) unreadableFaults() (causes []meta.Cause) {
+	if !o.Unreadable {
+		return nil
+	}
+	for _, field := range []string{"propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"} {
+		if v, _ := o.object.Get(field); v != nil {
+			causes = append(causes, unreadableFault("cannot be set together with ."+field))
+		}
+	}
+	return causes
+}
+
 // readDeleteOptions returns the options in the body, or those in the query if
 // there is no body.
 func (s *Server) readDeleteOptions(ctx context.Context, r *request) (map[string]any, error) {
@@ -152,6 +184,9 @@ func (s *Server) readDeleteOptions(ctx context.Context, r *request) (map[string]
 	}
 	if r.Query.Has("orphanDependents") {
 		tree["orphanDependents"] = requestinfo.Truthy(r.Query, "orphanDependents")
+	}
+	if r.Query.Has(ignoreReadError) {
+		tree[ignoreReadError] = requestinfo.Truthy(r.Query, ignoreReadError)
 	}
 	if r.Query.Has("gracePeriodSeconds") {
 		g, err := integer(r.Query, "gracePeriodSeconds")

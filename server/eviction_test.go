@@ -38,6 +38,7 @@ func TestEvictionsKeepToTheBudget(t *testing.T) {
 	a.must(201, "POST", podPath+"/p0/eviction?dryRun=All", `{"metadata":{"name":"p0"}}`)
 	a.must(409, "POST", podPath+"/p0/eviction", `{"metadata":{"name":"p0"},"deleteOptions":{"preconditions":{"resourceVersion":"1"}}}`)
 	a.must(422, "POST", podPath+"/p0/eviction", `{"metadata":{"name":"p0"},"deleteOptions":{"propagationPolicy":"Foo"}}`)
+	a.must(422, "POST", podPath+"/p0/eviction", `{"metadata":{"name":"p0"},"deleteOptions":{"ignoreStoreReadErrorWithClusterBreakingPotential":true}}`)
 	a.must(400, "POST", podPath+"/p0/eviction", `{"metadata":{"name":"p1"}}`)
 	var done, refused atomic.Int32
 	var wait sync.WaitGroup

@@ -278,3 +278,62 @@ func losePiece(t *testing.T, dir, revision string) {
 	require.NoError(t, batch.Flush())
 	require.NoError(t, db.Close())
 }
+
+// TestDeleteOnlyUnreadable: the option to ignore read errors deletes an object that cannot be
+// read and no other, needs its right in any case, and goes with no option that would need the
+// object.
+func TestDeleteOnlyUnreadable(t *testing.T) {
+	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
+	const maps = "/api/v1/namespaces/default/configmaps"
+	mem := memstore.New(memstore.Options{})
+	seed := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = faulty.Wrap(keepOpen{mem}, nil) }))
+	for _, name := range []string{"a", "bad", "c"} {
+		seed.must(201, "POST", maps, someMap(name))
+	}
+	store := faulty.Wrap(mem, func(c faulty.Call) faulty.Fault {
+		if c.Op == faulty.OpRecord && strings.HasSuffix(c.Key, "/default/bad") {
+			return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
+		}
+		return faulty.Fault{}
+	})
+	gate := &notUnsafe{denied: "unsafe-delete-ignore-read-errors"}
+	a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage, b.Authorizer = store, gate }))
+	with := func(more map[string]any) map[string]any {
+		body := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", option: true}
+		for field, value := range more {
+			body[field] = value
+		}
+		return body
+	}
+	a.must(403, "DELETE", maps+"/a", with(nil))
+	a.must(403, "DELETE", maps+"/bad", with(nil))
+	gate.denied = ""
+	for _, dry := range []string{"", "&dryRun=All"} {
+		a.must(409, "DELETE", maps+"/a?"+option+"=true"+dry, nil)
+	}
+	got := a.must(409, "DELETE", maps+"/a", with(nil))
+	require.Contains(t, string(got.raw), "unsafe deletion is not allowed because the object can be read")
+	a.must(404, "DELETE", maps+"/none", with(nil))
+	for field, value := range map[string]any{
+		"gracePeriodSeconds": int64(0), "preconditions": map[string]any{}, "propagationPolicy": "Background", "orphanDependents": true,
+	} {
+		for _, name := range []string{"a", "bad"} {
+			got := a.must(422, "DELETE", maps+"/"+name, with(map[string]any{field: value}))
+			require.Contains(t, string(got.raw), option+": Invalid value: true: cannot be set together with ."+field)
+		}
+	}
+	a.must(422, "DELETE", maps+"/a?"+option+"=true&gracePeriodSeconds=0", nil)
+	for _, list := range []string{maps, "/api/v1/namespaces/empty/configmaps"} {
+		got := a.must(422, "DELETE", list, with(nil))
+		require.Contains(t, string(got.raw), option+": Invalid value: true: is not allowed with DELETECOLLECTION")
+	}
+	a.must(422, "DELETE", maps+"?"+option+"=true", nil)
+	for _, name := range []string{"a", "c"} {
+		a.must(200, "GET", maps+"/"+name, nil)
+	}
+	a.must(200, "DELETE", maps+"/bad", with(map[string]any{"dryRun": []any{"All"}}))
+	a.must(500, "GET", maps+"/bad", nil)
+	a.must(200, "DELETE", maps+"/bad", with(nil))
+	a.must(404, "GET", maps+"/bad", nil)
+	a.must(200, "DELETE", maps+"/c?"+option+"=false", nil)
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 )
 
@@ -16,9 +15,6 @@ func limitPodHardAntiAffinityTopology() admission.Plugin {
 		Name: "LimitPodHardAntiAffinityTopology", Default: admission.Off,
 		Rules: on("", []string{"pods"}, admission.Create, admission.Update),
 		Validate: func(_ context.Context, r *admission.Request) error {
-			if r.Old != nil && meta.Equal(r.Old.Map("spec", "affinity"), r.Object.Map("spec", "affinity")) {
-				return nil
-			}
 			node := r.Server.Wire(names.LabelHostname)
 			for _, term := range r.Object.Objects("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution") {
 				if key := term.String("topologyKey"); key != node {

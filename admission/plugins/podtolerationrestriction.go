@@ -56,9 +56,6 @@ func podTolerationRestriction() admission.Plugin {
 				return nil
 			}
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
-				if r.Old != nil && meta.Equal(r.Old.List("spec", "tolerations"), r.Object.List("spec", "tolerations")) {
-					return nil
-				}
 				allowed, err := namespaceTolerations(ctx, r, names.AllowedTolerations, whitelist)
 				if err != nil || len(allowed) == 0 {
 					return err

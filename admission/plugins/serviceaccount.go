@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,8 +54,11 @@ func serviceAccount() admission.Plugin {
 			return nil
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
-			if mirrors(r) {
+			if r.Operation == admission.Create && mirrors(r) {
 				return checkMirror(r)
+			}
+			if r.Object.String("spec", "serviceAccountName") == "" && r.Server.Serves("", "serviceaccounts") {
+				return fmt.Errorf("no service account specified for pod %s/%s", r.Namespace, r.Name)
 			}
 			account, err := accountOf(ctx, r)
 			if err != nil || account == nil {
@@ -75,7 +79,7 @@ func checkMirror(r *admission.Request) error {
 	if r.Object.String("spec", "serviceAccountName") != "" {
 		return fmt.Errorf("a mirror pod may not reference service accounts")
 	}
-	if len(secretsOf(r.Object)) > 0 {
+	if slices.ContainsFunc(podspec.References(r.Object), func(to podspec.Reference) bool { return to.Resource == podspec.Secrets }) {
 		return fmt.Errorf("a mirror pod may not reference secrets")
 	}
 	for _, v := range r.Object.Objects("spec", "volumes") {
@@ -187,7 +191,7 @@ func tokenVolume(r *admission.Request, name string) map[string]any {
 
 // checkMountable refuses secrets that an account which says so does not list.
 func checkMountable(r *admission.Request, account *meta.Object) error {
-	if account.Annotation(r.Server.Wire(names.MountableSecrets)) != "true" {
+	if enforced, _ := strconv.ParseBool(account.Annotation(r.Server.Wire(names.MountableSecrets))); !enforced {
 		return nil
 	}
 	list := func(field string) (secrets []string) {

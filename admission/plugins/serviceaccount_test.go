@@ -1,6 +1,7 @@
 package plugins_test
 
 import (
+	"strconv"
 	"testing"
 
 	"orch.io/controlplane/admission"
@@ -58,4 +59,20 @@ func TestServiceAccountWithoutController(t *testing.T) {
 		step{do: "POST pods", body: `{metadata: {name: b}, spec: {serviceAccountName: robot, containers: [{name: c, image: i}]}}`,
 			want: `403 error looking up service account default/robot: serviceaccount "robot" not found`},
 	)
+}
+
+// TestEnforceMountableSecretsIsABoolean: the annotation is read as every boolean is.
+func TestEnforceMountableSecretsIsABoolean(t *testing.T) {
+	s := with(t, admission.Options{})
+	for i, value := range []string{"true", "True", "TRUE", "t", "T", "1", "false", "0", "yes", ""} {
+		name, want := "a"+strconv.Itoa(i), `403 because service account a`+strconv.Itoa(i)+` does not reference that secret`
+		if i > 5 {
+			want = "201"
+		}
+		walk(t, s,
+			step{do: "POST serviceaccounts", want: "201",
+				body: `{metadata: {name: ` + name + `, annotations: {kubernetes.io/enforce-mountable-secrets: "` + value + `"}}}`},
+			step{do: "POST pods?dryRun=All", body: podSpec("p", ", serviceAccountName: "+name+", volumes: [{name: v, secret: {secretName: s}}]"), want: want},
+		)
+	}
 }

@@ -7,7 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth/review"
+	"orch.io/controlplane/server"
 )
 
 // TestMatching: which requests a webhook is asked about.
@@ -97,4 +100,33 @@ func TestEquivalent(t *testing.T) {
 	require.Equal(t, 201, code, answer.String("message"))
 	assert.Equal(t, []string{"CREATE horizontalpodautoscalers h"}, operations(h.reviews()))
 	assert.Equal(t, int64(40), answer.Int("spec", "targetCPUUtilizationPercentage"))
+}
+
+// TestReviewsAreExempt: no webhook is called for reviews of identities and permissions, unless
+// the server runs without that feature, nor for webhook configurations and policies.
+func TestReviewsAreExempt(t *testing.T) {
+	for _, exempt := range []bool{true, false} {
+		k := newKit(t, func(b *server.Builder) {
+			b.Register(review.Access(b.Authorizer)...)
+			b.Register(review.Identity(nil, nil)...)
+			b.Features = map[string]bool{features.ExcludeAdmissionWebhookVirtualResources: exempt}
+		})
+		h := k.serve(says("{allowed: true}"))
+		k.register("validating", "all", h, `rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]`)
+		for _, do := range [][2]string{
+			{"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "spec: {nonResourceAttributes: {path: /, verb: get}}"},
+			{"POST /apis/authorization.k8s.io/v1/subjectaccessreviews", "spec: {user: a, nonResourceAttributes: {path: /, verb: get}}"},
+			{"POST /apis/authentication.k8s.io/v1/selfsubjectreviews", "{}"},
+			{"POST /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", "metadata: {name: empty}"},
+			{"DELETE /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/all", ""},
+		} {
+			code, answer := k.do(do[0], do[1])
+			require.Less(t, code, 300, do[0]+answer.String("message"))
+		}
+		want := []string{}
+		if !exempt {
+			want = []string{"CREATE selfsubjectaccessreviews ", "CREATE selfsubjectreviews ", "CREATE subjectaccessreviews "}
+		}
+		assert.Equal(t, want, operations(h.reviews()))
+	}
 }

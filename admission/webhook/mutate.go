@@ -42,7 +42,7 @@ func (s *round) changed() {
 // mutate asks the webhooks about a request one after the other.
 func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
-	if len(hooks) == 0 || selection.Exempt(ar) {
+	if len(hooks) == 0 || selection.ExemptFromWebhooks(ar) {
 		return nil
 	}
 	r := &request{Request: selection.Request{Request: ar}, w: w}

@@ -29,7 +29,7 @@ type question struct {
 // validate asks the webhooks about a request at the same time.
 func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
-	if len(hooks) == 0 || selection.Exempt(ar) {
+	if len(hooks) == 0 || selection.ExemptFromWebhooks(ar) {
 		return nil
 	}
 	r := &request{Request: selection.Request{Request: ar}, w: w}

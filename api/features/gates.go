@@ -2,16 +2,17 @@ package features
 
 // The gates that the library itself asks for.
 const (
-	APIListChunking                = "APIListChunking"
-	APIResponseCompression         = "APIResponseCompression"
-	AnyVolumeDataSource            = "AnyVolumeDataSource"
-	CSIMigration                   = "CSIMigration"
-	CrossNamespaceVolumeDataSource = "CrossNamespaceVolumeDataSource"
-	ExpandCSIVolumes               = "ExpandCSIVolumes"
-	RecoverVolumeExpansionFailure  = "RecoverVolumeExpansionFailure"
-	RemainingItemCount             = "RemainingItemCount"
-	WatchBookmark                  = "WatchBookmark"
-	WatchList                      = "WatchList"
+	APIListChunking                         = "APIListChunking"
+	APIResponseCompression                  = "APIResponseCompression"
+	AnyVolumeDataSource                     = "AnyVolumeDataSource"
+	CSIMigration                            = "CSIMigration"
+	CrossNamespaceVolumeDataSource          = "CrossNamespaceVolumeDataSource"
+	ExcludeAdmissionWebhookVirtualResources = "ExcludeAdmissionWebhookVirtualResources"
+	ExpandCSIVolumes                        = "ExpandCSIVolumes"
+	RecoverVolumeExpansionFailure           = "RecoverVolumeExpansionFailure"
+	RemainingItemCount                      = "RemainingItemCount"
+	WatchBookmark                           = "WatchBookmark"
+	WatchList                               = "WatchList"
 )
 
 // Gates returns the gates that every server has, by name.
@@ -27,6 +28,8 @@ func Gates() []Gate {
 			Doc: "a volume of a pod itself can be attached, by inlineVolumeSpec"},
 		{Name: CrossNamespaceVolumeDataSource, Alpha: "1.26",
 			Doc: "a claim is filled from an object of another namespace"},
+		{Name: ExcludeAdmissionWebhookVirtualResources, Beta: "1.37",
+			Doc: "admission webhooks are not called for reviews of identities and permissions"},
 		{Name: ExpandCSIVolumes, Alpha: "1.14", Beta: "1.16", Stable: "1.24", Removed: "1.27",
 			Doc: "volumes of CSI drivers have a secret for enlarging them"},
 		{Name: RecoverVolumeExpansionFailure, Alpha: "1.23", Beta: "1.32", Stable: "1.34",

@@ -67,6 +67,7 @@ const (
 	ExecInfoEnv             = "ORCH_EXEC_INFO"
 	AuditDecision           = "authorization.orch.io/decision"
 	AuditReason             = "authorization.orch.io/reason"
+	AuditUnsafeDelete       = "apiserver.orch.io/unsafe-delete-ignore-read-error"
 	AuditPatch              = "patch.webhook.admission.orch.io/"
 	ServiceName             = "orch.io/service-name"
 	LabelHostname           = "orch.io/hostname"

@@ -119,10 +119,8 @@ func read(secret *meta.Object, p names.Profile) (token, bool) {
 		ID: get(keyID), Secret: get(keySecret), Expiration: get(keyExpiry),
 		Authentication: get(keyAuth) == "true", Signing: get(keySigning) == "true",
 	}
-	for g := range strings.SplitSeq(get(keyGroups), ",") {
-		if g = strings.TrimSpace(g); g != "" {
-			t.Groups = append(t.Groups, g)
-		}
+	if groups := get(keyGroups); groups != "" {
+		t.Groups = strings.Split(groups, ",")
 	}
 	slices.Sort(t.Groups)
 	t.Groups = slices.Compact(t.Groups)

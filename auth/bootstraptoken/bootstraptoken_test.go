@@ -62,6 +62,8 @@ func TestAuthenticateToken(t *testing.T) {
 		"usage True":       {set("usage-bootstrap-authentication", "True"), nil},
 		"foreign group":    {set("auth-extra-groups", "system:bootstrappers:a,system:masters"), nil},
 		"bare group":       {set("auth-extra-groups", "system:bootstrappers:"), nil},
+		"space at a comma": {set("auth-extra-groups", "system:bootstrappers:a, system:bootstrappers:b"), nil},
+		"trailing comma":   {set("auth-extra-groups", "system:bootstrappers:a,"), nil},
 		"group with space": {set("auth-extra-groups", "system:bootstrappers:a b"), nil},
 		"other type":       {func(m map[string]any, _ map[string]string) { m["type"] = "Opaque" }, nil},
 		"other namespace":  {func(m map[string]any, _ map[string]string) { m["metadata"].(map[string]any)["namespace"] = "default" }, nil},

@@ -4,11 +4,9 @@ package selection
 
 import (
 	"context"
-	"slices"
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 )
 
 // Request is a request as webhooks and policies see it.
@@ -22,17 +20,6 @@ type View struct {
 	Kind        meta.GroupVersionKind
 	Resource    meta.Resource
 	Object, Old *meta.Object // nil: there is none
-}
-
-// Exempt reports whether a request is about one of the resources of the registration group
-// that no webhook and no policy is asked about: what refuses them could not be taken away
-// any more.
-func Exempt(r *admission.Request) bool {
-	return r.Resource.Group == r.Server.Names.Group(names.GroupRegistration) && slices.Contains([]string{
-		"mutatingwebhookconfigurations", "validatingwebhookconfigurations",
-		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		"validatingadmissionpolicies", "validatingadmissionpolicybindings",
-	}, r.Resource.Resource)
 }
 
 // Changed says that the object is another than those that were shown.

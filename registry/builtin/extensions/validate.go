@@ -3,6 +3,7 @@ package extensions
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -103,9 +104,47 @@ func (d *definition) group() {
 	if !strings.Contains(group, ".") {
 		d.faults.Invalid(at, group, "should be a domain with at least one dot")
 	}
-	approval := d.names.Wire(names.DefinitionApproval)
-	if d.names.Reserved(group) && d.String("metadata", "annotations", approval) == "" {
-		d.faults.Required(check.At("metadata", "annotations").Key(approval), "protected groups must have an approval annotation")
+	if d.names.Reserved(group) {
+		d.approval()
+	}
+}
+
+// The states of the annotation that approves a definition in a protected group.
+const (
+	approvalMissing = iota
+	approvalInvalid
+	approvalRefused
+	approvalGiven
+)
+
+func approvalState(text string) int {
+	link, err := url.ParseRequestURI(text)
+	switch {
+	case text == "":
+		return approvalMissing
+	case strings.HasPrefix(text, "unapproved"):
+		return approvalRefused
+	case err == nil && link.Host != "" && link.Scheme != "":
+		return approvalGiven
+	}
+	return approvalInvalid
+}
+
+// approval checks the annotation that a definition in a protected group has: the URL of the
+// approval, or why there is none. Its state may stay as it was.
+func (d *definition) approval() {
+	key := d.names.Wire(names.DefinitionApproval)
+	text, at := d.Annotation(key), check.At("metadata", "annotations").Key(key)
+	state := approvalState(text)
+	if d.old != nil && approvalState(d.old.Annotation(key)) == state {
+		return
+	}
+	must := fmt.Sprintf("protected groups must have approval annotation %q", key)
+	switch state {
+	case approvalMissing:
+		d.faults.Required(at, must)
+	case approvalInvalid:
+		d.faults.Invalid(at, text, must+` with either a URL or a reason starting with "unapproved"`)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/registry"
@@ -77,6 +78,11 @@ func evict(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		return nil, err
 	}
 	o := meta.NewObject(call.Object.Map("deleteOptions"))
+	if o.Bool("ignoreStoreReadErrorWithClusterBreakingPotential") {
+		var f check.Faults
+		f.Invalid(check.At("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")
+		return nil, meta.Invalid(meta.GroupKind{Group: names.GroupPolicy, Kind: "Eviction"}, call.Key.Name, f)
+	}
 	asked := eviction{Call: call, dryRun: call.DryRun || len(o.Strings("dryRun")) > 0, delete: registry.DeleteOptions{
 		UID: o.String("preconditions", "uid"), Version: o.String("preconditions", "resourceVersion"), Propagation: o.String("propagationPolicy"),
 	}}

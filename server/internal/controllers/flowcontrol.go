@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -77,7 +78,7 @@ func (f FlowControl) write(ctx context.Context, client controller.Client, r meta
 			switch {
 			case o.Name() == "exempt" && old.Map("spec", "exempt") != nil: // the one part that is the operator's
 				spec["exempt"] = meta.Clone(old.Map("spec", "exempt"))
-			case !mandatory(o.Name()) && old.Annotations()[key] != "true":
+			case !mandatory(o.Name()) && !autoupdate(old, key):
 				return nil
 			}
 			old.Set(spec, "spec")
@@ -88,6 +89,13 @@ func (f FlowControl) write(ctx context.Context, client controller.Client, r meta
 		return fmt.Errorf("writing %s %s: %w", r, o.Name(), err)
 	}
 	return nil
+}
+
+// autoupdate reports whether the server may change the spec of an object: its annotation says
+// so, or, if that is no boolean, nobody has changed the spec yet.
+func autoupdate(o *meta.Object, annotation string) bool {
+	update, err := strconv.ParseBool(o.Annotation(annotation))
+	return update || err != nil && o.Generation() == 1
 }
 
 // apply makes a configuration of all objects.

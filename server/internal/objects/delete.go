@@ -20,6 +20,7 @@ type Deletion struct {
 	Propagation  *string // Background, Foreground or Orphan
 	Orphan       *bool   // orphanDependents, the old form
 	Grace        *int64  // seconds
+	Unreadable   bool    // delete the object only if it cannot be read
 
 	listed   *watch.Entry // the object as a list showed it
 	selector *Selector    // of that list; nil: the object is deleted whatever it is by now
@@ -30,6 +31,11 @@ type Deletion struct {
 // last finalizer, by whatever verb, ends it. The entry of the result is nil if the
 // object was there but could not be read.
 func (s *Store) Delete(ctx context.Context, w *Write, d *Deletion) (*Result, error) {
+	if d.Unreadable {
+		if err := w.allow(ctx, verbUnreadable); err != nil {
+			return nil, err
+		}
+	}
 	w.deletion, w.Versioned = d, d.Version != nil
 	return s.Write(ctx, w)
 }
@@ -103,6 +109,9 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 		return change{}, err
 	case !concerned:
 		return change{}, meta.NotFound(a.Version.Resource().GroupResource(), a.Key.Name)
+	}
+	if a.deletion.Unreadable {
+		return change{}, meta.Conflict(t.GroupResource(), a.Key.Name, "unsafe deletion is not allowed because the object can be read")
 	}
 	live, err := Object(ctx, a.entry, t.Hub)
 	if err != nil {

@@ -95,6 +95,12 @@ type DeleteOptions struct {
 
 	// DryRun with the value All goes through all stages and deletes nothing.
 	DryRun []string `json:"dryRun,omitempty" schema:"listType=atomic"`
+
+	// IgnoreStoreReadErrorWithClusterBreakingPotential deletes an object that cannot be
+	// read, without regard to finalizers, owners and admission. It takes the verb
+	// unsafe-delete-ignore-read-errors. An object that can be read is not deleted: the
+	// answer is 409.
+	IgnoreStoreReadErrorWithClusterBreakingPotential *bool `json:"ignoreStoreReadErrorWithClusterBreakingPotential,omitempty"`
 }
 
 // Preconditions must hold for an operation to be carried out.

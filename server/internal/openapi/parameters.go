@@ -33,6 +33,7 @@ var listQuery = []parameter{
 
 var deleteQuery = []parameter{
 	{"gracePeriodSeconds", "query", "integer", "How long the object may take to end; zero is at once."},
+	{"ignoreStoreReadErrorWithClusterBreakingPotential", "query", "boolean", "Deletes an object that cannot be read, and no other."},
 	{"orphanDependents", "query", "boolean", "The older form of propagationPolicy."},
 	{"propagationPolicy", "query", "string", "What happens to dependents: Orphan, Background or Foreground."},
 }
