@@ -109,6 +109,17 @@ type Request struct {
 	// whole chain is asked once more with a new Request.
 	Fence *storage.Revision
 
+	// Serialize makes the write the next one of a sequence, of a namespace or of the cluster,
+	// that plugins name. After it returns, Server shows all writes of the sequence that any
+	// server over the store committed, and no other one is committed before this write: if one
+	// is, nothing is written, and the whole chain is asked once more with a new Request. So a
+	// plugin that sums objects with Server.List, and is asked about every write that raises the
+	// sum, never lets the sum exceed its bound. Call it first, in Validate; writes that
+	// cannot break the rule need not be in the sequence. Writes of one sequence are committed one
+	// at a time, and the name of a sequence is never deleted as long as its namespace holds
+	// objects: use one sequence for each bound. nil outside of a server.
+	Serialize func(ctx context.Context, sequence meta.Key) error
+
 	// Uncertain says, when the attempt has ended, that nobody knows whether the object was
 	// written, or will be yet: the store has not answered.
 	Uncertain bool

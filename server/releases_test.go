@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -20,14 +21,14 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// scanned counts the scans of a store, but those of what is reserved, as a controller makes them.
+// scanned counts the scans of a store, but those of records that are no objects, as a controller makes them.
 type scanned struct {
 	storage.Backend
 	scans *atomic.Int64
 }
 
 func (s scanned) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
-	if prefix != resource.ReservationPrefix && prefix != resource.FencePrefix {
+	if !slices.Contains([]string{resource.ReservationPrefix, resource.FencePrefix, resource.SequencePrefix}, prefix) {
 		s.scans.Add(1)
 	}
 	return s.Backend.Scan(ctx, prefix, start, at)

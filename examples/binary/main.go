@@ -1,6 +1,6 @@
-// Command binary is a server of one's own as others install it: two kinds, an admission
-// plugin between them, a directory for what is stored, TLS by an authority of its own, roles,
-// and a kubeconfig of its administrator.
+// Command binary is a server of one's own as others install it: four kinds, a rule and an exact
+// quota between them as admission plugins, a directory for what is stored, TLS by an authority of
+// its own, roles, and a kubeconfig of its administrator.
 //
 //	go run ./examples/binary -dir kitchen-data
 package main
@@ -25,6 +25,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
 )
 
@@ -46,7 +47,7 @@ func run(ctx context.Context, dir, listen string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := build(ctx, dir, ca)
+	s, err := open(ctx, dir, ca)
 	if err != nil {
 		return err
 	}
@@ -67,18 +68,24 @@ func run(ctx context.Context, dir, listen string, out io.Writer) error {
 	return serving.Run(ctx, s, l, serving.Options{TLS: tls})
 }
 
-// build makes the server. The kinds of a cluster are there for namespaces and roles.
-func build(ctx context.Context, dir string, ca *serving.Authority) (*server.Server, error) {
+// open builds the server over the store in the directory.
+func open(ctx context.Context, dir string, ca *serving.Authority) (*server.Server, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b := &server.Builder{Names: names.Kubernetes, Logger: log, Admission: []admission.Plugin{allergens()}}
-	b.Register(builtin.Kinds()...)
-	b.Register(kinds()...)
-	err := access.Setup(b, access.Config{ClientCAs: ca.Pool(), RootCA: ca.PEM()})
+	store, err := badgerstore.Open(badgerstore.Options{Dir: filepath.Join(dir, "objects"), Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	if b.Storage, err = badgerstore.Open(badgerstore.Options{Dir: filepath.Join(dir, "objects"), Logger: log}); err != nil {
-		return nil, err
+	return build(ctx, store, ca, log)
+}
+
+// build builds the server over a store. The kinds of a cluster are there for namespaces and roles.
+func build(ctx context.Context, store storage.Backend, ca *serving.Authority, log *slog.Logger) (*server.Server, error) {
+	b := &server.Builder{Names: names.Kubernetes, Storage: store, Logger: log, Admission: []admission.Plugin{allergens(), shelfSpace()}}
+	b.Register(builtin.Kinds()...)
+	b.Register(kinds()...)
+	b.Register(quotaKinds()...)
+	if err := access.Setup(b, access.Config{ClientCAs: ca.Pool(), RootCA: ca.PEM()}); err != nil {
+		return nil, errors.Join(err, store.Close())
 	}
 	return b.Build(ctx)
 }

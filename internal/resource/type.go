@@ -7,6 +7,7 @@ package resource
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -222,6 +223,17 @@ const KindsKey = "~kinds"
 // SerialKey returns where the store keeps the last of the writes that are made one after the
 // other, whatever object each is of, see objects.Write.Serial. No resource is named so.
 func SerialKey(serial string) string { return "~serial/" + serial }
+
+// SequencePrefix begins the storage keys of records that are no objects: each names the last
+// write of a sequence that admission plugins serialize, see admission.Request. No resource is
+// named so.
+const SequencePrefix = "~sequence/"
+
+// SequenceKey returns the storage key of a sequence of a namespace, or of the cluster. It has one
+// slash: keys with two are those of objects.
+func SequenceKey(sequence meta.Key) string {
+	return SequencePrefix + sequence.Namespace + ":" + url.PathEscape(sequence.Name)
+}
 
 // TermPrefix begins the storage keys of records that are no objects: each stands for the
 // term of who leads by a Lease, and is another one in the next. No resource is named so.

@@ -17,8 +17,9 @@ type Fault struct {
 }
 
 // Fail does to requests what a rule says, until the rule or the test ends or the fault is
-// stopped. It concerns requests of clients, not those of the server's own controllers and of
-// Objects. Of several faults the first comes first, and a request that it answers
+// stopped. It concerns requests of clients, not those of the server's own controllers, of
+// Objects, and of Load. A test fails if the fault did not happen as often as Times says, or
+// without Times and AtMost, if it never happened. Of several faults the first comes first, and a request that it answers
 // meets no other one. A fork has none.
 //
 //	s.Fail(servertest.On("update", "configmaps", "status").Times(3).With(servertest.Conflict))
@@ -93,13 +94,17 @@ func (f *Fault) over() bool {
 	return f.stopped || f.rule.times > 0 && f.hits == f.rule.times
 }
 
-// unmet fails the test if the fault was to happen more often.
+// unmet fails the test if a fault did not happen as often as its rule says.
 func (s *Server) unmet() {
 	s.front.mu.Lock()
 	faults := s.front.faults
 	s.front.mu.Unlock()
 	for _, f := range faults {
-		if n := f.Hits(); f.rule.strict && n < f.rule.times {
+		n := f.Hits()
+		switch {
+		case f.rule.times == 0 && n == 0:
+			s.t.Errorf("the fault on %s never happened: no request matched it; use Rule.AtMost if none may", f.rule)
+		case f.rule.strict && n < f.rule.times:
 			s.t.Errorf("the fault on %s was to happen %d times and happened %d times", f.rule, f.rule.times, n)
 		}
 	}

@@ -82,7 +82,7 @@ func TestRulesChoose(t *testing.T) {
 		"cluster-wide":          {servertest.On("list", "configmaps").In("default"), request{admin, "GET", "/api/v1/configmaps", ""}, false},
 		"impersonated, not him": {servertest.On("get", "configmaps").By("bob"), get, false},
 	} {
-		f := s.Fail(c.rule.With(servertest.Unavailable))
+		f := s.Fail(c.rule.AtMost(2).With(servertest.Unavailable))
 		got := outcome(t, c.of.client, c.of.method, s.Host()+c.of.path, c.of.body)
 		assert.Equal(t, c.want, got == "503", "%s: %s", name, got)
 		assert.Equal(t, map[bool]int{true: 1}[c.want], f.Hits(), name)
@@ -260,8 +260,11 @@ func TestUnmetFaults(t *testing.T) {
 	s := servertest.New(w)
 	s.Fail(servertest.On("update", "configmaps", "status").Named("x").Times(2).With(servertest.Conflict))
 	s.Fail(servertest.On("update", "configmaps").AtMost(2).With(servertest.Conflict))
-	s.Fail(servertest.On("update", "configmaps").With(servertest.Conflict))
-	assert.Equal(t, "the fault on update configmaps/status named x was to happen 2 times and happened 0 times\n", w.end())
+	s.Fail(servertest.On("update", "secrets").With(servertest.Conflict)).Stop()
+	s.Fail(servertest.On("get", "configmaps").With(servertest.Unavailable))
+	assert.Equal(t, "503", outcome(t, s.Client(), "GET", s.Host()+maps+"/x", ""))
+	assert.Equal(t, "the fault on update configmaps/status named x was to happen 2 times and happened 0 times\n"+
+		"the fault on update secrets never happened: no request matched it; use Rule.AtMost if none may\n", w.end())
 	assert.True(t, w.failed)
 }
 

@@ -31,6 +31,7 @@ type call struct {
 	target target
 	agent  string
 	began  time.Time
+	as     *auth.User // the user of Server.Conn; nil: the request's credentials count
 
 	mu     sync.Mutex          // guards the rest
 	writer http.ResponseWriter // these three until the request has ended: a Recorder keeps calls
@@ -48,10 +49,14 @@ type call struct {
 type callKey struct{}
 
 // ServeHTTP implements http.Handler.
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.serve(w, r, nil) }
+
+// serve answers a request. If as is not nil, it is the caller, whatever credentials the
+// request carries.
+func (f *front) serve(w http.ResponseWriter, r *http.Request, as *auth.User) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &call{writer: w, target: targetOf(r), agent: r.UserAgent(), began: time.Now(), cancel: cancel}
+	c := &call{writer: w, target: targetOf(r), agent: r.UserAgent(), began: time.Now(), as: as, cancel: cancel}
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	if c.target.Verb == "create" && c.target.Name == "" && r.ContentLength != 0 {
 		c.sent = &capture{ReadCloser: r.Body}

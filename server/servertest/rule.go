@@ -18,7 +18,7 @@ type Rule struct {
 	namespace, name             string
 	user, agent                 string
 
-	times   int // 0: every one
+	times   int // 0: every one, and at least one
 	strict  bool
 	effects []func(http.Handler) http.Handler
 
@@ -85,7 +85,7 @@ func (r Rule) Agent(text string) Rule { r.agent = text; return r }
 // to be tested did not happen.
 func (r Rule) Times(n int) Rule { return r.limited(n, true) }
 
-// AtMost ends the rule after n requests, if there are that many.
+// AtMost ends the rule after n requests. There may be fewer of them, or none.
 func (r Rule) AtMost(n int) Rule { return r.limited(n, false) }
 
 // With says what happens to the requests, from the outside in: Slow, then Conflict, is a

@@ -9,7 +9,7 @@
 // is also its clock: hours of retention and expiry pass at once.
 //
 // The kinds of a cluster and the admission plugins that run by default are there. What a
-// test adds is a line each: Server.InstallCRDs, InstallWebhooks, Load for fixtures, As for
+// test adds is a line each: Server.InstallCRDs, InstallWebhooks, Load for fixtures, Conn and As for
 // users, RBAC for their rights, Fail for what goes wrong, Crash and Restart, and Record for
 // what was asked for. When a test fails, its output ends with the requests that
 // the server saw last.
@@ -37,7 +37,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Server is a server under a test.
+// Server is a server under a test. Clients that a test makes from it (Conn, Transport, Client,
+// URL, and those of As) pass its faults and recorders and work on after a Restart. Its own access,
+// which does neither, is the embedded server with Objects, and Load and InstallCRDs, which use it.
 type Server struct {
 	*server.Server // another one after a Restart
 

@@ -119,7 +119,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	}
 	r := s.admissionRequest(a.Write, nil, live)
 	r.Operation = admission.Delete
-	a.request = r
+	a.ask(s, r)
 	if err := s.o.Admission.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}

@@ -40,7 +40,13 @@ func (a *attempt) fence() []storage.Write {
 // something there later raises the fence before: for him, too, nothing comes that was decided
 // before he counted.
 func (s *Store) sweepFences(ctx context.Context) error {
-	at, records, err := s.backend.Scan(ctx, resource.FencePrefix, "", 0)
+	return s.sweepEmptied(ctx, resource.FencePrefix, func(rest string) string { return rest })
+}
+
+// sweepEmptied removes the records below a prefix that belong to namespaces in which nothing is
+// stored any more. of returns the namespace by the rest of a key, "" if there is none.
+func (s *Store) sweepEmptied(ctx context.Context, prefix string, of func(rest string) (namespace string)) error {
+	at, records, err := s.backend.Scan(ctx, prefix, "", 0)
 	if err != nil {
 		return err
 	}
@@ -52,13 +58,14 @@ func (s *Store) sweepFences(ctx context.Context) error {
 		if damaged := (*storage.DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
 			return err
 		}
-		if here, _ := s.o.Hub.Held(strings.TrimPrefix(rec.Key, resource.FencePrefix)); here == 0 {
+		namespace := of(strings.TrimPrefix(rec.Key, prefix))
+		if here, _ := s.o.Hub.Held(namespace); namespace != "" && here == 0 {
 			ws = append(ws, storage.Write{Key: rec.Key, Expect: rec.Revision})
 		}
 	}
 	for ws := range slices.Chunk(ws, reservationsAtOnce) {
 		if err := s.commitEach(ctx, ws); err != nil {
-			return fmt.Errorf("removing fences of namespaces that are gone: %w", err)
+			return fmt.Errorf("deleting the records below %s of namespaces that are gone: %w", prefix, err)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if a.Admitted {
 		chain = &admission.Chain{}
 	}
-	a.request = request
+	a.ask(s, request)
 	if err := chain.Mutate(ctx, request); err != nil {
 		return err
 	}
@@ -145,6 +145,10 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
 		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.admissions,
+		Serialize: func(ctx context.Context, sequence meta.Key) error {
+			_, err := s.lastOf(ctx, sequence)
+			return err
+		},
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 			if errors.Is(err, storage.ErrFull) {
 				again, err = sweepLacked, nil
 			}
-			return again, errors.Join(err, s.sweepFences(ctx))
+			return again, errors.Join(err, s.sweepFences(ctx), s.sweepSequences(ctx))
 		},
 	}, len(types) > 0
 }

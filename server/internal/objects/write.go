@@ -70,7 +70,7 @@ type attempt struct {
 	unseenClaims []string // of objects that cannot be read, so that the cache does not show them, see reservations
 	races        bool     // for what other writes under way claim, see allocator.allot
 
-	serial       []storage.Write // that it is the next one of its sequence
+	serial       []storage.Write // that it is the next one of each of its sequences
 	definition   []storage.Write // that the definition of a new object is as it was, see asDefined
 	entry        *watch.Entry    // of the object that is there, or nil
 	on           place           // of that object, if it is not committed yet

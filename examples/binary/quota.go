@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+)
+
+// Jar is preserved food on the shelf of its namespace.
+type Jar struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Liters          int64 `json:"liters" schema:"required,min=1"`
+}
+
+// Shelf bounds the jars of the namespace that has its name.
+type Shelf struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata"`
+	Liters          int64 `json:"liters" schema:"required,min=0" doc:"how much the jars of the namespace may hold together"`
+}
+
+func quotaKinds() []*registry.Kind {
+	return []*registry.Kind{
+		registry.Of(registry.Definition[Jar]{Group: group, Version: "v1"}),
+		registry.Of(registry.Definition[Shelf]{Group: group, Version: "v1", Plural: "shelves", Scope: registry.Cluster}),
+	}
+}
+
+// shelfSpace is an exact quota: the jars of a namespace never hold more than its shelf, however many
+// servers over one store create jars, refill them and change shelves at the same time. Deletions
+// only lower the sum, so that nobody asks about them.
+func shelfSpace() admission.Plugin {
+	return admission.Plugin{
+		Name: "ShelfSpace",
+		Rules: []admission.Rule{{
+			Operations: []admission.Operation{admission.Create, admission.Update},
+			Groups:     []string{group}, Resources: []string{"jars", "shelves"},
+		}},
+		Validate: func(ctx context.Context, r *admission.Request) error {
+			namespace := r.Namespace
+			if r.Resource.Resource == "shelves" {
+				namespace = r.Name
+			}
+			if err := r.Serialize(ctx, meta.Key{Namespace: namespace, Name: "jars"}); err != nil {
+				return err
+			}
+			used, limit, err := space(ctx, r, namespace)
+			if err == nil && used > limit {
+				err = fmt.Errorf("the jars of %s would hold %d liters, the shelf has room for %d", namespace, used, limit)
+			}
+			return err
+		},
+	}
+}
+
+// space returns what the jars of a namespace hold and may hold once the request is stored.
+func space(ctx context.Context, r *admission.Request, namespace string) (used, limit int64, err error) {
+	shelf, err := r.Server.Find(ctx, group, "shelves", meta.Key{Name: namespace})
+	if err != nil {
+		return 0, 0, err
+	}
+	jars, err := r.Server.List(ctx, group, "jars", namespace)
+	for _, jar := range jars {
+		if r.Resource.Resource != "jars" || jar.Name() != r.Name { // else the request replaces it
+			used += jar.Int("liters")
+		}
+	}
+	if r.Resource.Resource == "shelves" {
+		shelf = r.Object
+	} else {
+		used += r.Object.Int("liters")
+	}
+	if shelf == nil {
+		return used, 0, err
+	}
+	return used, shelf.Int("liters"), err
+}
