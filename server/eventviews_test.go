@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -143,4 +145,29 @@ func TestOwnersInAnotherGroup(t *testing.T) {
 		s.Settle()
 		assert.Empty(t, a.must(200, "GET", configMaps, nil).names())
 	})
+}
+
+// TestEventNamesArePathSegments covers recorders, which name an event after its object:
+// names of roles and bindings contain colons, and a long name grows with the suffix. Only a
+// create through v1 of the group of events requires a DNS subdomain.
+func TestEventNamesArePathSegments(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	event := func(metadata string) string {
+		return `{"metadata":{` + metadata + `},"involvedObject":{"kind":"ClusterRole","name":"system:node"}}`
+	}
+	long := strings.Repeat("a", 254)
+	for _, name := range []string{"system:node.17a", "Admin.17a", "a_b.17a", "a b", "é", long} {
+		item := coreEvents + "/" + url.PathEscape(name)
+		a.must(201, "POST", coreEvents, event(`"name":"`+name+`"`))
+		a.must(200, "PATCH", item, `{"count":2}`)
+		a.must(200, "PATCH", viewEvents+"/"+url.PathEscape(name)+"?dryRun=All", `{"metadata":{"labels":{"a":"b"}}}`)
+		a.must(200, "DELETE", item, nil)
+		got := a.must(422, "POST", viewEvents, newEvent(name, "text"))
+		assert.Contains(t, got.causes(), "metadata.name FieldValueInvalid", name)
+	}
+	a.must(201, "POST", coreEvents, event(`"generateName":"system:node."`))
+	for _, name := range []string{"a/b", "a%b", "..", "."} {
+		a.must(422, "POST", coreEvents, event(`"name":"`+name+`"`))
+	}
+	a.must(422, "POST", viewEvents, strings.Replace(newEvent("e", ""), `"name":"e"`, `"generateName":"A:"`, 1))
 }

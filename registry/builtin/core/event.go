@@ -88,6 +88,8 @@ func events() *registry.Kind {
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
 		Validate:   validateEvent,
+		// Recorders name an event after its object, whose name may be any path segment.
+		ValidateName: meta.NameChecker(meta.CheckPathSegment),
 		Fields: []registry.SelectableField{
 			{Name: "involvedObject.kind"},
 			{Name: "involvedObject.namespace"},

@@ -130,6 +130,11 @@ func (e *Event) validateView(f *check.Faults, old *Event) {
 		e.validateUnchanged(f, old)
 		return
 	}
+	// Version v1 of the group requires a DNS subdomain as the name of a new event.
+	if e.GenerateName != "" {
+		f.Format(check.At("metadata", "generateName"), e.GenerateName, meta.NameChecker(meta.CheckDNSSubdomain)(e.GenerateName, true))
+	}
+	f.Format(check.At("metadata", "name"), e.Name, meta.CheckDNSSubdomain(e.Name))
 	if e.EventTime.IsZero() {
 		f.Required(check.At("eventTime"), "")
 	}
