@@ -25,7 +25,7 @@ func TestAnswers(t *testing.T) {
 	a.must(201, "POST", leases, `{"metadata":{"name":"l"}}`)
 	a.must(201, "POST", configMaps, `{"metadata":{"name":"held","finalizers":["x.io/f"],"generation":7}}`)
 	a.must(200, "DELETE", configMaps+"/held", nil)
-	const merge = "application/merge-patch+json"
+	const merge, strategic = "application/merge-patch+json", "application/strategic-merge-patch+json"
 	for _, c := range []struct {
 		method, path, body, media string
 		code                      int
@@ -81,6 +81,9 @@ func TestAnswers(t *testing.T) {
 		{"POST", configMaps, `{"apiVersion":[],"metadata":{"name":"x"}}`, "", 400, "BadRequest"},
 		{"PATCH", configMaps + "/a", `{"metadata":null}`, merge, 400, "BadRequest"},
 		{"PATCH", configMaps + "/none", `{`, merge, 404, "NotFound"},
+		{"PATCH", configMaps + "/a?dryRun=All", `{"kind":0}`, strategic, 422, "Invalid Invalid:patch"},
+		{"PATCH", configMaps + "/a?dryRun=All", `{"apiVersion":{"a":null}}`, strategic, 422, "Invalid Invalid:patch"},
+		{"PATCH", configMaps + "/a?dryRun=All", `{"apiVersion":"x","kind":null}`, strategic, 200, ""},
 		{"POST", configMaps + "?dryRun=All", `{"metadata":{"name":"z","resourceVersion":"0"}}`, "", 201, ""},
 
 		// The version in the body of a create comes after what is wrong with the

@@ -165,8 +165,14 @@ func strayFields(patch any) (paths []string) {
 	return paths
 }
 
-// strategic merges patch into live, whose kind no strategic merge patch changes.
+// strategic merges patch into live. A strategic merge patch does not change the
+// apiVersion and kind, but if it has them, they must be strings.
 func strategic(live, patch map[string]any, v *resource.Version) (map[string]any, error) {
+	for _, field := range []string{"apiVersion", "kind"} {
+		if _, isText := patch[field].(string); !isText && patch[field] != nil {
+			return nil, badPatch(field + " must be a string")
+		}
+	}
 	tree, err := apply.StrategicMerge(live, patch, v.Schema())
 	if err == nil {
 		meta.NewObject(tree).SetGVK(v.GVK())
