@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server/internal/controllers"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // removeAgain is when a definition that waits for the finalizers of its objects
@@ -245,7 +246,8 @@ func take(accepted *meta.Object, field string, want any, ok bool) {
 }
 
 // removeDefined deletes the objects of a definition that is being deleted, and
-// lets it go when they are gone. One that cannot be served stays until it is repaired, or
+// lets it go when they are gone. Admission is not asked about the objects: it allowed the deletion
+// of the definition, and its webhooks often go together with the definition. One that cannot be served stays until it is repaired, or
 // somebody takes its finalizer away: the next definition of the name would find its objects.
 func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
 	key := meta.Key{Name: name}
@@ -265,7 +267,7 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 		return 0, s.tellRemoval(ctx, cl, key, "InstanceDeletionFailed", "the objects of this kind cannot be deleted: "+def.broken.Error())
 	}
 	if t := def.typ; t != nil {
-		left, err := controllers.DeleteAll(ctx, cl, &t.Type, "")
+		left, err := controllers.DeleteAll(objects.Unadmitted(ctx), cl, &t.Type, "")
 		if err != nil {
 			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
 		}
