@@ -67,3 +67,63 @@ func TestEventsExpireWithoutAdmission(t *testing.T) {
 		a.must(404, "GET", events+"/e", nil)
 	})
 }
+
+// terminating returns the reason and the message of the condition Terminating of a definition.
+func terminating(a *api, definition string) (reason, message string) {
+	list, _ := at(a.must(200, "GET", definition, nil).body, "status", "conditions").([]any)
+	for _, c := range list {
+		if text(c, "type") == "Terminating" && text(c, "status") == "True" {
+			return text(c, "reason"), text(c, "message")
+		}
+	}
+	return "", ""
+}
+
+// TestADefinitionSaysWhatItsRemovalWaitsFor: the condition has the number of objects and what
+// keeps them.
+func TestADefinitionSaysWhatItsRemovalWaitsFor(t *testing.T) {
+	t.Run("conversion", func(t *testing.T) {
+		a, hook, s := barServer(t)
+		for _, name := range []string{"a", "b", "c"} {
+			a.must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
+		}
+		hook.lies(func(map[string]any) string { return "no" })
+		storeV2(a)
+		a.must(200, "DELETE", crdPath+"/bars.example.com", nil)
+		s.Settle()
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			reason, message := terminating(a, crdPath+"/bars.example.com")
+			assert.Equal(c, "InstanceDeletionFailed", reason)
+			assert.Regexp(c, `^3 objects of this kind are left: .*conversion webhook`, message)
+		}, patience, 10*time.Millisecond)
+		hook.lies(nil)
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			assert.Equal(c, 404, a.do("GET", crdPath+"/bars.example.com", nil).code)
+		}, patience, 10*time.Millisecond)
+	})
+	t.Run("finalizers", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := servertest.New(t)
+			a := inProcess(t, s)
+			a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+			s.Settle()
+			for name, finalizers := range map[string]string{"v": `"example.com/b"`, "w": `"example.com/b","example.com/a"`} {
+				a.must(201, "POST", definedPath, definedWidget(name, `{}`))
+				a.must(200, "PATCH", definedPath+"/"+name, `{"metadata":{"finalizers":[`+finalizers+`]}}`)
+			}
+			a.must(200, "DELETE", definedCRD, nil)
+			const cause = "2 objects of this kind are left: the finalizer example.com/a holds 1; the finalizer example.com/b holds 2"
+			time.Sleep(time.Second)
+			reason, message := terminating(a, definedCRD)
+			assert.Equal(t, []string{"InstanceDeletionInProgress", cause}, []string{reason, message})
+			time.Sleep(time.Minute)
+			reason, message = terminating(a, definedCRD)
+			assert.Equal(t, []string{"InstanceDeletionFailed", cause}, []string{reason, message})
+			for _, name := range []string{"v", "w"} {
+				a.must(200, "PATCH", definedPath+"/"+name, `{"metadata":{"finalizers":null}}`)
+			}
+			time.Sleep(time.Second)
+			a.must(404, "GET", definedCRD, nil)
+		})
+	})
+}
