@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server/internal/controllers"
+	"orch.io/controlplane/server/internal/objects"
 )
 
 // removeAgain is when a definition that waits for the finalizers of its objects
@@ -245,7 +247,8 @@ func take(accepted *meta.Object, field string, want any, ok bool) {
 }
 
 // removeDefined deletes the objects of a definition that is being deleted, and
-// lets it go when they are gone. One that cannot be served stays until it is repaired, or
+// lets it go when they are gone. Admission is not asked about the objects: it allowed the deletion
+// of the definition, and its webhooks often go together with the definition. One that cannot be served stays until it is repaired, or
 // somebody takes its finalizer away: the next definition of the name would find its objects.
 func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
 	key := meta.Key{Name: name}
@@ -265,13 +268,16 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 		return 0, s.tellRemoval(ctx, cl, key, "InstanceDeletionFailed", "the objects of this kind cannot be deleted: "+def.broken.Error())
 	}
 	if t := def.typ; t != nil {
-		left, err := controllers.DeleteAll(ctx, cl, &t.Type, "")
-		if err != nil {
-			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
-		}
+		left, err := controllers.DeleteAll(objects.Unadmitted(ctx), cl, &t.Type, "")
 		if left.Objects > 0 || err != nil {
-			told := s.tellRemoval(ctx, cl, key, "InstanceDeletionInProgress", fmt.Sprintf("%d objects of this kind are left", left.Objects))
-			return removeAgain, errors.Join(err, told)
+			if stored := s.hub.Cache(t.GroupResource()); err != nil { // objects that could not be listed are left, too
+				left.Objects = stored.Len() + len(stored.Damaged(""))
+			}
+			reason, message := removalState(left, err, time.Since(crd.DeletionTimestamp()))
+			if err != nil {
+				err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
+			}
+			return removeAgain, errors.Join(err, s.tellRemoval(ctx, cl, key, reason, message))
 		}
 	}
 	_, err = cl.Update(ctx, s.definitions.resource, key, "", func(o *meta.Object) error {
@@ -282,6 +288,34 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 		return 0, nil
 	}
 	return 0, err
+}
+
+// removalTime is how long the deletion of a definition may wait for finalizers of its objects
+// before its condition calls that a failure.
+const removalTime = time.Minute
+
+// removalState returns the reason and the message of a definition's Terminating condition
+// while objects of its kind are left: how many, and what keeps them.
+func removalState(left controllers.Remaining, err error, since time.Duration) (reason, message string) {
+	causes := []string{}
+	if err != nil {
+		causes = append(causes, err.Error())
+	}
+	if left.Unreadable != nil && err == nil {
+		causes = append(causes, left.Unreadable.Error())
+	}
+	reason = "InstanceDeletionInProgress"
+	if len(causes) > 0 || since >= removalTime {
+		reason = "InstanceDeletionFailed"
+	}
+	for _, f := range slices.Sorted(maps.Keys(left.Finalizers)) {
+		causes = append(causes, fmt.Sprintf("the finalizer %s holds %d", f, left.Finalizers[f]))
+	}
+	message = fmt.Sprintf("%d objects of this kind are left", left.Objects)
+	if len(causes) > 0 {
+		message += ": " + strings.Join(causes, "; ")
+	}
+	return reason, message
 }
 
 // tellRemoval writes into a definition's status what it waits for.

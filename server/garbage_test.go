@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -218,8 +217,9 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestGarbageAcrossScopes: owners are in the same namespace or in none. What
-// names any other stays as long as that is there, and an event says so, once.
+// TestGarbageAcrossScopes: an owner reference names an object of the same namespace or a
+// cluster-scoped one, so an owner in another namespace is absent; an event says so, once. A
+// cluster-scoped object cannot have an owner of a namespaced kind and stays.
 func TestGarbageAcrossScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, nil)
@@ -228,75 +228,57 @@ func TestGarbageAcrossScopes(t *testing.T) {
 			o.must(201, "POST", "/api/v1/namespaces/"+ns+"/configmaps", newConfigMap("content"))
 		}
 		o.uids["owner"] = text(o.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("owner")).body, "metadata", "uid")
+		o.add("solid")
 		o.add("across", "owner!")
-		o.add("beside", "owner", "never")
+		o.add("beside-absent", "owner", "never")
+		o.add("beside-solid", "owner", "solid")
 		o.own("/api/v1/namespaces/cluster", o.owner("owner"))
 		o.own("/api/v1/namespaces/never", o.owner("never"))
 		other := text(o.must(200, "GET", "/api/v1/namespaces/other", nil).body, "metadata", "uid")
 		o.add("of-namespace")
 		o.own(configMaps+"/of-namespace", map[string]any{"apiVersion": "v1", "kind": "Namespace", "name": "other", "uid": other})
-		assert.Equal(t, "across beside of-namespace", o.left())
+		assert.Equal(t, "beside-solid of-namespace solid", o.left())
+		assert.Equal(t, 1, o.ownersOf("beside-solid"))
 		o.own("/api/v1/namespaces/cluster", o.owner("owner"), o.owner("never"))
 		o.Settle()
-		assert.Equal(t, []string{
-			`ConfigMap across: ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: ` + o.uids["owner"] + `] does not exist in namespace "default"`,
-			`ConfigMap beside: ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: ` + o.uids["owner"] + `] does not exist in namespace "default"`,
-			`Namespace cluster: ownerRef [v1/ConfigMap, namespace: , name: owner, uid: ` + o.uids["owner"] + `] does not exist in namespace ""`,
+		var events []string
+		for _, about := range []string{"across", "beside-absent", "beside-solid"} {
+			events = append(events, `ConfigMap `+about+`: ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: `+o.uids["owner"]+`] does not exist in namespace "default"`)
+		}
+		assert.Equal(t, append(events,
+			`Namespace cluster: ownerRef [v1/ConfigMap, namespace: , name: owner, uid: `+o.uids["owner"]+`] does not exist in namespace ""`,
 			`Namespace never: ownerRef [v1/ConfigMap, namespace: , name: never, uid: 00000000-0000-0000-0000-00000000dead] does not exist in namespace ""`,
-		}, o.events())
+		), o.events())
 
-		// Nor do they hold up who they name. When that is gone, nobody has its uid,
-		// but what is in no namespace stays: such an owner it cannot have.
 		o.must(200, "DELETE", "/api/v1/namespaces/other/configmaps/owner?propagationPolicy=Foreground", nil)
-		assert.Equal(t, "of-namespace", o.left())
+		assert.Equal(t, "beside-solid of-namespace solid", o.left())
 		o.must(404, "GET", "/api/v1/namespaces/other/configmaps/owner", nil)
 		o.must(200, "DELETE", "/api/v1/namespaces/other", nil)
-		assert.Equal(t, "", o.left())
+		assert.Equal(t, "beside-solid solid", o.left())
 		for _, ns := range []string{"cluster", "never"} {
 			assert.Equal(t, []string{"content"}, o.must(200, "GET", "/api/v1/namespaces/"+ns+"/configmaps", nil).names())
 		}
 	})
 }
 
-// TestGarbageAcrossNamespacesAfterRestart: what names an owner in another
-// namespace stays as long as that is there, and goes when it went, whether or not
-// the server saw that.
+// TestGarbageAcrossNamespacesAfterRestart: a server that starts over objects whose owners are in
+// another namespace collects them, and not the owners.
 func TestGarbageAcrossNamespacesAfterRestart(t *testing.T) {
-	const owner = "/api/v1/namespaces/other/configmaps/owner"
-	for name, seen := range map[string]bool{"seen": true, "not seen": false} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			t.Run("before", func(t *testing.T) {
-				o := newOwned(t, openBadger(t, dir))
-				o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "other"}})
-				o.uids["owner"] = text(o.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("owner")).body, "metadata", "uid")
-				o.add("x", "owner")
-				o.must(200, "PATCH", owner, `{"data":{"later":"than x"}}`)
-				assert.Equal(t, "x", o.left())
-			})
-			t.Run("it is there", func(t *testing.T) {
-				o := newOwned(t, openBadger(t, dir))
-				assert.Equal(t, "x", o.left())
-				if seen {
-					o.must(200, "DELETE", owner, nil)
-					assert.Equal(t, "", o.left())
-				}
-			})
-			if seen {
-				return
-			}
-			store := openBadger(t, dir)
-			key := resource.StorageKey(meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "other", Name: "owner"})
-			rec, err := store.Get(t.Context(), key, 0)
-			require.NoError(t, err)
-			_, err = store.Commit(t.Context(), storage.Write{Key: key, Expect: rec.Revision})
-			require.NoError(t, err)
-			require.NoError(t, store.Close())
-			t.Run("it is gone", func(t *testing.T) {
-				assert.Equal(t, "", newOwned(t, openBadger(t, dir)).left())
-			})
-		})
-	}
+	dir := t.TempDir()
+	t.Run("before", func(t *testing.T) {
+		store := openBadger(t, dir)
+		s := servertest.New(t, over(store), func(b *server.Builder) { b.RunControllers = []string{"*", "-garbagecollector"} })
+		o := &owned{inProcess(t, s), s, store, map[string]string{}}
+		o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "other"}})
+		o.uids["owner"] = text(o.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("owner")).body, "metadata", "uid")
+		o.add("x", "owner")
+		assert.Equal(t, "x", o.left())
+	})
+	t.Run("after", func(t *testing.T) {
+		o := newOwned(t, openBadger(t, dir))
+		assert.Equal(t, "", o.left())
+		o.must(200, "GET", "/api/v1/namespaces/other/configmaps/owner", nil)
+	})
 }
 
 // own sets the owners of an object.

@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/storage/memstore"
 )
 
 // TestGarbagePolicy: what is collected leaves what it owns if its finalizers say so, and
@@ -75,4 +77,39 @@ func TestNamespacesLosePodsFirst(t *testing.T) {
 		o.must(404, "GET", ns, nil)
 		assert.Empty(t, o.must(200, "GET", "/api/v1/configmaps", nil).names())
 	})
+}
+
+// TestGarbageOfMisspeltKinds: an owner's kind may be in lower case, and no object has the
+// kind of a list. A kind in any other letter case is not served.
+func TestGarbageOfMisspeltKinds(t *testing.T) {
+	for kind, c := range map[string]struct{ there, gone string }{
+		"configmap":     {"x y", ""},
+		"ConfigMapList": {"y", ""},
+		"List":          {"y", ""},
+		"configmapList": {"x y", "x"},
+		"configmaplist": {"x y", "x"},
+		"CONFIGMAP":     {"x y", "x"},
+		"configMap":     {"x y", "x"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOwned(t, memstore.New(memstore.Options{}))
+				o.add("x")
+				o.add("y")
+				owner := o.owner("y")
+				owner["kind"] = kind
+				o.own(configMaps+"/x", owner)
+				o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "cluster"}})
+				o.own("/api/v1/namespaces/cluster", map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "name": "y", "uid": "u"})
+				assert.Equal(t, c.there, o.left())
+				o.must(200, "GET", "/api/v1/namespaces/cluster", nil)
+				owner["uid"] = "00000000-0000-0000-0000-00000000beef"
+				if c.there == "x y" {
+					o.own(configMaps+"/x", owner)
+				}
+				o.must(200, "DELETE", configMaps+"/y", nil)
+				assert.Equal(t, c.gone, o.left())
+			})
+		})
+	}
 }

@@ -19,7 +19,7 @@ import (
 
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), controllers.Events()}
+	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), unadmitted(controllers.Events())}
 	if s.definitions.cache != nil {
 		list = append(list, s.definitionController())
 	}
@@ -40,7 +40,7 @@ func (s *Server) builtinControllers() []controller.Controller {
 	}
 	for _, t := range s.catalog.Now().Types() {
 		if t.Grace != nil {
-			list = append(list, objects.Ending(t))
+			list = append(list, unadmitted(objects.Ending(t)))
 		}
 		switch t.GroupResource() {
 		case meta.GroupResource{Resource: "persistentvolumeclaims"}:
@@ -52,6 +52,16 @@ func (s *Server) builtinControllers() []controller.Controller {
 		}
 	}
 	return list
+}
+
+// unadmitted makes a controller delete without asking admission: its deletions expire objects,
+// or complete deletions that admission has allowed.
+func unadmitted(c controller.Controller) controller.Controller {
+	reconcile := c.Reconcile
+	c.Reconcile = func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+		return reconcile(objects.Unadmitted(ctx), cl, key)
+	}
+	return c
 }
 
 // plugged is the controller of an admission plugin, which may ask for keys itself.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -25,12 +26,13 @@ type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid str
 // done about one is decided by the graph alone, at one look; the writes come
 // after it, and hold only if the objects are as they were then.
 //
-// An owner counts as gone only if its kind is served, or was when it went, and
-// look finds nobody who has its name and uid. An owner of any other kind, also of one that
-// another server serves, may be there or not: nobody can tell, so what it owns stays. So does what names an
-// owner in a namespace that is not its own, as long as that is there, and an event
-// says so. What is anywhere is in the graph before anything is decided, so a
-// server that was started anew decides the same.
+// An owner reference names an object in the namespace of the object that has it, or a
+// cluster-scoped one. An owner counts as absent only if its kind is served, or was when the
+// owner went, and look finds no object of its name and uid there. An event reports a
+// reference to an owner in another namespace. Whether an owner exists whose kind is not
+// served, or is served by another server, is unknown, so the objects that it owns stay. So
+// does a cluster-scoped object whose owner is of a namespaced kind. Every stored object is in
+// the graph before anything is decided, so a server that was started anew decides the same.
 func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) controller.Controller {
 	g := &graph{
 		nodes: map[string]*node{}, waiting: map[string]bool{}, foreign: foreign,
@@ -147,19 +149,21 @@ func (g *graph) foreground(o *object, k *known) (steps []step) {
 // not are dropped. As long as one is not known for certain, nothing is done.
 func (g *graph) collect(o *object, k *known) []step {
 	s := g.standing(o, k)
-	switch without := append(s.absent, s.behind...); {
-	case s.misplaced != nil:
-		return []step{complain(o, *s.misplaced)}
-	case s.unresolved > 0:
-		return nil
-	case s.keep > 0 && len(without) > 0:
-		return []step{disown(o, without)}
-	case s.keep > 0 || len(o.owners) == 0:
-		return nil
-	case len(s.behind) > 0 && g.hasDependents(o):
-		return []step{destroy(o, "Foreground")}
+	var steps []step
+	if s.misplaced != nil {
+		steps = []step{complain(o, *s.misplaced)}
 	}
-	return []step{destroy(o, o.policy)}
+	switch without := append(s.absent, s.behind...); {
+	case s.unresolved > 0:
+		return steps
+	case s.keep > 0 && len(without) > 0:
+		return append(steps, disown(o, without))
+	case s.keep > 0 || len(o.owners) == 0:
+		return steps
+	case len(s.behind) > 0 && g.hasDependents(o):
+		return append(steps, destroy(o, "Foreground"))
+	}
+	return append(steps, destroy(o, o.policy))
 }
 
 // standing sorts the owners of an object by what they mean for it.
@@ -168,24 +172,28 @@ type standing struct {
 	unresolved int                  // nobody can tell, or not yet
 	absent     []string             // they are gone, or never were
 	behind     []string             // they go when it went
-	misplaced  *meta.OwnerReference // names one in a namespace that is not the object's
+	misplaced  *meta.OwnerReference // names an owner outside the object's namespace
 }
 
 func (g *graph) standing(o *object, k *known) (s standing) {
 	for _, r := range o.owners {
 		n := g.nodes[r.UID]
-		at, resolved, misplaced := n.placeOf(o, r, k.types)
+		at := n.locate(o, r, k.types)
 		if n.object == nil && n.last == nil && g.foreign(meta.ParseAPIVersion(r.APIVersion)) {
-			resolved = false // whatever of the kind is kept here is not what callers see
+			at.unknown = true // whatever of the kind is kept here is not what callers see
 		}
-		if misplaced {
+		if at.misplaced || n.object != nil && !o.near(n.object) {
 			s.misplaced = &r
 		}
-		if !resolved {
+		if at.unknown || at.misplaced {
 			s.unresolved++
 			continue
 		}
-		if n.object != nil && n.object.place == at {
+		if at.nowhere {
+			s.absent = append(s.absent, r.UID)
+			continue
+		}
+		if n.object != nil && n.object.place == at.place {
 			if n.object.phase == goingBehind {
 				s.behind = append(s.behind, r.UID)
 			} else {
@@ -193,13 +201,13 @@ func (g *graph) standing(o *object, k *known) (s standing) {
 			}
 			continue
 		}
-		switch uid, asked := k.uids[at]; {
+		switch uid, asked := k.uids[at.place]; {
 		case !asked:
-			k.ask = append(k.ask, at)
+			k.ask = append(k.ask, at.place)
 			s.unresolved++
 		case uid == r.UID:
 			s.keep++ // the graph is yet to hear of it
-		case n.last == nil && k.now.Sub(o.since) < danglingGrace:
+		case n.object == nil && n.last == nil && k.now.Sub(o.since) < danglingGrace:
 			k.again = danglingGrace
 			s.unresolved++
 		default:
@@ -209,30 +217,37 @@ func (g *graph) standing(o *object, k *known) (s standing) {
 	return s
 }
 
-// placeOf returns where the owner that o names by r is, if it is anywhere. That
-// is not resolved if its kind is not served, unless it was seen to go, and if it
-// is misplaced: an owner is in the object's namespace or in none. One that went
-// is no longer misplaced, wherever it was.
-func (n *node) placeOf(o *object, r meta.OwnerReference, types []*registry.Type) (at place, resolved, misplaced bool) {
-	if n.object != nil && !o.near(n.object) {
-		return at, false, true
-	}
+// location says where an owner is if it exists. At most one of the flags is set.
+type location struct {
+	place
+	unknown   bool // its kind is not served
+	nowhere   bool // no object can have its kind
+	misplaced bool // its kind is namespaced, but what it owns is cluster-scoped
+}
+
+// locate returns the location of the owner that o names by r: an owner is in the object's
+// namespace or in none. If the kind is not served, an owner that was seen to go is still
+// located where it was.
+func (n *node) locate(o *object, r meta.OwnerReference, types []*registry.Type) location {
 	gv := meta.ParseAPIVersion(r.APIVersion)
-	t := typeOf(types, meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind})
-	if t == nil {
-		if last := n.last; last != nil && o.near(last) && last.resource.Group == gv.Group && last.key.Name == r.Name {
-			return last.place, true, false
-		}
-		return at, false, false
+	t, exists := typeOf(types, meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind})
+	switch last := n.last; {
+	case t == nil && exists:
+		return location{nowhere: true}
+	case t == nil && last != nil && o.near(last) && last.resource.Group == gv.Group && last.key.Name == r.Name:
+		return location{place: last.place}
+	case t == nil:
+		return location{unknown: true}
+	case t.Namespaced && o.key.Namespace == "":
+		return location{misplaced: true}
+	case t.Kind+listSuffix == r.Kind:
+		return location{nowhere: true}
 	}
-	if t.Namespaced && o.key.Namespace == "" {
-		return at, false, true
-	}
-	at = place{t.GroupResource(), meta.Key{Name: r.Name}}
+	at := place{t.GroupResource(), meta.Key{Name: r.Name}}
 	if t.Namespaced {
 		at.key.Namespace = o.key.Namespace
 	}
-	return at, true, false
+	return location{place: at}
 }
 
 // near reports whether an owner is where the object's owners are.
@@ -240,14 +255,29 @@ func (o *object) near(owner *object) bool {
 	return owner.key.Namespace == "" || owner.key.Namespace == o.key.Namespace
 }
 
-// typeOf returns the type of a kind that is kept and served in a version, or nil.
-func typeOf(types []*registry.Type, k meta.GroupVersionKind) *registry.Type {
-	for _, t := range types {
-		if t.Kind == k.Kind && !t.Virtual && slices.Contains(t.ServedVersions, meta.GroupVersion{Group: k.Group, Version: k.Version}) {
-			return t
+// listSuffix ends the kinds of lists.
+const listSuffix = "List"
+
+// typeOf returns the type that an owner reference names by its kind, or nil. As for the
+// field's garbage collector, the kind may be in lower case. The kind of a list counts as
+// served with its type, and the kind List with any type of the version, though no object
+// has either; exists reports whether the kind is one of these or the type's.
+func typeOf(types []*registry.Type, k meta.GroupVersionKind) (t *registry.Type, exists bool) {
+	version := meta.GroupVersion{Group: k.Group, Version: k.Version}
+	for _, next := range types {
+		if next.Virtual || !slices.Contains(next.ServedVersions, version) {
+			continue
+		}
+		switch k.Kind {
+		case next.Kind:
+			return next, true
+		case strings.ToLower(next.Kind), next.Kind + listSuffix:
+			t, exists = next, true
+		case listSuffix:
+			exists = true
 		}
 	}
-	return nil
+	return t, exists
 }
 
 // destroy deletes o. On a conflict the newer object comes as a change, and this

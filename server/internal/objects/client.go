@@ -202,6 +202,11 @@ func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, su
 	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Admitted = sub != nil && sub.Act != nil })
 }
 
+// Delete implements registry.Client. Like the update, it is part of the admitted request.
+func (c Acts) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+	return c.Client.Delete(Unadmitted(ctx), r, key, o)
+}
+
 func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error, set func(*Write)) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -252,6 +257,7 @@ func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 func (s *Store) ownDelete(ctx context.Context, v *resource.Version, key meta.Key, o controller.DeleteOptions) error {
 	ctx, cancel, w := s.ownWrite(ctx, v, key, nil, "DeleteOptions")
 	defer cancel()
+	w.Admitted = unadmitted(ctx)
 	_, err := s.Delete(ctx, w, &Deletion{UID: given(o.UID), Version: given(o.Version), Propagation: given(o.Propagation), Grace: o.GraceSeconds})
 	if err != nil {
 		return s.refusal(err)

@@ -96,7 +96,7 @@ func (d *Deletion) concerns(ctx context.Context, c *watch.Cache, now *watch.Entr
 	return len(selected) > 0, err
 }
 
-// planDeletion asks admission, holds the preconditions against the object between
+// planDeletion asks admission, unless the write is part of one that it allowed, holds the preconditions against the object between
 // its phases, and marks the object.
 func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	t := a.Version.Type
@@ -117,16 +117,16 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	r := s.admissionRequest(a.Write, nil, live)
+	r, chain := s.admissionRequest(a.Write, nil, live), s.admissionChain(a.Write)
 	r.Operation = admission.Delete
 	a.ask(s, r)
-	if err := s.o.Admission.Mutate(ctx, r); err != nil {
+	if err := chain.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
 	if err := a.deletion.checkPreconditions(t, live); err != nil {
 		return change{}, err
 	}
-	if err := s.o.Admission.Validate(ctx, r); err != nil {
+	if err := chain.Validate(ctx, r); err != nil {
 		return change{}, err
 	}
 	a.passed = true

@@ -34,10 +34,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 			return err
 		}
 	}
-	request, chain := s.admissionRequest(a.Write, obj, live), s.o.Admission
-	if a.Admitted {
-		chain = &admission.Chain{}
-	}
+	request, chain := s.admissionRequest(a.Write, obj, live), s.admissionChain(a.Write)
 	a.ask(s, request)
 	if err := chain.Mutate(ctx, request); err != nil {
 		return err
@@ -132,6 +129,14 @@ func (s *Store) sources(ctx context.Context, p *registry.Pool) (list []*meta.Obj
 		list = append(list, obj)
 	}
 	return list, nil
+}
+
+// admissionChain returns the plugins that a write goes through.
+func (s *Store) admissionChain(w *Write) *admission.Chain {
+	if w.Admitted {
+		return &admission.Chain{}
+	}
+	return s.o.Admission
 }
 
 func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Request {
