@@ -93,6 +93,14 @@ var gates = []struct {
 		return []any{text(v, "spec", "csi", "controllerExpandSecretRef", "name"), text(v, "spec", "csi", "driver")}
 	}, []any{"s", "d"}, []any{"", "d"}},
 
+	{features.HPAScaleToZero, "1.37", func(a *api) []any {
+		scaler := func(metrics string) answer {
+			return a.do("POST", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", `{"metadata":{"name":"h"},"spec":{"minReplicas":0,"maxReplicas":3,
+				"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}`+metrics+`}}`)
+		}
+		return []any{scaler("").code, scaler(`,"metrics":[{"type":"External","external":{"metric":{"name":"m"},"target":{"type":"Value","value":"1"}}}]`).code}
+	}, []any{422, 201}, []any{422, 422}},
+
 	{features.CSIMigration, "1.17", func(a *api) []any {
 		v := a.do("POST", attachments, `{"metadata":{"name":"a"},"spec":{"attacher":"d","nodeName":"n","source":{"inlineVolumeSpec":{"accessModes":["ReadWriteOnce"],"csi":{"driver":"d","volumeHandle":"h"}}}}}`)
 		return []any{v.code, strings.Contains(string(v.raw), "must specify exactly one of inlineVolumeSpec and persistentVolumeName")}
@@ -116,6 +124,9 @@ func TestGates(t *testing.T) {
 				assert.Equal(t, want, row.show(inProcess(t, s)))
 			})
 		}
+	}
+	for _, f := range gatedFields {
+		seen[f.gate] = true // see TestFieldsOfFeaturesThatAreOff
 	}
 	for _, g := range features.Gates() {
 		assert.True(t, seen[g.Name], "%s has no row", g.Name)

@@ -63,7 +63,7 @@ func nodeRights() []nodeRight {
 		{"pods", ops{admission.Delete}, podOfNode},
 		{"pods/status", ops{admission.Update}, podStatusByNode},
 		{"pods/eviction", ops{admission.Create}, evictionByNode},
-		{"nodes", ops{admission.Create, admission.Update}, ownNode},
+		{"nodes", ops{admission.Create, admission.Update, admission.Delete}, ownNode},
 		{"nodes/status", ops{admission.Update}, ownNode},
 		{"persistentvolumeclaims/status", ops{admission.Update}, claimStatusByNode},
 		{"serviceaccounts/token", ops{admission.Create}, tokenForNode},
@@ -96,6 +96,9 @@ func mirrorPod(ctx context.Context, node string, r *admission.Request) error {
 	for _, v := range pod.Objects("spec", "volumes") {
 		if v.Map("csi") != nil {
 			return fmt.Errorf("node %q can not create pods that reference csidrivers (via CSI volumes)", node)
+		}
+		if v.Map("glusterfs") != nil {
+			return fmt.Errorf("node %q can not create pods that reference endpoints (via glusterFS volumes)", node)
 		}
 		for _, source := range v.Objects("projected", "sources") {
 			for _, by := range [][2]string{{"serviceAccountToken", "serviceaccounts"}, {"clusterTrustBundle", "clustertrustbundles"}, {"podCertificate", "podcertificates"}} {
@@ -154,7 +157,7 @@ func podStatusByNode(_ context.Context, node string, r *admission.Request) error
 	if changed(r, "metadata", "labels") {
 		return fmt.Errorf("node %q cannot update labels through pod status", node)
 	}
-	for _, claims := range []string{"resourceClaimStatuses", "extendedResourceClaimStatus"} {
+	for _, claims := range []string{"resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"} {
 		if changed(r, "status", claims) {
 			return fmt.Errorf("node %q cannot update resource claim statuses", node)
 		}
@@ -182,6 +185,10 @@ func ownNode(_ context.Context, node string, r *admission.Request) error {
 	switch {
 	case r.Name != node:
 		return fmt.Errorf("node %q is not allowed to modify node %q", node, r.Name)
+	case r.Operation == admission.Delete:
+		return nil
+	case setsConfigSource(r):
+		return fmt.Errorf("node %q is not allowed to set a configSource", node)
 	case update && changed(r, "spec", "taints"):
 		return fmt.Errorf("node %q is not allowed to modify taints", node)
 	case update && changed(r, "metadata", "ownerReferences"):
@@ -195,6 +202,17 @@ func ownNode(_ context.Context, node string, r *admission.Request) error {
 		return fmt.Errorf("is not allowed to modify labels: %s", strings.Join(labels, ", "))
 	}
 	return fmt.Errorf("node %q is not allowed to set the following labels: %s", node, strings.Join(labels, ", "))
+}
+
+// setsConfigSource reports whether a write gives a Node another configSource. An agent may
+// leave it out.
+func setsConfigSource(r *admission.Request) bool {
+	now, set := r.Object.Get("spec", "configSource")
+	if r.Operation != admission.Update {
+		return set && now != nil
+	}
+	was, _ := r.Old.Get("spec", "configSource")
+	return set && now != nil && !meta.Equal(now, was)
 }
 
 // reservedLabels returns the labels that a write of a Node changes and that are the
@@ -293,10 +311,15 @@ func csiNodeOfNode(_ context.Context, node string, r *admission.Request) error {
 }
 
 func sliceOfNode(_ context.Context, node string, r *admission.Request) error {
-	for _, slice := range []*meta.Object{r.Old, r.Object} {
-		if slice != nil && slice.String("spec", "nodeName") != node {
-			return fmt.Errorf("can only %s ResourceSlice with the same NodeName as the requesting node", strings.ToLower(string(r.Operation)))
-		}
+	slice := r.Object // the authorizer knows the slice that an update changes, whose node cannot change
+	switch r.Operation {
+	case admission.Update:
+		return nil
+	case admission.Delete:
+		slice = r.Old
+	}
+	if slice.String("spec", "nodeName") != node {
+		return fmt.Errorf("can only %s ResourceSlice with the same NodeName as the requesting node", strings.ToLower(string(r.Operation)))
 	}
 	return nil
 }

@@ -60,7 +60,11 @@ func TestNodeRestrictionNodes(t *testing.T) {
 			want: `403 node "n1" is not allowed to modify ownerReferences`},
 		step{as: agent, do: "PATCH " + own + "/status", body: `{status: {capacity: {cpu: 2}}}`, want: `200 {status: {capacity: {cpu: "2"}}}`},
 		step{as: agent, do: "PATCH /api/v1/nodes/other/status", body: `{status: {capacity: {cpu: 2}}}`, want: `403 node "n1" is not allowed to modify node "other"`},
-		step{as: agent, do: "DELETE " + own, want: `403 node "n1" may not delete nodes`},
+		step{as: agent, do: "PATCH " + own, body: `{spec: {configSource: {configMap: {name: a, namespace: b, kubeletConfigKey: c}}}}`, want: `403 node "n1" is not allowed to set a configSource`},
+		step{as: agent, do: "PATCH " + own, body: `{spec: {configSource: null}}`, want: `200`},
+		step{as: agent, do: "POST " + nodes, body: `{metadata: {name: n1}, spec: {configSource: {}}}`, want: `403 node "n1" is not allowed to set a configSource`},
+		step{do: "PATCH " + own, body: `{spec: {configSource: {configMap: {name: a, namespace: b, kubeletConfigKey: c}}}}`, want: `200`},
+		step{as: agent, do: "DELETE /api/v1/nodes/other", want: `403 node "n1" is not allowed to modify node "other"`},
 		step{do: "PATCH " + own, body: `{spec: {taints: []}}`, want: `200`},
 		step{do: "DELETE " + own, want: `200`},
 	)

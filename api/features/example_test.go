@@ -38,7 +38,12 @@ func ExampleSet() {
 	// AllAlpha=true|false (ALPHA - default=false)
 	// AllBeta=true|false (BETA - default=false)
 	// Blink=true|false (ALPHA - default=false)
+	// CSIVolumeHealth=true|false (ALPHA - default=false)
+	// ContainerStopSignals=true|false (ALPHA - default=false)
+	// CoordinatedLeaderElection=true|false (BETA - default=false)
 	// CrossNamespaceVolumeDataSource=true|false (ALPHA - default=false)
+	// HPAScaleToZero=true|false (ALPHA - default=false)
+	// MaxUnavailableStatefulSet=true|false (ALPHA - default=false)
 	// WatchList=true|false (BETA - default=true)
 	// Features["AnyVolumeDataSource"]: it is stable since release 1.33 and cannot be switched off
 }

@@ -25,6 +25,7 @@ type Gate struct {
 	Doc  string // what works with it, in a line
 
 	Alpha      string // off, unless it is set
+	BetaOff    string // beta, but off, unless it is set
 	Beta       string // on, unless it is set
 	Stable     string // on for good: whoever sets the gate is warned, to switch it off fails
 	Deprecated string // instead of Stable, the feature is to go: as it was before, but whoever sets the gate is warned
@@ -50,16 +51,17 @@ const (
 const (
 	unborn = iota
 	alpha
+	betaOff
 	beta
 	stable
 	deprecated
 	removed
 )
 
-var stageNames = [...]string{alpha: "ALPHA", beta: "BETA", stable: "", deprecated: "DEPRECATED", removed: ""}
+var stageNames = [...]string{alpha: "ALPHA", betaOff: "BETA", beta: "BETA", stable: "", deprecated: "DEPRECATED", removed: ""}
 
 // allOf names what sets all gates of a stage.
-var allOf = map[int]string{alpha: allAlpha, beta: allBeta}
+var allOf = map[int]string{alpha: allAlpha, betaOff: allBeta, beta: allBeta}
 
 // Set are the gates of a server in one release. nil is the newest release with nothing set.
 type Set struct {
@@ -174,7 +176,7 @@ func Parse(text string) (map[string]bool, error) {
 
 // begins are the releases in which stages begin, by stage.
 func (g Gate) begins() []string {
-	return []string{alpha: g.Alpha, beta: g.Beta, stable: g.Stable, deprecated: g.Deprecated, removed: g.Removed}
+	return []string{alpha: g.Alpha, betaOff: g.BetaOff, beta: g.Beta, stable: g.Stable, deprecated: g.Deprecated, removed: g.Removed}
 }
 
 // stage returns the stage that a gate is in.

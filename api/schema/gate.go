@@ -13,42 +13,69 @@ func (s *Schema) Gates() (list []string) {
 	return list
 }
 
-// DropGated takes the fields out of an object whose gate is off, but those that the object
-// has before, old, which is nil for a new one. Anywhere: where one item of a list has the
-// field the others may get it. tree and old may share what they have in common.
+// DropGated removes the fields whose gate is off from an object, except fields that its
+// previous state, old, uses; old is nil for a new object. A field of a struct is in use if it
+// is set anywhere in old: if one item of a list, or one of several lists, has the field, all
+// may have it. tree and old may share structure.
 func (s *Schema) DropGated(tree, old map[string]any, off func(gate string) bool) {
-	for _, f := range s.marked().gated {
-		if off(f.schema.Gate) && !isSet(old, f.way) {
+	gated := s.marked().gated
+	for _, f := range gated {
+		if !off(f.schema.Gate) || !reaches(tree, f.way, anything) {
+			continue
+		}
+		used := slices.ContainsFunc(gated, func(same markedField) bool { return same.schema == f.schema && isSet(old, same.way) })
+		if !used {
 			drop(tree, f.way)
 		}
 	}
 }
 
-// isSet reports whether there is anything at the end of a way.
-func isSet(x any, way []wayStep) bool {
+// HasGated reports whether an object has a field whose gate is off.
+func (s *Schema) HasGated(tree map[string]any, off func(gate string) bool) bool {
+	return slices.ContainsFunc(s.marked().gated, func(f markedField) bool { return off(f.schema.Gate) && reaches(tree, f.way, anything) })
+}
+
+// isSet reports whether there is a value at the end of a way that is not empty.
+func isSet(x any, way []wayStep) bool { return reaches(x, way, notEmpty) }
+
+func notEmpty(x any) bool {
 	switch x := x.(type) {
 	case nil:
 		return false
 	case []any:
-		if len(way) > 0 {
-			return way[0].list && slices.ContainsFunc(x, func(e any) bool { return isSet(e, way[1:]) })
-		}
 		return len(x) > 0
 	case map[string]any:
-		if len(way) == 0 {
-			return len(x) > 0
+		return len(x) > 0
+	}
+	return x != ""
+}
+
+func anything(any) bool { return true }
+
+// reaches reports whether a way leads to a value that is like this.
+func reaches(x any, way []wayStep, like func(any) bool) bool {
+	if len(way) == 0 {
+		return like(x)
+	}
+	next, rest := way[0], way[1:]
+	switch x := x.(type) {
+	case []any:
+		return next.list && slices.ContainsFunc(x, func(e any) bool { return reaches(e, rest, like) })
+	case map[string]any:
+		if next.list {
+			return false
 		}
-		if way[0].list || way[0].name != "" {
-			return !way[0].list && isSet(x[way[0].name], way[1:])
+		if next.name != "" {
+			value, ok := x[next.name]
+			return ok && reaches(value, rest, like)
 		}
 		for _, e := range x {
-			if isSet(e, way[1:]) {
+			if reaches(e, rest, like) {
 				return true
 			}
 		}
-		return false
 	}
-	return len(way) == 0 && x != ""
+	return false
 }
 
 // drop takes away what is at the end of a way, which is a field.

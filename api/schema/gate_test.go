@@ -27,7 +27,7 @@ type gatedPart struct {
 	Dim  *int   `json:"dim,omitempty" schema:"min=0,gate=Dim"`
 }
 
-// TestDropGated: what a gate that is off is of goes, unless the object had it.
+// TestDropGated: a field whose gate is off is dropped unless the object used it anywhere.
 func TestDropGated(t *testing.T) {
 	s, err := Go(reflect.TypeFor[gatedThing](), names.Kubernetes)
 	require.NoError(t, err)
@@ -41,7 +41,8 @@ func TestDropGated(t *testing.T) {
 		{"Blink", `{"blink":null}`, `{"blink":{"name":"b"}}`, `{}`},
 		{"Blink", `{"blink":{"name":"a"}}`, `{"blink":{"name":"b"}}`, `{"blink":{"name":"b"}}`},
 		{"Dim", "", whole, `{"plain":"p","blink":{"name":"b"},"parts":[{"name":"a"},{"name":"b"},3,null],"of":{"k":{}},"many":["x"]}`},
-		{"Dim", `{"parts":[{"name":"z","dim":0}]}`, `{"parts":[{"dim":1}],"of":{"k":{"dim":2}},"blink":{"dim":3}}`, `{"parts":[{"dim":1}],"of":{"k":{}},"blink":{}}`},
+		{"Dim", `{"parts":[{"name":"z","dim":0}]}`, `{"parts":[{"dim":1}],"of":{"k":{"dim":2}},"blink":{"dim":3}}`, `{"parts":[{"dim":1}],"of":{"k":{"dim":2}},"blink":{"dim":3}}`},
+		{"Blink", "", `{"blink":{}}`, `{}`},
 		{"Dim", `{"of":{"z":{"dim":0}}}`, `{"of":{"k":{"dim":2}}}`, `{"of":{"k":{"dim":2}}}`},
 		{"Dim", `{"parts":{"dim":0},"of":[{"dim":0}],"blink":[]}`, `{"parts":{"dim":1},"of":[{"dim":2}],"blink":7}`, `{"parts":{"dim":1},"of":[{"dim":2}],"blink":7}`},
 		{"Many", `{"many":[]}`, whole, `{"plain":"p","blink":{"name":"b","dim":0},"parts":[{"name":"a","dim":1},{"name":"b"},3,null],"of":{"k":{"dim":2}}}`},
@@ -51,7 +52,11 @@ func TestDropGated(t *testing.T) {
 		if c.old != "" {
 			old = tree(t, c.old)
 		}
-		s.DropGated(object, old, func(gate string) bool { return gate == c.off })
+		off := func(gate string) bool { return gate == c.off }
+		if c.old == "" {
+			assert.Equal(t, c.object != c.want, s.HasGated(object, off), "%s off", c.off)
+		}
+		s.DropGated(object, old, off)
 		assert.Equal(t, tree(t, c.want), object, "%s off, before %s", c.off, c.old)
 	}
 	assert.Empty(t, gadgetSchema(t).Gates())

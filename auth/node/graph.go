@@ -22,7 +22,7 @@ type graph struct {
 	needs       map[string]map[object]int // by node, how many of its pods refer to the object
 	volumes     map[string]volumeNeeds    // by name of the volume
 	bySecret    map[meta.Key]map[string]bool
-	attachments map[string]string // volume attachment to node
+	ofNode      map[object]string // volume attachments and ResourceSlices to the node that they name
 }
 
 type podNeeds struct {
@@ -39,7 +39,7 @@ func newGraph(mirror string) *graph {
 	return &graph{
 		mirror: mirror,
 		pods:   map[meta.Key]podNeeds{}, needs: map[string]map[object]int{}, volumes: map[string]volumeNeeds{},
-		bySecret: map[meta.Key]map[string]bool{}, attachments: map[string]string{},
+		bySecret: map[meta.Key]map[string]bool{}, ofNode: map[object]string{},
 	}
 }
 
@@ -49,8 +49,8 @@ func (g *graph) apply(c controller.Event) {
 		g.setPod(c.Key, c.Object)
 	case volumes:
 		g.setVolume(c.Key.Name, c.Object)
-	case attachments:
-		g.setAttachment(c.Key.Name, c.Object)
+	case attachments, resourceSlices:
+		g.setNode(object{c.Resource.Resource, c.Key}, c.Object)
 	}
 }
 
@@ -64,8 +64,8 @@ func (g *graph) has(node string, o object) bool {
 	case volumes:
 		v, ok := g.volumes[o.key.Name]
 		return ok && needs[object{claims, v.claim}] > 0
-	case attachments:
-		n, ok := g.attachments[o.key.Name]
+	case attachments, resourceSlices:
+		n, ok := g.ofNode[o]
 		return ok && n == node
 	case secrets:
 		for name := range g.bySecret[o.key] {
@@ -154,10 +154,10 @@ func volumeSecrets(source *meta.Object, namespace string) []meta.Key {
 	return out
 }
 
-func (g *graph) setAttachment(name string, o *meta.Object) {
+func (g *graph) setNode(k object, o *meta.Object) {
 	if o == nil {
-		delete(g.attachments, name)
+		delete(g.ofNode, k)
 		return
 	}
-	g.attachments[name] = o.String("spec", "nodeName")
+	g.ofNode[k] = o.String("spec", "nodeName")
 }

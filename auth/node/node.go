@@ -1,10 +1,10 @@
 // Package node decides what node agents may do: users system:node:NAME in the
 // group system:nodes.
 //
-// A node reads a secret, a config map, a claim, a volume, an attachment or gets
-// a token of a service account only while a pod that is bound to it refers to
-// it; it keeps its own lease, Node and CSINode. What it may write of those, the
-// NodeRestriction admission plugin narrows further. The graph of references
+// A node reads a secret, a config map, a claim, a volume, an attachment or a service
+// account, and gets a token of that, only while a pod that is bound to it refers to
+// it; it keeps its own lease, Node, CSINode and ResourceSlices. What it may write of
+// those, the NodeRestriction admission plugin narrows further. The graph of references
 // follows the store with every question.
 package node
 
@@ -31,6 +31,7 @@ const (
 	volumes        = "persistentvolumes"
 	attachments    = "volumeattachments"
 	resourceClaims = podspec.ResourceClaims
+	resourceSlices = "resourceslices"
 )
 
 // Names of node agents.
@@ -49,7 +50,8 @@ type Authorizer struct {
 // New returns an Authorizer over the objects of a server. Kinds that the server
 // does not have are left out of the graph.
 func New(client controller.Client, p names.Profile) *Authorizer {
-	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(names.GroupStorage), Resource: attachments}}
+	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(names.GroupStorage), Resource: attachments},
+		{Group: p.Group(names.GroupDevices), Resource: resourceSlices}}
 	mirror := p.Wire(names.MirrorPod)
 	return &Authorizer{p, controller.NewIndex(client, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
 }
@@ -100,23 +102,25 @@ const noRight = "nodes have no such right"
 
 // refuses returns why a node may not do something, or "".
 func (n *Authorizer) refuses(node string, a *auth.Action) string {
-	storage := n.names.Group(names.GroupStorage)
+	storage, devices := n.names.Group(names.GroupStorage), n.names.Group(names.GroupDevices)
 	switch (meta.GroupResource{Group: a.Group, Resource: a.Resource}) {
 	case meta.GroupResource{Resource: secrets}, meta.GroupResource{Resource: configMaps}:
 		return n.needed(node, a, "get", "list", "watch")
 	case meta.GroupResource{Resource: claims}:
 		if a.Subresource == "status" {
-			return n.neededSub(node, a, "get", "update", "patch")
+			return n.neededSub(node, a, "update", "patch")
 		}
 		return n.needed(node, a, "get")
 	case meta.GroupResource{Resource: volumes}, meta.GroupResource{Group: storage, Resource: attachments},
-		meta.GroupResource{Group: n.names.Group(names.GroupDevices), Resource: resourceClaims}:
+		meta.GroupResource{Group: devices, Resource: resourceClaims}:
 		return n.needed(node, a, "get")
+	case meta.GroupResource{Group: devices, Resource: resourceSlices}:
+		return n.slices(node, a)
 	case meta.GroupResource{Resource: accounts}:
-		if a.Subresource != "token" {
-			return "only tokens of service accounts can be asked for"
+		if a.Subresource == "token" {
+			return n.neededSub(node, a, "create")
 		}
-		return n.neededSub(node, a, "create")
+		return n.needed(node, a, "get")
 	case meta.GroupResource{Group: n.names.Group(names.GroupCoordination), Resource: "leases"}:
 		if a.Namespace != n.names.SystemNamespace("node-lease") {
 			return "leases can only be accessed in the namespace " + n.names.SystemNamespace("node-lease")
@@ -197,7 +201,7 @@ func (n *Authorizer) pods(node string, a *auth.Action) string {
 		case "create", "delete":
 			return ""
 		case "list", "watch":
-			if a.Name == "" && selectsNode(a.Fields, node) {
+			if selectsNode(a.Fields, node) {
 				return ""
 			}
 		}
@@ -214,7 +218,27 @@ func (n *Authorizer) pods(node string, a *auth.Action) string {
 	return noRight
 }
 
-// selectsNode reports whether a field selector narrows to pods of the node.
+// slices allows a node the ResourceSlices that name it. What a new one says is not known
+// yet; admission checks it.
+func (n *Authorizer) slices(node string, a *auth.Action) string {
+	switch a.Verb {
+	case "create":
+		if a.Subresource == "" {
+			return ""
+		}
+	case "list", "watch", "deletecollection":
+		if a.Subresource != "" {
+			break
+		}
+		if selectsNode(a.Fields, node) {
+			return ""
+		}
+		return "can only list, watch or delete collections of resourceslices with a field selector for spec.nodeName"
+	}
+	return n.needed(node, a, "get", "update", "patch", "delete")
+}
+
+// selectsNode reports whether a field selector narrows to the objects of the node.
 func selectsNode(fields, node string) bool {
 	for _, term := range strings.Split(fields, ",") {
 		term = strings.Replace(term, "==", "=", 1)
@@ -237,9 +261,11 @@ func (n *Authorizer) rest(a *auth.Action) bool {
 	return allowed(names.GroupAuthentication, "create", "tokenreviews") ||
 		allowed(names.GroupAuthorization, "create", "subjectaccessreviews", "localsubjectaccessreviews") ||
 		allowed("", "get,list,watch", "services") ||
+		allowed("", "get", "endpoints") ||
 		allowed("", "create,update,patch", "events") ||
 		allowed(names.GroupEvents, "create,update,patch", "events") ||
 		allowed(names.GroupCertificates, "create,get,list,watch", "certificatesigningrequests") ||
+		allowed(names.GroupCertificates, "get,list,watch", "clustertrustbundles") ||
 		allowed(names.GroupStorage, "get,list,watch", "csidrivers") ||
 		allowed(names.GroupNode, "get,list,watch", "runtimeclasses")
 }

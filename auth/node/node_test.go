@@ -49,6 +49,12 @@ func TestNode(t *testing.T) {
 		"csi": m{"nodeStageSecretRef": m{"name": "stage", "namespace": "sys"}, "controllerPublishSecretRef": m{"name": "ctrl", "namespace": "sys"}}}})
 	put(t, c, "", "persistentvolumes", m{"metadata": m{"name": "free"}, "spec": m{"csi": m{"nodeStageSecretRef": m{"name": "free", "namespace": "sys"}}}})
 	put(t, c, "storage.k8s.io", "volumeattachments", m{"metadata": m{"name": "va"}, "spec": m{"nodeName": "n1"}})
+	for name, spec := range map[string]m{"mine": {"nodeName": "n1"}, "theirs": {"nodeName": "n2"}, "shared": {"allNodes": true}} {
+		put(t, c, "resource.k8s.io", "resourceslices", m{"metadata": m{"name": name}, "spec": spec})
+	}
+	claimant := pod("claimant", "n1", m{"resourceClaims": []any{m{"name": "a", "resourceClaimName": "direct"}, m{"name": "b", "resourceClaimTemplateName": "t"}}})
+	claimant["status"] = m{"resourceClaimStatuses": []any{m{"name": "b", "resourceClaimName": "made"}, m{"name": "c"}}, "extendedResourceClaimStatus": m{"resourceClaimName": "extended"}}
+	put(t, c, "", "pods", claimant)
 	n1 := &auth.User{Name: "system:node:n1", Groups: []string{"system:nodes"}}
 	a := node.New(c, names.Kubernetes)
 	ask := func(u *auth.User, verb, group, resource, sub, ns, name string) bool {
@@ -57,7 +63,7 @@ func TestNode(t *testing.T) {
 		require.NotEqual(t, auth.Deny, d)
 		return d == auth.Allow
 	}
-	leases := "coordination.k8s.io"
+	leases, devices := "coordination.k8s.io", "resource.k8s.io"
 	tests := []struct {
 		verb, group, resource, sub, ns, name string
 		want                                 bool
@@ -94,7 +100,36 @@ func TestNode(t *testing.T) {
 		{"get", "storage.k8s.io", "volumeattachments", "", "", "va", true},
 		{"create", "", "serviceaccounts", "token", "ns", "robot", true},
 		{"create", "", "serviceaccounts", "token", "ns", "default", false},
-		{"get", "", "serviceaccounts", "", "ns", "robot", false},
+		{"get", "", "serviceaccounts", "", "ns", "robot", true},
+		{"get", "", "serviceaccounts", "", "ns", "default", false},
+		{"list", "", "serviceaccounts", "", "ns", "robot", false},
+		{"get", "", "serviceaccounts", "token", "ns", "robot", false},
+		{"update", "", "serviceaccounts", "", "ns", "robot", false},
+		{"update", "", "persistentvolumeclaims", "status", "ns", "claim", true},
+		{"get", "", "persistentvolumeclaims", "status", "ns", "claim", false},
+		{"get", devices, "resourceclaims", "", "ns", "direct", true},
+		{"get", devices, "resourceclaims", "", "ns", "made", true},
+		{"get", devices, "resourceclaims", "", "ns", "extended", true},
+		{"get", devices, "resourceclaims", "", "ns", "other", false},
+		{"update", devices, "resourceclaims", "status", "ns", "direct", false},
+		{"create", devices, "resourceslices", "", "", "", true},
+		{"get", devices, "resourceslices", "", "", "mine", true},
+		{"update", devices, "resourceslices", "", "", "mine", true},
+		{"patch", devices, "resourceslices", "", "", "mine", true},
+		{"delete", devices, "resourceslices", "", "", "mine", true},
+		{"get", devices, "resourceslices", "", "", "theirs", false},
+		{"delete", devices, "resourceslices", "", "", "theirs", false},
+		{"get", devices, "resourceslices", "", "", "shared", false},
+		{"get", devices, "resourceslices", "status", "", "mine", false},
+		{"create", devices, "resourceslices", "x", "", "mine", false},
+		{"list", devices, "resourceslices", "", "", "", false},
+		{"list", devices, "resourceslices", "", "", "mine", false},
+		{"deletecollection", devices, "resourceslices", "", "", "", false},
+		{"get", "", "endpoints", "", "ns", "e", true},
+		{"list", "", "endpoints", "", "ns", "", false},
+		{"get", "certificates.k8s.io", "clustertrustbundles", "", "", "b", true},
+		{"watch", "certificates.k8s.io", "clustertrustbundles", "", "", "", true},
+		{"create", "certificates.k8s.io", "clustertrustbundles", "", "", "", false},
 		{"create", leases, "leases", "", "kube-node-lease", "", true},
 		{"get", leases, "leases", "", "kube-node-lease", "n1", true},
 		{"patch", leases, "leases", "", "kube-node-lease", "n2", false},
@@ -134,6 +169,26 @@ func TestNode(t *testing.T) {
 	assert.Equal(t, auth.Allow, d)
 	d, _, _ = a.Authorize(context.Background(), auth.Action{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName!=n1,metadata.name=spec.nodeName=n1"})
 	assert.Equal(t, auth.NoOpinion, d)
+
+	for _, c := range []struct {
+		verb, resource, name, fields string
+		want                         auth.Decision
+	}{
+		{"list", "pods", "p", "metadata.name=p,spec.nodeName=n1", auth.Allow},
+		{"list", "pods", "other", "metadata.name=other", auth.NoOpinion},
+		{"watch", "pods", "p", "metadata.name=p", auth.Allow},
+		{"deletecollection", "pods", "", "spec.nodeName=n1", auth.NoOpinion},
+		{"list", "resourceslices", "", "spec.nodeName=n1", auth.Allow},
+		{"watch", "resourceslices", "", "spec.driver=d,spec.nodeName=n1", auth.Allow},
+		{"deletecollection", "resourceslices", "", "spec.nodeName==n1", auth.Allow},
+		{"list", "resourceslices", "", "spec.nodeName=n2", auth.NoOpinion},
+		{"list", "resourceslices", "", "spec.nodeName!=n1", auth.NoOpinion},
+		{"deletecollection", "resourceslices", "", "spec.driver=d", auth.NoOpinion},
+	} {
+		group := map[string]string{"resourceslices": devices}[c.resource]
+		d, _, _ := a.Authorize(context.Background(), auth.Action{User: n1, Verb: c.verb, Group: group, Resource: c.resource, Namespace: "ns", Name: c.name, Fields: c.fields})
+		assert.Equal(t, c.want, d, "%+v", c)
+	}
 
 	require.NoError(t, c.Delete(context.Background(), meta.GroupResource{Resource: "pods"}, meta.Key{Namespace: "ns", Name: "p"}, controller.DeleteOptions{}))
 	assert.False(t, ask(n1, "get", "", "secrets", "", "ns", "vol"), "the pod is gone")

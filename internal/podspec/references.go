@@ -48,6 +48,7 @@ func References(pod *meta.Object) (out []Reference) {
 	for _, c := range pod.Objects("status", "resourceClaimStatuses") {
 		add(ResourceClaims, c.String("resourceClaimName"))
 	}
+	add(ResourceClaims, pod.String("status", "extendedResourceClaimStatus", "resourceClaimName"))
 	return out
 }
 

@@ -41,7 +41,7 @@ func (t *Type) off(gate string) bool { return !t.Features.Enabled(gate) }
 // features that are off, which nobody owns, unless the live one, or nil, has them. The object
 // stays as it is.
 func (v *Version) Applicable(applied, live *meta.Object) *meta.Object {
-	if !v.gated {
+	if !v.gated || !v.schema.HasGated(applied.Tree(), v.off) {
 		return applied
 	}
 	applied = applied.Clone()

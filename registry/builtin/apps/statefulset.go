@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
@@ -88,7 +89,7 @@ type RollingUpdateStatefulSetStrategy struct {
 
 	// MaxUnavailable is how many pods may be missing meanwhile, as a number (1 if it
 	// is left out) or a part of the replicas such as 25%, rounded up. It is not 0.
-	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"2" schema:"format=int-or-percent"`
+	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"2" schema:"format=int-or-percent,gate=MaxUnavailableStatefulSet"`
 }
 
 // StatefulSetPersistentVolumeClaimRetentionPolicy is what becomes of claims.
@@ -158,6 +159,10 @@ func defaultStatefulSet(w *registry.Change[meta.Object]) {
 	if strategy := []string{"spec", "updateStrategy"}; w.New.String("spec", "updateStrategy", "type") == "" {
 		w.New.Set(rollingUpdate, append(strategy, "type")...)
 		fill(w.New, map[string]any{"partition": int64(0)}, append(strategy, "rollingUpdate")...)
+	}
+	strategy := w.New.Map("spec", "updateStrategy")
+	if _, set := strategy["rollingUpdate"].(map[string]any); set && strategy["type"] == rollingUpdate && w.Features.Enabled(features.MaxUnavailableStatefulSet) {
+		fill(w.New, map[string]any{"maxUnavailable": int64(1)}, "spec", "updateStrategy", "rollingUpdate")
 	}
 	fill(w.New, map[string]any{"whenDeleted": retain, "whenScaled": retain}, "spec", "persistentVolumeClaimRetentionPolicy")
 	for _, claim := range w.New.Objects("spec", "volumeClaimTemplates") {

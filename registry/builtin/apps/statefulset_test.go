@@ -42,7 +42,7 @@ func TestStatefulSet(t *testing.T) {
 		spec(`"replicas":-1,"minReadySeconds":-1,"podManagementPolicy":"x","updateStrategy":{"type":"x"}`): {"Invalid:spec.podManagementPolicy", "Invalid:spec.updateStrategy", "Invalid:spec.replicas", "Invalid:spec.minReadySeconds"},
 	})
 	old, _ := k.Create(t, spec(`"serviceName":"s"`))
-	require.Equal(t, map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(0)}}, old.Map("spec", "updateStrategy"))
+	require.Equal(t, map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(0), "maxUnavailable": int64(1)}}, old.Map("spec", "updateStrategy"))
 	require.Equal(t, map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"}, old.Map("spec", "persistentVolumeClaimRetentionPolicy"))
 	require.Equal(t, "OrderedReady", old.String("spec", "podManagementPolicy"))
 	require.Empty(t, k.Warn(k.NewChange(t.Context(), old, nil, "")))

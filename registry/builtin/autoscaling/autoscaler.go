@@ -29,8 +29,9 @@ type HorizontalPodAutoscalerSpec struct {
 	// ScaleTargetRef is the object that is scaled, through its scale.
 	ScaleTargetRef CrossVersionObjectReference `json:"scaleTargetRef" protobuf:"1"`
 
-	// MinReplicas is the least number of pods; 1 by default.
-	MinReplicas *int32 `json:"minReplicas,omitempty" protobuf:"2" schema:"default=1,min=1"`
+	// MinReplicas is the least number of pods; 1 by default. It may be 0 if an Object or
+	// External metric is used.
+	MinReplicas *int32 `json:"minReplicas,omitempty" protobuf:"2" schema:"default=1"`
 
 	// MaxReplicas is the greatest number of pods.
 	MaxReplicas int32 `json:"maxReplicas" protobuf:"3" schema:"required,reason.required=must be set and greater than 0,min=1"`

@@ -46,16 +46,14 @@ func TestReplicas(t *testing.T) {
 		limits(`,"maxReplicas":1`):                   nil,
 		limits(`,"maxReplicas":4,"minReplicas":4`):   nil,
 		limits(`,"maxReplicas":3,"minReplicas":4`):   {"Invalid:spec.maxReplicas"},
-		limits(`,"maxReplicas":3,"minReplicas":0`):   {"Invalid:spec.minReplicas", "Forbidden:spec.metrics"},
+		limits(`,"maxReplicas":3,"minReplicas":0`):   {"Forbidden:spec.metrics"},
 		limits(`,"maxReplicas":3,"minReplicas":-1`):  {"Invalid:spec.minReplicas"},
 		limits(`,"maxReplicas":-1,"minReplicas":-2`): {"Invalid:spec.minReplicas", "Invalid:spec.maxReplicas"},
 		limits(`,"maxReplicas":-1`):                  {"Invalid:spec.maxReplicas", "Invalid:spec.maxReplicas"},
 		limits(``):                                   {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},
 		limits(`,"maxReplicas":0`):                   {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},
-		// with a metric of something else there may be no pods, were it not for the bound
-		limits(`,"maxReplicas":3,"minReplicas":0,"metrics":[` + object + `]`): {"Invalid:spec.minReplicas"},
-		limits(`,"maxReplicas":3,"minReplicas":0,"metrics":[{"type":"External","external":{"metric":{"name":"a"},"target":{"type":"Value","value":"1"}}}]`): {
-			"Invalid:spec.minReplicas"},
+		limits(`,"maxReplicas":3,"minReplicas":0,"metrics":[` + object + `]`): nil,
+		limits(`,"maxReplicas":3,"minReplicas":0,"metrics":[{"type":"External","external":{"metric":{"name":"a"},"target":{"type":"Value","value":"1"}}}]`): nil,
 	})
 	require.Equal(t, []string{"spec.maxReplicas: Invalid value: 3: must be greater than or equal to `minReplicas`"},
 		k.Texts(t, nil, limits(`,"maxReplicas":3,"minReplicas":4`), ""))

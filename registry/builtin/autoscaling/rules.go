@@ -1,10 +1,12 @@
 package autoscaling
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
@@ -15,6 +17,9 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 		return
 	}
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	if least := leastReplicas(w); s.MinReplicas != nil && *s.MinReplicas < least {
+		f.Invalid(at.Field("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", least))
+	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
 		f.Invalid(at.Field("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`")
 	}
@@ -39,6 +44,16 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 		b.ScaleUp.validate(f, at.Field("behavior").Field("scaleUp"))
 		b.ScaleDown.validate(f, at.Field("behavior").Field("scaleDown"))
 	}
+}
+
+// leastReplicas returns the lower bound of minReplicas. An object that scales to zero may
+// go on doing so while the feature is off.
+func leastReplicas(w *registry.Change[HorizontalPodAutoscaler]) int32 {
+	stored := w.Old != nil && w.Old.Spec.MinReplicas != nil && *w.Old.Spec.MinReplicas == 0
+	if stored || w.Features.Enabled(features.HPAScaleToZero) {
+		return 0
+	}
+	return 1
 }
 
 func (r *HPAScalingRules) validate(f *check.Faults, at *check.Path) {

@@ -92,7 +92,7 @@ type JobSpec struct {
 	ManagedBy *string `json:"managedBy,omitempty" protobuf:"15"`
 
 	// Scheduling says how the pods are scheduled together.
-	Scheduling *JobSchedulingConfiguration `json:"scheduling,omitempty" protobuf:"17"`
+	Scheduling *JobSchedulingConfiguration `json:"scheduling,omitempty" protobuf:"17" schema:"gate=WorkloadWithJob"`
 }
 
 // JobSchedulingConfiguration says how the pods of a job are scheduled together.

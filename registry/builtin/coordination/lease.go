@@ -39,11 +39,11 @@ type LeaseSpec struct {
 	LeaseTransitions *int32 `json:"leaseTransitions,omitempty" protobuf:"5" schema:"min=0"`
 
 	// Strategy names how a holder is chosen among candidates.
-	Strategy *string `json:"strategy,omitempty" protobuf:"6" schema:"format=qualified-name"`
+	Strategy *string `json:"strategy,omitempty" protobuf:"6" schema:"format=qualified-name,gate=CoordinatedLeaderElection"`
 
 	// PreferredHolder names whom the holder should give the lease to; it needs
 	// a strategy.
-	PreferredHolder *string `json:"preferredHolder,omitempty" protobuf:"7"`
+	PreferredHolder *string `json:"preferredHolder,omitempty" protobuf:"7" schema:"gate=CoordinatedLeaderElection"`
 }
 
 // Kinds returns the kinds of the coordination group.

@@ -138,7 +138,7 @@ type VolumeMount struct {
 
 	// BindMountOptions restrict what can be done with files: nodev, noexec, nosuid. Not
 	// for the content of images.
-	BindMountOptions []string `json:"bindMountOptions,omitempty" protobuf:"8" schema:"listType=set,items.enum=nodev|noexec|nosuid"`
+	BindMountOptions []string `json:"bindMountOptions,omitempty" protobuf:"8" schema:"listType=set,items.enum=nodev|noexec|nosuid,gate=VolumeBindMountOptions"`
 }
 
 // VolumeDevice says where a block device appears in a container.

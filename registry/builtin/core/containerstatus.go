@@ -119,7 +119,7 @@ type VolumeMountStatus struct {
 	RecursiveReadOnly *string `json:"recursiveReadOnly,omitempty" protobuf:"4"`
 
 	// VolumeStatus is what else is known about the volume.
-	VolumeStatus *VolumeStatus `json:"volumeStatus,omitempty" protobuf:"5"`
+	VolumeStatus *VolumeStatus `json:"volumeStatus,omitempty" protobuf:"5" schema:"gate=ImageVolumeWithDigest"`
 }
 
 // VolumeStatus is what is known about a mounted volume.

@@ -43,7 +43,7 @@ type NodeSpec struct {
 	DoNotUseExternalID string `json:"externalID,omitempty" protobuf:"2"`
 
 	// PodPreemptionPolicy says when pods make way for others.
-	PodPreemptionPolicy *NodePodPreemptionPolicy `json:"podPreemptionPolicy,omitempty" protobuf:"8"`
+	PodPreemptionPolicy *NodePodPreemptionPolicy `json:"podPreemptionPolicy,omitempty" protobuf:"8" schema:"gate=InPlacePodVerticalScalingSchedulerPreemption"`
 }
 
 // Taint keeps pods from a node that do not tolerate it.

@@ -24,6 +24,7 @@ func nodes() *registry.Kind {
 		Columns:      nodeColumns(),
 		Fields:       []registry.SelectableField{{Name: "spec.unschedulable", Absent: "false"}},
 		Default:      defaultNode,
+		Prepare:      prepareNode,
 		Validate:     validateNode,
 		Warn: func(w *registry.Change[Node]) (texts []string) {
 			if w.New.Spec.DoNotUseExternalID != "" {
@@ -118,8 +119,12 @@ func defaultNode(w *registry.Change[Node]) {
 	if w.New.Status.Allocatable == nil {
 		w.New.Status.Allocatable = w.New.Status.Capacity
 	}
-	s.ConfigSource, w.New.Status.Config = nil, nil
+	w.New.Status.Config = nil
 }
+
+// prepareNode drops configSource, which no server acts on any more, after admission has
+// seen it: NodeRestriction refuses it to node agents.
+func prepareNode(w *registry.Change[Node]) { w.New.Spec.ConfigSource = nil }
 
 func validateNode(w *registry.Change[Node]) {
 	r := &podRules{specRules: specRules{names: w.Names}}

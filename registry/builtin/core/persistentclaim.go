@@ -58,7 +58,7 @@ type PersistentVolumeClaimStatus struct {
 	ModifyVolumeStatus *ModifyVolumeStatus `json:"modifyVolumeStatus,omitempty" protobuf:"9"`
 
 	// HealthStatus is what the driver says of the volume's health.
-	HealthStatus *VolumeHealthStatus `json:"healthStatus,omitempty" protobuf:"10"`
+	HealthStatus *VolumeHealthStatus `json:"healthStatus,omitempty" protobuf:"10" schema:"gate=CSIVolumeHealth"`
 }
 
 // VolumeHealthStatus is what is wrong with a volume.

@@ -147,12 +147,12 @@ type PodSpec struct {
 	HostnameOverride *string `json:"hostnameOverride,omitempty" protobuf:"41" schema:"format=dns-subdomain,unchecked"`
 
 	// SchedulingGroup names the group that the pod is scheduled with.
-	SchedulingGroup *PodSchedulingGroup `json:"schedulingGroup,omitempty" protobuf:"43"`
+	SchedulingGroup *PodSchedulingGroup `json:"schedulingGroup,omitempty" protobuf:"43" schema:"gate=GenericWorkload"`
 
 	// EvictionResponders are told, one after the other, when the pod is to leave its
 	// node, so that it can end well. They cannot change, and a pod of a scheduling group
 	// has none.
-	EvictionResponders []EvictionResponder `json:"evictionResponders,omitempty" protobuf:"44" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,maxItems=10"`
+	EvictionResponders []EvictionResponder `json:"evictionResponders,omitempty" protobuf:"44" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,maxItems=10,gate=EvictionRequestAPI"`
 }
 
 // Toleration is about taints that do not keep a pod from a node.

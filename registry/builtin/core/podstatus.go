@@ -69,10 +69,10 @@ type PodStatus struct {
 
 	// NodeAllocatableResourceClaimStatuses are the claims that count against the
 	// node's resources.
-	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"resourceClaimName" schema:"listType=map,listMapKeys=resourceClaimName,repeats"`
+	NodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses,omitempty" protobuf:"21" patchStrategy:"merge" patchMergeKey:"resourceClaimName" schema:"listType=map,listMapKeys=resourceClaimName,repeats,gate=DRANodeAllocatableResources"`
 
 	// VolumeHealth is what the node says of the health of the volumes.
-	VolumeHealth []PodVolumeHealth `json:"volumeHealth,omitempty" protobuf:"22" schema:"listType=map,listMapKeys=name"`
+	VolumeHealth []PodVolumeHealth `json:"volumeHealth,omitempty" protobuf:"22" schema:"listType=map,listMapKeys=name,gate=CSIVolumeHealth"`
 }
 
 // PodCondition is one aspect of a pod's state.

@@ -67,7 +67,7 @@ type HTTPGetAction struct {
 	HTTPHeaders []HTTPHeader `json:"httpHeaders,omitempty" protobuf:"5" schema:"listType=atomic"`
 
 	// Protocol is HTTP1 (what is used without it) or HTTP2, which needs the scheme HTTP.
-	Protocol *string `json:"protocol,omitempty" protobuf:"6" schema:"enum=HTTP1|HTTP2"`
+	Protocol *string `json:"protocol,omitempty" protobuf:"6" schema:"enum=HTTP1|HTTP2,gate=H2CContainerProbe"`
 }
 
 // HTTPHeader is a header of a request.
@@ -97,7 +97,7 @@ type GRPCAction struct {
 	Service *string `json:"service" protobuf:"2" schema:"optional,default="`
 
 	// Mode is Plaintext (what is used without it), or TLS, where any certificate will do.
-	Mode *string `json:"mode,omitempty" protobuf:"3" schema:"enum=Plaintext|TLS"`
+	Mode *string `json:"mode,omitempty" protobuf:"3" schema:"enum=Plaintext|TLS,gate=GRPCContainerProbeTLS"`
 }
 
 // Lifecycle are actions at moments of a container's life.
@@ -110,7 +110,7 @@ type Lifecycle struct {
 	PreStop *LifecycleHandler `json:"preStop,omitempty" protobuf:"2"`
 
 	// StopSignal is the signal to end with; it needs the pod's os.
-	StopSignal *string `json:"stopSignal,omitempty" protobuf:"3"`
+	StopSignal *string `json:"stopSignal,omitempty" protobuf:"3" schema:"gate=ContainerStopSignals"`
 }
 
 // LifecycleHandler is an action; exactly one is set.

@@ -25,7 +25,7 @@ type EmptyDirVolumeSource struct {
 
 	// Mode is the permission of the directory, 0 to 1023 (octal 01777); 0777 without
 	// it.
-	Mode *int32 `json:"mode,omitempty" protobuf:"3" schema:"range=0|1023,reason.range=must be a number between 0 and 01777 (octal)\\, both inclusive"`
+	Mode *int32 `json:"mode,omitempty" protobuf:"3" schema:"range=0|1023,reason.range=must be a number between 0 and 01777 (octal)\\, both inclusive,gate=EmptyDirVolumeMode"`
 }
 
 // GitRepoVolumeSource is a checkout of a repository.
@@ -66,7 +66,7 @@ type SecretVolumeSource struct {
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
 
 	// DefaultUser is the id of the user whom files belong to that say nothing else.
-	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"5" schema:"range=0|2147483647"`
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"5" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }
 
 // ConfigMapVolumeSource is a directory with the entries of a ConfigMap.
@@ -86,7 +86,7 @@ type ConfigMapVolumeSource struct {
 	Optional *bool `json:"optional,omitempty" protobuf:"4"`
 
 	// DefaultUser is the id of the user whom files belong to that say nothing else.
-	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"5" schema:"range=0|2147483647"`
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"5" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }
 
 // KeyToPath says where an entry goes.
@@ -103,7 +103,7 @@ type KeyToPath struct {
 
 	// User is the id of the user whom the file belongs to; the volume's default by
 	// default.
-	User *int64 `json:"user,omitempty" protobuf:"4" schema:"range=0|2147483647"`
+	User *int64 `json:"user,omitempty" protobuf:"4" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }
 
 // DownwardAPIVolumeSource is files with fields of the pod.
@@ -116,7 +116,7 @@ type DownwardAPIVolumeSource struct {
 	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
 
 	// DefaultUser is the id of the user whom files belong to that say nothing else.
-	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"3" schema:"range=0|2147483647"`
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"3" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }
 
 // DownwardAPIVolumeFile is a file with a field of the pod.
@@ -137,5 +137,5 @@ type DownwardAPIVolumeFile struct {
 
 	// User is the id of the user whom the file belongs to; the volume's default by
 	// default.
-	User *int64 `json:"user,omitempty" protobuf:"5" schema:"range=0|2147483647"`
+	User *int64 `json:"user,omitempty" protobuf:"5" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }

@@ -12,7 +12,7 @@ type ProjectedVolumeSource struct {
 	DefaultMode *int32 `json:"defaultMode,omitempty" protobuf:"2" schema:"default=420,range=0|511,reason.range=must be a number between 0 and 0777 (octal)\\, both inclusive"`
 
 	// DefaultUser is the id of the user whom files belong to that say nothing else.
-	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"3" schema:"range=0|2147483647"`
+	DefaultUser *int64 `json:"defaultUser,omitempty" protobuf:"3" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }
 
 // VolumeProjection is one source of a projected volume. Exactly one field is
@@ -83,7 +83,7 @@ type ServiceAccountTokenProjection struct {
 
 	// User is the id of the user whom the file belongs to; the volume's default by
 	// default.
-	User *int64 `json:"user,omitempty" protobuf:"4" schema:"range=0|2147483647"`
+	User *int64 `json:"user,omitempty" protobuf:"4" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }
 
 // ClusterTrustBundleProjection gives trust anchors as a PEM file.
@@ -105,7 +105,7 @@ type ClusterTrustBundleProjection struct {
 
 	// User is the id of the user whom the file belongs to; the volume's default by
 	// default.
-	User *int64 `json:"user,omitempty" protobuf:"6" schema:"range=0|2147483647"`
+	User *int64 `json:"user,omitempty" protobuf:"6" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }
 
 // PodCertificateProjection gives a key and a certificate made for the pod.
@@ -133,5 +133,5 @@ type PodCertificateProjection struct {
 
 	// User is the id of the user whom the file belongs to; the volume's default by
 	// default.
-	User *int64 `json:"user,omitempty" protobuf:"8" schema:"range=0|2147483647"`
+	User *int64 `json:"user,omitempty" protobuf:"8" schema:"range=0|2147483647,gate=AtomicWriteVolumeUserFields"`
 }

@@ -69,7 +69,7 @@ type ExactDeviceRequest struct {
 	// Capacity is how much of a device is needed, if it can be shared.
 	Capacity *CapacityRequirements `json:"capacity,omitempty" protobuf:"7"`
 	// DerivedAttributes are computed of a device for the constraints; at most 32.
-	DerivedAttributes []DeviceDerivedAttribute `json:"derivedAttributes,omitempty" protobuf:"8" schema:"listType=atomic,maxItems=32"`
+	DerivedAttributes []DeviceDerivedAttribute `json:"derivedAttributes,omitempty" protobuf:"8" schema:"listType=atomic,maxItems=32,gate=DRADerivedAttributes"`
 }
 
 // DeviceSubRequest is a sort of devices among others that would do, too.
@@ -91,7 +91,7 @@ type DeviceSubRequest struct {
 	// Capacity is how much of a device is needed, if it can be shared.
 	Capacity *CapacityRequirements `json:"capacity,omitempty" protobuf:"7"`
 	// DerivedAttributes are computed of a device for the constraints; at most 32.
-	DerivedAttributes []DeviceDerivedAttribute `json:"derivedAttributes,omitempty" protobuf:"8" schema:"listType=atomic,maxItems=32"`
+	DerivedAttributes []DeviceDerivedAttribute `json:"derivedAttributes,omitempty" protobuf:"8" schema:"listType=atomic,maxItems=32,gate=DRADerivedAttributes"`
 }
 
 // CapacityRequirements is how much of a device is needed.

@@ -74,7 +74,7 @@ type DeviceRequestAllocationResult struct {
 	ConsumedCapacity map[string]meta.Quantity `json:"consumedCapacity,omitempty" protobuf:"10"`
 	// SkipNodeOperations is what need not be done on the node before and after the device is
 	// used: NodePrepareResources, NodeUnprepareResources, or * for all.
-	SkipNodeOperations []string `json:"skipNodeOperations,omitempty" protobuf:"11" schema:"listType=set,items.enum=NodePrepareResources|NodeUnprepareResources|*"`
+	SkipNodeOperations []string `json:"skipNodeOperations,omitempty" protobuf:"11" schema:"listType=set,items.enum=NodePrepareResources|NodeUnprepareResources|*,gate=DRAOptionalNodeOperations"`
 }
 
 // DeviceAllocationConfiguration is what drivers get to prepare the devices that a claim

@@ -43,10 +43,10 @@ type ResourceSliceSpec struct {
 	SharedCounters []CounterSet `json:"sharedCounters,omitempty" protobuf:"8" schema:"listType=atomic,maxItems=8"`
 	// PartitionTypeAttribute is the attribute, domain/name, that tells what sort of part of a
 	// bigger one a device is.
-	PartitionTypeAttribute *string `json:"partitionTypeAttribute,omitempty" protobuf:"9"`
+	PartitionTypeAttribute *string `json:"partitionTypeAttribute,omitempty" protobuf:"9" schema:"gate=DRAPartitionableDevicesType"`
 	// SkipNodeOperations is what need not be done on the node before and after a device is
 	// used: NodePrepareResources, NodeUnprepareResources, or * for all.
-	SkipNodeOperations []string `json:"skipNodeOperations,omitempty" protobuf:"10" schema:"listType=set,items.enum=NodePrepareResources|NodeUnprepareResources|*"`
+	SkipNodeOperations []string `json:"skipNodeOperations,omitempty" protobuf:"10" schema:"listType=set,items.enum=NodePrepareResources|NodeUnprepareResources|*,gate=DRAOptionalNodeOperations"`
 }
 
 // ResourcePool is a pool of devices that one driver tells of, often those of a node.
@@ -108,7 +108,7 @@ type Device struct {
 	AllowMultipleAllocations *bool `json:"allowMultipleAllocations,omitempty" protobuf:"12"`
 	// NodeAllocatableResources are resources of the node that the device takes or stands
 	// for, by their names.
-	NodeAllocatableResources map[string]NodeAllocatableResource `json:"nodeAllocatableResources,omitempty" protobuf:"14"`
+	NodeAllocatableResources map[string]NodeAllocatableResource `json:"nodeAllocatableResources,omitempty" protobuf:"14" schema:"gate=DRANodeAllocatableResources"`
 }
 
 // NodeAllocatableResource is how much of a resource of its node a device takes or stands
@@ -149,7 +149,7 @@ type DeviceCounterConsumption struct {
 	// CompatibilityGroups are words, DNS labels, of which devices that take from the set at
 	// the same time must share one; at most 2. None: the device goes with those that have
 	// none.
-	CompatibilityGroups []string `json:"compatibilityGroups,omitempty" protobuf:"3" schema:"listType=atomic,maxItems=2,items.format=dns-label"`
+	CompatibilityGroups []string `json:"compatibilityGroups,omitempty" protobuf:"3" schema:"listType=atomic,maxItems=2,items.format=dns-label,gate=DRADeviceCompatibilityGroups"`
 }
 
 // DeviceAttribute is a property of a device. Exactly one of the fields is set.
@@ -163,13 +163,13 @@ type DeviceAttribute struct {
 	// VersionValue is a version by semver.org 2.0.0, of at most 64 characters.
 	VersionValue *string `json:"version,omitempty" protobuf:"5"`
 	// IntValues are numbers.
-	IntValues []int64 `json:"ints,omitempty" protobuf:"6" schema:"listType=atomic"`
+	IntValues []int64 `json:"ints,omitempty" protobuf:"6" schema:"listType=atomic,gate=DRAListTypeAttributes"`
 	// BoolValues are each true or false.
-	BoolValues []bool `json:"bools,omitempty" protobuf:"7" schema:"listType=atomic"`
+	BoolValues []bool `json:"bools,omitempty" protobuf:"7" schema:"listType=atomic,gate=DRAListTypeAttributes"`
 	// StringValues are texts of at most 64 characters each.
-	StringValues []string `json:"strings,omitempty" protobuf:"8" schema:"listType=atomic"`
+	StringValues []string `json:"strings,omitempty" protobuf:"8" schema:"listType=atomic,gate=DRAListTypeAttributes"`
 	// VersionValues are versions of at most 64 characters each.
-	VersionValues []string `json:"versions,omitempty" protobuf:"9" schema:"listType=atomic"`
+	VersionValues []string `json:"versions,omitempty" protobuf:"9" schema:"listType=atomic,gate=DRAListTypeAttributes"`
 }
 
 // DeviceCapacity is an amount that a device has.

@@ -48,7 +48,7 @@ type VolumeNodeResources struct {
 // CSINodeStatus is how the drivers of a node are.
 type CSINodeStatus struct {
 	// StorageHealth says of each driver what is wrong with the storage behind it.
-	StorageHealth []StorageHealth `json:"storageHealth,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	StorageHealth []StorageHealth `json:"storageHealth,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,gate=CSIVolumeHealth"`
 }
 
 // StorageHealth is what is wrong with the storage behind a driver, as a node sees it.
