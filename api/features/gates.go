@@ -6,6 +6,7 @@ const (
 	APIResponseCompression         = "APIResponseCompression"
 	AnyVolumeDataSource            = "AnyVolumeDataSource"
 	CSIMigration                   = "CSIMigration"
+	CSIVolumeHealth                = "CSIVolumeHealth"
 	CrossNamespaceVolumeDataSource = "CrossNamespaceVolumeDataSource"
 	ExpandCSIVolumes               = "ExpandCSIVolumes"
 	RecoverVolumeExpansionFailure  = "RecoverVolumeExpansionFailure"
@@ -25,6 +26,8 @@ func Gates() []Gate {
 			Doc: "a claim is filled from any object, by dataSourceRef"},
 		{Name: CSIMigration, Alpha: "1.14", Beta: "1.17", Stable: "1.25", Removed: "1.27",
 			Doc: "a volume of a pod itself can be attached, by inlineVolumeSpec"},
+		{Name: CSIVolumeHealth, Alpha: "1.37",
+			Doc: "the status of a CSINode tells what is wrong with the storage behind its drivers"},
 		{Name: CrossNamespaceVolumeDataSource, Alpha: "1.26",
 			Doc: "a claim is filled from an object of another namespace"},
 		{Name: ExpandCSIVolumes, Alpha: "1.14", Beta: "1.16", Stable: "1.24", Removed: "1.27",

@@ -48,7 +48,7 @@ type VolumeNodeResources struct {
 // CSINodeStatus is how the drivers of a node are.
 type CSINodeStatus struct {
 	// StorageHealth says of each driver what is wrong with the storage behind it.
-	StorageHealth []StorageHealth `json:"storageHealth,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name"`
+	StorageHealth []StorageHealth `json:"storageHealth,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,gate=CSIVolumeHealth"`
 }
 
 // StorageHealth is what is wrong with the storage behind a driver, as a node sees it.
@@ -91,8 +91,9 @@ func nodes() *registry.Kind {
 				w.New.Spec.Drivers = nil // clients read null
 			}
 		},
+		Status:    true,
 		Validate:  validateNode,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}},
+		Reference: &quirks.Reference{StatusRule: quirks.NodeDriverStatus, AnyNamespace: true, NoGeneration: true, PutWithVersion: true, MetadataPasses: []meta.MetadataPass{meta.PassKind}},
 	})
 }
 
