@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
@@ -78,6 +79,9 @@ type Env struct {
 
 	// Features are those of the server.
 	Features *features.Set
+
+	// Rules are those of the server, for built-in plugins.
+	Rules quirks.Rules
 
 	// Admitted is a Client whose updates nobody admits: for what a plugin notes of writes that
 	// it lets pass, in a status such as that of a quota, and which is part of them. A webhook

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/quirks"
 )
 
 // Change is a write of an object as the hooks of its kind see it. T is the kind's
@@ -26,6 +27,7 @@ type Change[T any] struct {
 	Subresource string // that the write came through; empty: the object itself
 	Names       names.Profile
 	Features    *features.Set // of the server
+	Rules       quirks.Rules  // of the server, for built-in kinds
 
 	// Version is that of the caller, by wire names, whatever the hook sees: rules may
 	// hold for who writes in one of the versions. The hub's in writes from inside.
@@ -75,7 +77,7 @@ func warningOf[T any](hook func(*Change[T]) []string) typedWarning {
 }
 
 func changeOf[T any](w *Change[meta.Object], new, old any) *Change[T] {
-	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Version: w.Version, Found: w.Found}
+	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Rules: w.Rules, Version: w.Version, Found: w.Found}
 	own.New, _ = new.(*T)
 	own.Old, _ = old.(*T)
 	return own

@@ -363,7 +363,7 @@ func (b *Builder) showMetrics() (err error) {
 // admission makes the chain of the plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
-		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Fence: b.client.Fence, RaiseFence: b.client.RaiseFence, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
+		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Fence: b.client.Fence, RaiseFence: b.client.RaiseFence, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
 			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
@@ -379,7 +379,7 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 // newServer makes a server of the parts that need nothing of the store.
 func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
-		names: b.Names, backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}), broken: make(chan struct{}), migrating: make(chan struct{}, 1),
+		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}), broken: make(chan struct{}), migrating: make(chan struct{}, 1),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks, features: b.features, advertise: b.Advertise,

@@ -20,7 +20,7 @@ func TestMakersAreFew(t *testing.T) {
 	require.NoError(t, err)
 	var got []fair.Seat
 	for _, u := range []*auth.User{
-		{Name: names.UserControllerManager}, {Name: "node", Groups: []string{"system:nodes"}},
+		{Name: names.Kubernetes.Wire(names.UserControllerManager)}, {Name: "node", Groups: []string{"system:nodes"}},
 		{Name: "somebody", Groups: []string{auth.Authenticated}}, {Name: "account", Groups: []string{auth.ServiceAccounts}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 )
@@ -24,6 +25,12 @@ func (b *Builder) release() (release.Release, error) {
 		return release.Newest, fmt.Errorf("%s: %s is not known: there are %s to %s", field, r, release.Oldest, release.Newest)
 	}
 	return r, nil
+}
+
+// rules returns which rules hold where the specification and the reference differ.
+func (b *Builder) rules() quirks.Rules {
+	r, _ := b.release() // a fault of it fails Build
+	return quirks.RulesOf(b.Names, r)
 }
 
 // releaseOf returns the release that a kind is served as in. The policies of an admission

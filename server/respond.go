@@ -10,6 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -53,7 +54,9 @@ func (w *response) SetWriteDeadline(t time.Time) error { return w.request.deadli
 
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {
-	offer := media.Offer{Views: true, List: r.Verb == "list", Watch: r.Verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
+	list := r.Verb == "list" || r.Verb == "deletecollection" && s.rules.Has(quirks.ListsDeleted)
+	offer := media.Offer{Views: true, List: list, Watch: r.Verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
+	offer.Metadata = r.version.Act == nil && r.sub == nil
 	offer.NoTable = r.version.Act != nil || r.sub != nil && r.sub.Act != nil // what is kept nowhere has no rows
 	r.media, err = media.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	var st *meta.Status
@@ -140,9 +143,11 @@ func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	if st.Code == http.StatusUnauthorized {
 		out.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	m, nerr := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Views: true, Protobuf: true, List: true})
-	if nerr != nil || st.Code == http.StatusNotAcceptable {
-		m = media.Type{} // what is not acceptable is told in the form that everybody reads
+	// Of a form that is not there, clients that name views of it alone get JSON.
+	offer := media.Offer{Views: st.Code != http.StatusNotAcceptable, Protobuf: true, List: true}
+	m, nerr := media.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
+	if nerr != nil {
+		m = media.Type{}
 	}
 	m.View, m.Stream = media.Full, false
 	m.Pretty = m.Pretty || pretty(r)

@@ -113,7 +113,7 @@ func TestSeats(t *testing.T) {
 	assert.Equal(t, 200, a.do("GET", "/livez", nil, "X-User", "anybody").code)
 	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "root", "X-Group", auth.Masters).code)
 	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "node", "X-Group", "system:nodes").code)
-	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", names.UserControllerManager).code)
+	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", names.Kubernetes.Wire(names.UserControllerManager)).code)
 	const labels = `{flow_schema="global-default",priority_level="global-default"`
 	for _, line := range []string{
 		"current_executing_requests" + labels + "} 14", "current_executing_seats" + labels + "} 14", "current_inqueue_requests" + labels + "} 300",
@@ -305,7 +305,7 @@ func TestManyHolders(t *testing.T) {
 			t.Helper()
 			large := newConfigMap("c", "k", strings.Repeat("x", 200<<10))
 			for user, group := range map[string]string{
-				"system:node:a": "system:nodes", names.UserControllerManager: "", "other": "", auth.ServiceAccountUser("bystander", "a"): auth.ServiceAccounts,
+				"system:node:a": "system:nodes", names.Kubernetes.Wire(names.UserControllerManager): "", "other": "", auth.ServiceAccountUser("bystander", "a"): auth.ServiceAccounts,
 			} {
 				assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", user, "X-Group", group).code, user)
 				assert.Equal(t, 201, a.do("POST", configMaps+"?dryRun=All", large, "X-User", user, "X-Group", group).code, user)

@@ -55,6 +55,15 @@ func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *resource.Ver
 	})
 }
 
+// protoOf returns the protobuf form of a version, or that of the metadata alone if the
+// version has none: then callers get nothing but views of the metadata.
+func protoOf(v *resource.Version) *codec.Proto {
+	if p := v.Proto(); p != nil {
+		return p
+	}
+	return codec.Metas().Partial
+}
+
 // message returns an entry's protobuf message, without envelope, made once.
 func (s *Server) message(ctx context.Context, e *watch.Entry, v *resource.Version) ([]byte, error) {
 	return e.Form(watch.FormKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
@@ -62,7 +71,7 @@ func (s *Server) message(ctx context.Context, e *watch.Entry, v *resource.Versio
 		if err != nil {
 			return nil, err
 		}
-		return v.Proto().Append(nil, obj.Tree()), nil
+		return protoOf(v).Append(nil, obj.Tree()), nil
 	})
 }
 
@@ -77,7 +86,7 @@ func (s *Server) envelope(message []byte, v *resource.Version, m media.Type) []b
 // objectBytes encodes an object.
 func (s *Server) objectBytes(obj *meta.Object, v *resource.Version, m media.Type) ([]byte, error) {
 	if m.Format == codec.Protobuf {
-		return s.envelope(v.Proto().Append(nil, obj.Tree()), v, m), nil
+		return s.envelope(protoOf(v).Append(nil, obj.Tree()), v, m), nil
 	}
 	body := codec.EncodeJSON(nil, obj.Tree())
 	if m.View == media.Partial {

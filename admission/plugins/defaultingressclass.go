@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 )
 
 // defaultIngressClass gives a new ingress that names no class, in its field or its old
@@ -17,7 +18,8 @@ func defaultIngressClass() admission.Plugin {
 			if _, old := r.Object.Annotations()[r.Server.Wire(names.IngressClass)]; old {
 				return nil
 			}
-			return fillClass(ctx, r, "ingressClassName", names.GroupNetworking, "ingressclasses", names.DefaultIngressClass)
+			newest := r.Server.Rules.Has(quirks.NewestIngressClass)
+			return fillClass(ctx, r, newest, "ingressClassName", names.GroupNetworking, "ingressclasses", names.DefaultIngressClass)
 		},
 	}
 }

@@ -1,13 +1,16 @@
 package plugins
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 )
 
 // defaultStorageClass gives a new claim that names no class the one that is marked as
@@ -20,14 +23,16 @@ func defaultStorageClass() admission.Plugin {
 			if _, old := r.Object.Annotations()[r.Server.Wire(names.StorageClassBeta)]; old {
 				return nil
 			}
-			return fillClass(ctx, r, "storageClassName", names.GroupStorage, "storageclasses", names.DefaultStorageClass, names.DefaultStorageClassBeta)
+			newest := r.Server.Rules.Has(quirks.NewestStorageClass)
+			return fillClass(ctx, r, newest, "storageClassName", names.GroupStorage, "storageclasses", names.DefaultStorageClass, names.DefaultStorageClassBeta)
 		},
 	}
 }
 
-// fillClass sets a field of the spec that is not set to the name of the one class that one
-// of the annotations marks as the default. Several are an error.
-func fillClass(ctx context.Context, r *admission.Request, field, group, plural string, marks ...string) error {
+// fillClass sets a field of the spec that is not set to the name of the class that one of
+// the annotations marks as the default. Of several the newest is taken, the first by name if
+// they are of the same time, or several are an error.
+func fillClass(ctx context.Context, r *admission.Request, newest bool, field, group, plural string, marks ...string) error {
 	if _, set := r.Object.Get("spec", field); set {
 		return nil
 	}
@@ -35,18 +40,25 @@ func fillClass(ctx context.Context, r *admission.Request, field, group, plural s
 	if err != nil {
 		return err
 	}
-	var defaults []string
+	var defaults []*meta.Object
 	for _, class := range classes {
 		if slices.ContainsFunc(marks, func(mark string) bool { return class.Annotation(r.Server.Wire(mark)) == "true" }) {
-			defaults = append(defaults, class.Name())
+			defaults = append(defaults, class)
 		}
 	}
-	switch len(defaults) {
-	case 0:
-	case 1:
-		r.Object.Set(defaults[0], "spec", field)
+	slices.SortFunc(defaults, func(a, b *meta.Object) int {
+		return cmp.Or(b.CreationTimestamp().Compare(a.CreationTimestamp()), strings.Compare(a.Name(), b.Name()))
+	})
+	switch {
+	case len(defaults) == 0:
+	case len(defaults) == 1 || newest:
+		r.Object.Set(defaults[0].Name(), "spec", field)
 	default:
-		return fmt.Errorf("%d default %s were found, where one can be: %s", len(defaults), plural, strings.Join(defaults, ", "))
+		var found []string
+		for _, class := range defaults {
+			found = append(found, class.Name())
+		}
+		return fmt.Errorf("%d default %s were found, where one can be: %s", len(defaults), plural, strings.Join(slices.Sorted(slices.Values(found)), ", "))
 	}
 	return nil
 }

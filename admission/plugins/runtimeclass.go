@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/quirks"
 )
 
 // runtimeClass gives new pods what their class says: what running them costs, and where
@@ -25,7 +26,10 @@ func runtimeClass() admission.Plugin {
 			}
 			spec := meta.NewObject(r.Object.Map("spec"))
 			if costs := class.Map("overhead", "podFixed"); len(costs) > 0 {
-				if said := spec.Map("overhead"); said != nil && !sameAmounts(said, costs) {
+				switch said := spec.Map("overhead"); {
+				case said != nil && r.Pass == 0 && !r.Server.Rules.Has(quirks.EqualOverhead):
+					return errors.New("pod rejected: the Pod sets its Overhead, which its RuntimeClass defines")
+				case said != nil && !sameAmounts(said, costs):
 					return errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 				}
 				spec.Set(meta.Clone(costs), "overhead")

@@ -1,30 +1,30 @@
 package names
 
-// Users, groups and roles of a control plane's parts. They are the same under
-// both profiles.
+// Users, roles, accounts, Leases and flow schemas of the components of a control plane.
 const (
-	UserScheduler         = "system:kube-scheduler"
-	UserControllerManager = "system:kube-controller-manager"
-	UserProxy             = "system:kube-proxy"
-	RoleAggregator        = "system:kube-aggregator"
-	RoleDNS               = "system:kube-dns"
+	UserScheduler         = "system:orch-scheduler"
+	UserControllerManager = "system:orch-controller-manager"
+	UserProxy             = "system:orch-proxy"
+	RoleAggregator        = "system:orch-aggregator"
+	RoleDNS               = "system:orch-dns"
 	RoleNodeAPIAdmin      = "system:kubelet-api-admin"
-	AccountDNS            = "kube-dns"
-	LeaseScheduler        = "kube-scheduler"
-	LeaseControllers      = "kube-controller-manager"
+	AccountDNS            = "orch-dns"
+	LeaseScheduler        = "orch-scheduler"
+	LeaseControllers      = "orch-controller-manager"
+	LeaderRole            = "system::leader-locking-" // and the Lease
 	ReaderRole            = "extension-apiserver-authentication-reader"
 	ReaderConfigMap       = "extension-apiserver-authentication"
 	RBACDefaults          = "rbac-defaults"
-	FlowScheduler         = "kube-scheduler"
-	FlowControllers       = "kube-controller-manager"
+	FlowScheduler         = "orch-scheduler"
+	FlowControllers       = "orch-controller-manager"
 )
 
 // Objects that a control plane keeps for itself.
 const (
 	ClusterInfo         = "cluster-info"
-	ClusterInfoRole     = "kubeadm:bootstrap-signer-clusterinfo" // as those who join machines know it
-	ServerService       = NamespaceFinalizer                     // in the namespace default: the product's name
-	LegacyTokenTracking = "kube-apiserver-legacy-service-account-token-tracking"
+	ClusterInfoRole     = "system:bootstrap-signer-clusterinfo"
+	ServerService       = NamespaceFinalizer // in the namespace default: the product's name
+	LegacyTokenTracking = "orch-apiserver-legacy-service-account-token-tracking"
 )
 
 // API groups that default roles name.

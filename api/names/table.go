@@ -188,6 +188,7 @@ var whole = map[string]string{
 	DefinitionApproval:  "api-approved.kubernetes.io",
 	AutoManaged:         "kube-aggregator.kubernetes.io/automanaged",
 	NetworkProtection:   "networking.k8s.io/service-addresses",
+	ClusterInfoRole:     "kubeadm:bootstrap-signer-clusterinfo",
 }
 
 type prefix struct{ spec, wire string }
@@ -196,6 +197,9 @@ type prefix struct{ spec, wire string }
 var prefixes = []prefix{
 	{"rbac.authorization.orch.io/aggregate-to-", "rbac.authorization.k8s.io/aggregate-to-"},
 	{"orch.io/", "kubernetes.io/"},
+	{"orch-", "kube-"},
+	{"system:orch-", "system:kube-"},
+	{LeaderRole + "orch-", LeaderRole + "kube-"},
 	{ExpressionTypes, "kubernetes."},
 	{"authentication.orch.io/", "authentication.kubernetes.io/"},
 	{"kubectl.orch.io/", "kubectl.kubernetes.io/"},

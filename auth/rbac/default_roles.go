@@ -227,7 +227,7 @@ func signerWord(signer string) string {
 
 func namespacedRoles() []defaultRole {
 	leader := func(lease string) defaultRole {
-		return defaultRole{namespace: "system", name: "system::leader-locking-" + lease, rules: []rule{
+		return defaultRole{namespace: "system", name: names.LeaderRole + lease, rules: []rule{
 			on(read+",create,update", names.GroupCoordination, "leases"),
 			on(read+",create,update", names.GroupCoordination, "leasecandidates")}}
 	}

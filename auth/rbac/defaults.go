@@ -17,7 +17,7 @@ const (
 	readUpdate = read + ",update,patch"
 )
 
-// A defaultRole is a role as data. Groups are spec names; from is the word of
+// A defaultRole is a role as data. Names and groups are spec names; from is the word of
 // the aggregation label whose roles it is made of, to the words that it carries.
 type defaultRole struct {
 	namespace, name string
@@ -102,7 +102,6 @@ func clusterBindings() []defaultBinding {
 }
 
 func namespacedBindings() []defaultBinding {
-	leader := "system::leader-locking-"
 	return []defaultBinding{
 		{namespace: "public", name: controllerPrefix + "bootstrap-signer", subjects: []defaultSubject{account("bootstrap-signer")}},
 		{namespace: "system", name: controllerPrefix + "bootstrap-signer", subjects: []defaultSubject{account("bootstrap-signer")}},
@@ -110,9 +109,9 @@ func namespacedBindings() []defaultBinding {
 		{namespace: "system", name: controllerPrefix + "token-cleaner", subjects: []defaultSubject{account("token-cleaner")}},
 		{namespace: "system", name: "system::" + names.ReaderRole, role: names.ReaderRole, subjects: []defaultSubject{
 			user(names.UserControllerManager), user(names.UserScheduler)}},
-		{namespace: "system", name: leader + names.LeaseControllers, subjects: []defaultSubject{
+		{namespace: "system", name: names.LeaderRole + names.LeaseControllers, subjects: []defaultSubject{
 			user(names.UserControllerManager), account(names.LeaseControllers), account("leader-election-controller")}},
-		{namespace: "system", name: leader + names.LeaseScheduler, subjects: []defaultSubject{
+		{namespace: "system", name: names.LeaderRole + names.LeaseScheduler, subjects: []defaultSubject{
 			user(names.UserScheduler), account(names.LeaseScheduler)}},
 	}
 }
@@ -134,6 +133,10 @@ func (d defaultRole) object(p names.Profile) *meta.Object {
 		for j := range r.Groups {
 			r.Groups[j] = p.Group(r.Groups[j])
 		}
+		r.Names = slices.Clone(r.Names)
+		for j := range r.Names {
+			r.Names[j] = p.Wire(r.Names[j])
+		}
 		rules[i] = r
 	}
 	o.Tree()["rules"] = rulesTree(rules)
@@ -152,13 +155,13 @@ func (d defaultBinding) object(p names.Profile) *meta.Object {
 	if role == "" {
 		role = d.name
 	}
-	o.Tree()["roleRef"] = map[string]any{"apiGroup": g, "kind": kind, "name": role}
+	o.Tree()["roleRef"] = map[string]any{"apiGroup": g, "kind": kind, "name": p.Wire(role)}
 	if len(d.subjects) == 0 {
 		return o
 	}
 	list := make([]any, len(d.subjects))
 	for i, s := range d.subjects {
-		t := map[string]any{"kind": s.kind, "name": s.name}
+		t := map[string]any{"kind": s.kind, "name": p.Wire(s.name)}
 		if s.kind == kindAccount {
 			t["namespace"] = p.SystemNamespace(s.namespace)
 		} else {
@@ -179,7 +182,7 @@ func bootstrapObject(p names.Profile, purpose, name, kind string) *meta.Object {
 	o := meta.NewObject(map[string]any{
 		"apiVersion": p.Group(names.GroupRBAC) + "/v1", "kind": kind,
 		"metadata": map[string]any{
-			"name":        name,
+			"name":        p.Wire(name),
 			"labels":      map[string]any{p.Wire(names.Bootstrapping): names.RBACDefaults},
 			"annotations": map[string]any{p.Wire(names.RBACAutoupdate): "true"},
 		},

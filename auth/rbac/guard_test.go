@@ -180,6 +180,34 @@ func TestDefaultRoles(t *testing.T) {
 	}
 }
 
+// TestDefaultObjectsUseTheWordsOfTheProfile: with orch names no default role, binding, subject
+// or Lease has a name of the other profile.
+func TestDefaultObjectsUseTheWordsOfTheProfile(t *testing.T) {
+	for p, word := range map[names.Profile]string{names.Orch: "orch", names.Kubernetes: "kube"} {
+		s, ctx := newStore(t), context.Background()
+		require.NoError(t, rbac.Reconcile(ctx, s, p))
+		var found []string
+		for _, plural := range []string{"clusterroles", "clusterrolebindings", "roles", "rolebindings"} {
+			list, err := s.List(ctx, meta.GroupResource{Group: p.Group(names.GroupRBAC), Resource: plural}, "")
+			require.NoError(t, err)
+			require.NotEmpty(t, list)
+			for _, o := range list {
+				found = append(found, o.Name())
+				if text := fmt.Sprint(o.Tree()); p == names.Orch {
+					assert.NotContains(t, text, "kube-", plural)
+					assert.NotContains(t, text, "kubernetes", plural)
+				} else {
+					assert.NotContains(t, text, "orch", plural)
+				}
+			}
+		}
+		for _, name := range []string{"scheduler", "controller-manager", "dns", "aggregator"} {
+			assert.Contains(t, found, "system:"+word+"-"+name)
+		}
+		assert.Contains(t, found, "system::leader-locking-"+word+"-scheduler")
+	}
+}
+
 func defaultRoles(t *testing.T, p names.Profile) {
 	s, ctx := newStore(t), context.Background()
 	require.NoError(t, rbac.Reconcile(ctx, s, p))

@@ -49,6 +49,10 @@ type Config struct {
 	// through any endpoint changes them freely.
 	Unowned []string
 
+	// ClearedOwners: an update that clears the owners records none. Else the writer owns what
+	// the same update changes.
+	ClearedOwners bool
+
 	// Reserved is an annotation that no write changes; empty: none.
 	Reserved string
 

@@ -16,7 +16,7 @@ import (
 // A managedFields list in obj replaces the owners where it is valid; one that is
 // missing, empty or broken leaves those of live, and one with a single empty
 // entry clears them: then the writer owns what it changes with the same write,
-// and nobody anything else. Owners of an object that has none are not recorded
+// and nobody anything else. With ClearedOwners nobody owns anything then. Owners of an object that has none are not recorded
 // again before the next Apply; neither are changes of what does not fit the
 // schema. A sub-resource cannot set managedFields.
 func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
@@ -28,7 +28,7 @@ func (t *Tracker) Update(live, obj *meta.Object, w Write) error {
 	if err != nil {
 		return err
 	}
-	if len(es) == 0 && live != nil && !reset {
+	if len(es) == 0 && live != nil && (!reset || t.config.ClearedOwners) {
 		obj.Delete("metadata", "managedFields")
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 // and the shape of what comes in.
 type MetaProtos struct {
 	Status, DeleteOptions *Proto
+	Partial               *Proto // the metadata of an object of any kind
 
 	DeleteOptionsSchema *schema.Schema
 }
@@ -23,7 +24,8 @@ func Metas() MetaProtos { return metas() }
 var metas = sync.OnceValue(func() MetaProtos {
 	status, _ := mustProto[status]()
 	options, shape := mustProto[deleteOptions]()
-	return MetaProtos{Status: status, DeleteOptions: options, DeleteOptionsSchema: shape}
+	partial, _ := mustProto[partial]()
+	return MetaProtos{Status: status, DeleteOptions: options, Partial: partial, DeleteOptionsSchema: shape}
 })
 
 func mustProto[T any]() (*Proto, *schema.Schema) {
@@ -46,6 +48,11 @@ type status struct {
 	Reason        string         `json:"reason,omitempty" protobuf:"bytes,4,opt,name=reason"`
 	Details       *statusDetails `json:"details,omitempty" protobuf:"bytes,5,opt,name=details"`
 	Code          int32          `json:"code,omitempty" protobuf:"varint,6,opt,name=code"`
+}
+
+type partial struct {
+	meta.TypeMeta   `json:",inline"`
+	meta.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
 }
 
 type statusDetails struct {

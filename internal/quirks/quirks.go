@@ -1,5 +1,6 @@
 // Package quirks lists in what the kinds of the field's servers differ from each
-// other although they need not: clients know it, so the kinds here differ, too.
+// other although they need not: clients know it, so the kinds here differ, too. It also
+// has the table of the points in which the specification and the reference server differ.
 package quirks
 
 // Reference is what a kind imitates. The zero value imitates nothing; it is what
@@ -59,6 +60,10 @@ type Reference struct {
 	AnyNamespace   bool   // the selector metadata.namespace is known, though the kind is in no namespace
 	DiscoveredAs   string // the version whose hash discovery tells; empty: the storage version
 	DelegatedPaths bool   // paths and methods that the kind does not have, and forms that it cannot be shown in, are refused in the words of the handler of custom resources
+
+	// StatusRule decides whether the sub-resource status exists; zero: it does if the kind
+	// has one.
+	StatusRule Rule
 
 	// OnlySubresources are versions, group/version by spec names, in which there are
 	// sub-resources of the objects and not the objects, and the kind that discovery tells

@@ -12,6 +12,8 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/suggest"
 	"orch.io/controlplane/registry"
 )
@@ -19,7 +21,7 @@ import (
 // Compile turns a kind into the type that a server with these names serves. The
 // error joins everything that is wrong with the definition.
 func Compile(k *registry.Kind, p names.Profile) (*Type, error) {
-	return (&compiler{kind: k, names: p}).compile()
+	return (&compiler{kind: k, names: p, rules: quirks.RulesOf(p, release.Newest)}).compile()
 }
 
 func (c *compiler) compile() (*Type, error) {
@@ -38,6 +40,7 @@ func (c *compiler) compile() (*Type, error) {
 type compiler struct {
 	kind    *registry.Kind
 	names   names.Profile
+	rules   quirks.Rules
 	plain   bool                    // the kind is of what a query or a call says, which need not have metadata
 	schemas func() []*schema.Schema // see Type.schemas
 	faults  []error
@@ -55,11 +58,12 @@ func (c *compiler) typeOf() *Type {
 			ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
 			Namespaced: k.Scope == registry.Namespaced, Virtual: k.Act != nil || k.Read != nil,
 		},
-		Status: k.Status, Fields: slices.Clone(k.Fields), ValidateName: k.ValidateName, Pool: k.Pool,
+		Rules: c.rules, Status: k.Status, Fields: slices.Clone(k.Fields), ValidateName: k.ValidateName, Pool: k.Pool,
 		Behavior: k.Behavior, Names: c.names, Docs: k.Docs, Webhook: k.ConversionWebhook(),
 	}
 	if k.Reference != nil {
 		t.Reference = *k.Reference
+		t.Status = t.Status && (t.StatusRule == 0 || c.rules.Has(t.StatusRule))
 	}
 	if k.Custom() {
 		t.Group = k.Group
@@ -294,7 +298,7 @@ func (c *compiler) body(s registry.Subresource) *Version {
 	if s.Body == nil {
 		return nil
 	}
-	t, err := (&compiler{kind: s.Body, names: c.names, plain: s.Connect != nil || s.Act != nil}).compile()
+	t, err := (&compiler{kind: s.Body, names: c.names, rules: c.rules, plain: s.Connect != nil || s.Act != nil}).compile()
 	if err != nil {
 		c.fault("sub-resource %q: %w", s.Name, err)
 		return nil

@@ -15,7 +15,7 @@ type change = registry.Change[meta.Object]
 // NewChange returns the write of an object by a caller of the version; old is nil on
 // create, subresource empty for the object itself.
 func (v *Version) NewChange(ctx context.Context, obj, old *meta.Object, subresource string) *registry.Change[meta.Object] {
-	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: v.Names, Features: v.Features, Version: v.GroupVersion()}
+	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: v.Names, Features: v.Features, Rules: v.Rules, Version: v.GroupVersion()}
 }
 
 // BeginDeletion runs the kind's Terminate on an object whose deletion begins.

@@ -7,6 +7,8 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 )
 
@@ -50,7 +52,7 @@ func (v *Version) Schema() *schema.Schema {
 // is k with its schemas. If they have faults, failed is told of them, and no object of the
 // type can be written.
 func Define(k *registry.Kind, p names.Profile, read func() *registry.Kind, failed func(error)) (*Type, error) {
-	return (&compiler{kind: k, names: p, schemas: sync.OnceValue(func() []*schema.Schema {
+	return (&compiler{kind: k, names: p, rules: quirks.RulesOf(p, release.Newest), schemas: sync.OnceValue(func() []*schema.Schema {
 		c := &compiler{kind: read(), names: p}
 		list := c.schemasLike(k)
 		if len(c.faults) > 0 {

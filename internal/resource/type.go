@@ -38,6 +38,7 @@ type Type struct {
 	Pool         *registry.Pool
 	Names        names.Profile
 	Features     *features.Set // of the server, see Enable
+	Rules        quirks.Rules  // of the server
 
 	Strategic     bool // strategic merge patch is offered
 	ConformOnRead bool // stored objects may be of an older schema: what the present one does not know is dropped, its defaults filled in

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 )
 
@@ -146,8 +147,14 @@ type mark struct {
 	value *SchemaMark
 }
 
-// Conform brings a decoded object into the form of the version, see schema.Schema.Conform.
+// Conform brings a decoded object into the form of the version, see schema.Schema.Conform,
+// which drops empty lists: an empty list that clears the owners becomes one that does so by
+// a single empty entry.
 func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
+	const owners = "managedFields"
+	if list, ok := obj.Map("metadata")[owners].([]any); ok && len(list) == 0 && !v.DelegatedPaths && v.Rules.Has(quirks.EmptyListClears) {
+		obj.Metadata()[owners] = []any{map[string]any{}}
+	}
 	return v.Schema().Conform(obj.Tree())
 }
 
@@ -316,7 +323,7 @@ func (v *Version) mayKeep(found []meta.Cause, w *change) bool {
 
 // unchanged is the write of the object that is stored.
 func unchanged(w *change) *change {
-	return &change{Context: w.Context, New: w.Old.Clone(), Old: w.Old, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Version: w.Version}
+	return &change{Context: w.Context, New: w.Old.Clone(), Old: w.Old, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Rules: w.Rules, Version: w.Version}
 }
 
 // withoutKept leaves out of causes those beside the metadata that are among kept.
@@ -354,7 +361,8 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
 	t.tracker.once.Do(func() {
 		c := apply.Config{Kind: t.Kind, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
-			Reserved: t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
+			ClearedOwners: t.Rules.Has(quirks.ClearedOwners),
+			Reserved:      t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema(), Status: v.hasStatus()})
 		}

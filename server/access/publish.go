@@ -139,11 +139,11 @@ func (c Config) clusterInfo(p names.Profile) kept {
 	public, group := p.SystemNamespace("public"), p.Group(names.GroupRBAC)
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
 		c.Publish.URL, base64.StdEncoding.EncodeToString(c.RootCA))
-	role := newObject(group+"/v1", "Role", public, names.ClusterInfoRole, map[string]any{"rules": []any{map[string]any{
+	role := newObject(group+"/v1", "Role", public, p.Wire(names.ClusterInfoRole), map[string]any{"rules": []any{map[string]any{
 		"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{names.ClusterInfo}, "verbs": []any{"get"},
 	}}})
-	binding := newObject(group+"/v1", "RoleBinding", public, names.ClusterInfoRole, map[string]any{
-		"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": names.ClusterInfoRole},
+	binding := newObject(group+"/v1", "RoleBinding", public, p.Wire(names.ClusterInfoRole), map[string]any{
+		"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": p.Wire(names.ClusterInfoRole)},
 		"subjects": []any{map[string]any{"apiGroup": group, "kind": "User", "name": auth.Anonymous}},
 	})
 	return kept{

@@ -33,7 +33,7 @@ func defaultSchemas(p names.Profile) []Schema {
 	whole := func(who ...Subject) []Rule {
 		return []Rule{{Subjects: who, Resources: []ResourceRule{everything}, Paths: []PathRule{{Verbs: all, Paths: all}}}}
 	}
-	controllers, scheduler := Subject{User: names.UserControllerManager}, Subject{User: names.UserScheduler}
+	controllers, scheduler := Subject{User: p.Wire(names.UserControllerManager)}, Subject{User: p.Wire(names.UserScheduler)}
 	accounts := Subject{Namespace: p.SystemNamespace("system"), ServiceAccount: All}
 	nodes := Subject{Group: "system:nodes"}
 	everybody := []Subject{{Group: auth.Unauthenticated}, {Group: auth.Authenticated}}
@@ -51,8 +51,8 @@ func defaultSchemas(p names.Profile) []Schema {
 			},
 		}}},
 		{Name: "system-nodes", Precedence: 500, Level: "system", Distinguisher: ByUser, Rules: whole(nodes)},
-		{Name: names.FlowControllers, Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(controllers)},
-		{Name: names.FlowScheduler, Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(scheduler)},
+		{Name: p.Wire(names.FlowControllers), Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(controllers)},
+		{Name: p.Wire(names.FlowScheduler), Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(scheduler)},
 		{Name: p.SystemNamespace("system") + "-service-accounts", Precedence: 900, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(accounts)},
 		{Name: "service-accounts", Precedence: 9000, Level: "workload-low", Distinguisher: ByUser, Rules: whole(Subject{Group: auth.ServiceAccounts})},
 		{Name: "global-default", Precedence: 9900, Level: "global-default", Distinguisher: ByUser, Rules: whole(everybody...)},

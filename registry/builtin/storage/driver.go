@@ -28,8 +28,8 @@ type CSIDriverSpec struct {
 	// set. It cannot change.
 	AttachRequired *bool `json:"attachRequired,omitempty" protobuf:"1" schema:"default=true"`
 	// PodInfoOnMount tells the driver, when it mounts a volume, for which pod: false unless
-	// set. It cannot change.
-	PodInfoOnMount *bool `json:"podInfoOnMount,omitempty" protobuf:"2" schema:"default=false,immutable"`
+	// set. With orch names it cannot change.
+	PodInfoOnMount *bool `json:"podInfoOnMount,omitempty" protobuf:"2" schema:"default=false"`
 	// VolumeLifecycleModes are the kinds of volumes that the driver has: Persistent, by a
 	// claim (the default), and Ephemeral, written in the pod. They cannot change.
 	VolumeLifecycleModes []string `json:"volumeLifecycleModes,omitempty" protobuf:"3" schema:"listType=set,repeats,unchecked,items.enum=Persistent|Ephemeral"`
@@ -38,8 +38,8 @@ type CSIDriverSpec struct {
 	StorageCapacity *bool `json:"storageCapacity,omitempty" protobuf:"4" schema:"default=false"`
 	// FSGroupPolicy says whose volumes get the group of the pod: None, all of them (File), or
 	// those with a file system type that one node alone writes (ReadWriteOnceWithFSType, the
-	// default). It cannot change.
-	FSGroupPolicy *string `json:"fsGroupPolicy,omitempty" protobuf:"5" schema:"default=ReadWriteOnceWithFSType,enum=File|None|ReadWriteOnceWithFSType,immutable"`
+	// default). With orch names it cannot change.
+	FSGroupPolicy *string `json:"fsGroupPolicy,omitempty" protobuf:"5" schema:"default=ReadWriteOnceWithFSType,enum=File|None|ReadWriteOnceWithFSType"`
 	// TokenRequests are the tokens of the pod's service account that the driver gets when it
 	// mounts a volume, of different audiences.
 	TokenRequests []TokenRequest `json:"tokenRequests,omitempty" protobuf:"6" schema:"listType=atomic"`
@@ -139,6 +139,10 @@ func validateDriver(w *registry.Change[CSIDriver]) {
 	}
 	if w.Old != nil {
 		w.Unchanged(at.Field("attachedRequired"), s.AttachRequired, w.Old.Spec.AttachRequired) // the word that clients know
+		if !w.Rules.Has(quirks.DriverChanges) {
+			w.Unchanged(at.Field("podInfoOnMount"), s.PodInfoOnMount, w.Old.Spec.PodInfoOnMount)
+			w.Unchanged(at.Field("fsGroupPolicy"), s.FSGroupPolicy, w.Old.Spec.FSGroupPolicy)
+		}
 		w.Unchanged(modes, s.VolumeLifecycleModes, w.Old.Spec.VolumeLifecycleModes)
 	}
 }

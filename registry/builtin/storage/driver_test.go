@@ -40,8 +40,8 @@ func TestCSIDriver(t *testing.T) {
 	}, old.Map("spec"))
 	k.Updates(t, old, map[string][]string{
 		`{"spec":{"attachRequired":false}}`:                                               {"Invalid:spec.attachedRequired"},
-		`{"spec":{"podInfoOnMount":true}}`:                                                {"Invalid:spec.podInfoOnMount"},
-		`{"spec":{"fsGroupPolicy":"File"}}`:                                               {"Invalid:spec.fsGroupPolicy"},
+		`{"spec":{"podInfoOnMount":true}}`:                                                nil,
+		`{"spec":{"fsGroupPolicy":"File"}}`:                                               nil,
 		`{"spec":{"volumeLifecycleModes":["Persistent","Ephemeral"]}}`:                    {"Invalid:spec.volumeLifecycleModes"},
 		`{"spec":{"attachRequired":null,"podInfoOnMount":null,"fsGroupPolicy":null}}`:     nil,
 		`{"spec":{"volumeLifecycleModes":null}}`:                                          nil,
@@ -49,6 +49,17 @@ func TestCSIDriver(t *testing.T) {
 		`{"spec":{"seLinuxMount":true,"tokenRequests":[{"audience":"a"}]}}`:               nil,
 		`{"spec":{"nodeAllocatableUpdatePeriodSeconds":10,"storageCapacity":true}}`:       nil,
 		`{"spec":{"tokenRequests":[{"audience":"a"},{"audience":"b"},{"audience":"a"}]}}`: {"Duplicate:spec.tokenRequests[2].audience"},
+	})
+}
+
+// TestCSIDriverIsFixedWithOrchNames: the specification calls these fields immutable.
+func TestCSIDriverIsFixedWithOrchNames(t *testing.T) {
+	k := kindtest.Of(t, names.Orch, storage.Kinds(), "CSIDriver")
+	old, _ := k.Create(t, `{}`)
+	k.Updates(t, old, map[string][]string{
+		`{"spec":{"podInfoOnMount":true}}`:                                            {"Invalid:spec.podInfoOnMount"},
+		`{"spec":{"fsGroupPolicy":"File"}}`:                                           {"Invalid:spec.fsGroupPolicy"},
+		`{"spec":{"attachRequired":null,"podInfoOnMount":null,"fsGroupPolicy":null}}`: nil,
 	})
 }
 

@@ -91,8 +91,9 @@ func nodes() *registry.Kind {
 				w.New.Spec.Drivers = nil // clients read null
 			}
 		},
+		Status:    true,
 		Validate:  validateNode,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true, PutWithVersion: true},
+		Reference: &quirks.Reference{StatusRule: quirks.NodeDriverStatus, AnyNamespace: true, NoGeneration: true, PutWithVersion: true},
 	})
 }
 

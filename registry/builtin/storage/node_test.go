@@ -19,18 +19,17 @@ func TestCSINode(t *testing.T) {
 	k.Creates(t, map[string][]string{
 		`{}`: nil,
 		drivers(first + `,{"name":"E.example.com","nodeID":"` + strings.Repeat("i", 256) + `","topologyKeys":[]}`): nil,
-		drivers(`{"name":"","nodeID":""}`):                                  {"Required:spec.drivers[0].name", "Required:spec.drivers[0].nodeID"},
-		drivers(`{"name":"d_e","nodeID":"i"}`):                              {"Invalid:spec.drivers[0].name"},
-		drivers(`{"name":"` + strings.Repeat("x", 64) + `","nodeID":"i"}`):  {"TooLong:spec.drivers[0].name"},
-		drivers(`{"name":"d","nodeID":"` + strings.Repeat("i", 257) + `"}`): {"Invalid:spec.drivers[0].nodeID"},
-		drivers(first + `,` + first):                                        {"Duplicate:spec.drivers[1].name"},
-		drivers(`{"name":"d","nodeID":"i","topologyKeys":["a","b","a"]}`):   {"Duplicate:spec.drivers[0]"},
-		drivers(`{"name":"d","nodeID":"i","topologyKeys":["a b"]}`):         {"Invalid:spec.drivers[0]"},
-		drivers(`{"name":"d","nodeID":"i","topologyKeys":[""]}`):            {"Required:spec.drivers[0]", "Invalid:spec.drivers[0]", "Invalid:spec.drivers[0]"},
-		drivers(`{"name":"d","nodeID":"i","allocatable":{"count":-1}}`):     {"Invalid:spec.drivers[0].allocatable.count"},
-		drivers(`{"name":"d","nodeID":"i","allocatable":{}}`):               nil,
-		`{"status":{"storageHealth":[{"name":"d","healthConditions":[{"status":"Bad","reason":"Slow"}]}]}}`: {
-			"NotSupported:status.storageHealth[0].healthConditions[0].status"},
+		drivers(`{"name":"","nodeID":""}`):                                                                  {"Required:spec.drivers[0].name", "Required:spec.drivers[0].nodeID"},
+		drivers(`{"name":"d_e","nodeID":"i"}`):                                                              {"Invalid:spec.drivers[0].name"},
+		drivers(`{"name":"` + strings.Repeat("x", 64) + `","nodeID":"i"}`):                                  {"TooLong:spec.drivers[0].name"},
+		drivers(`{"name":"d","nodeID":"` + strings.Repeat("i", 257) + `"}`):                                 {"Invalid:spec.drivers[0].nodeID"},
+		drivers(first + `,` + first):                                                                        {"Duplicate:spec.drivers[1].name"},
+		drivers(`{"name":"d","nodeID":"i","topologyKeys":["a","b","a"]}`):                                   {"Duplicate:spec.drivers[0]"},
+		drivers(`{"name":"d","nodeID":"i","topologyKeys":["a b"]}`):                                         {"Invalid:spec.drivers[0]"},
+		drivers(`{"name":"d","nodeID":"i","topologyKeys":[""]}`):                                            {"Required:spec.drivers[0]", "Invalid:spec.drivers[0]", "Invalid:spec.drivers[0]"},
+		drivers(`{"name":"d","nodeID":"i","allocatable":{"count":-1}}`):                                     {"Invalid:spec.drivers[0].allocatable.count"},
+		drivers(`{"name":"d","nodeID":"i","allocatable":{}}`):                                               nil,
+		`{"status":{"storageHealth":[{"name":"d","healthConditions":[{"status":"Bad","reason":"Slow"}]}]}}`: nil,
 	})
 	old, _ := k.Create(t, drivers(first+`,`+second))
 	require.EqualValues(t, 2, k.Cell(t, old, "Drivers"))

@@ -89,7 +89,7 @@ func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, most
 // head makes the headers of a request that is this server's own.
 func (a *Aggregator) head(r *http.Request) {
 	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(names.ServerManager)}}
-	a.Identify(r.Header, &auth.User{Name: names.RoleAggregator, Groups: []string{auth.Masters}})
+	a.Identify(r.Header, &auth.User{Name: a.o.Names.Wire(names.RoleAggregator), Groups: []string{auth.Masters}})
 }
 
 // discover reads the list of resources of a version.

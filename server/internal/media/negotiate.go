@@ -40,6 +40,7 @@ type Type struct {
 // plain objects.
 type Offer struct {
 	Protobuf   bool // the kind has a protobuf form
+	Metadata   bool // Partial and PartialList have a protobuf form, even if the kind has none
 	NoYAML     bool
 	Views      bool // Table and Partial, of objects
 	NoTable    bool // no Table among the views
@@ -126,7 +127,7 @@ func (c clause) format(p names.Profile, offer Offer) (codec.Format, bool) {
 	case "application/yaml":
 		return codec.YAML, !offer.NoYAML && !offer.Watch
 	default:
-		return codec.Protobuf, kind == p.ProtobufType() && offer.Protobuf
+		return codec.Protobuf, kind == p.ProtobufType() && (offer.Protobuf || offer.Metadata)
 	}
 }
 
@@ -142,7 +143,7 @@ func (c clause) media(p names.Profile, offer Offer, format codec.Format) (m Type
 	m.Pretty = c.params["pretty"] == "1"
 	as, group, version := c.params["as"], c.params["g"], c.params["v"]
 	if as == "" && group == "" && version == "" {
-		return m, true
+		return m, format != codec.Protobuf || offer.Protobuf
 	}
 	m.ViewVersion = version
 	switch {
@@ -169,7 +170,7 @@ func notAcceptable(p names.Profile, offer Offer) *meta.Status {
 	if !offer.NoYAML && !offer.Watch {
 		have = append(have, "application/yaml")
 	}
-	if offer.Protobuf {
+	if offer.Protobuf || offer.Metadata {
 		have = append(have, p.ProtobufType())
 	}
 	s := meta.Failure(http.StatusNotAcceptable, meta.ReasonNotAcceptable,

@@ -1,0 +1,68 @@
+package quirks
+
+import (
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/release"
+)
+
+// Rule is a behaviour in which the specification of the interface and the reference
+// server differ. The zero Rule is none.
+type Rule int
+
+// The rules. Each is worded as the reference behaves.
+const (
+	_ Rule = iota
+	// ListsDeleted: deletecollection answers the list of the objects that it deleted, as
+	// the list request with the same parameters shows them, also in a dry run. The
+	// specification answers a Status.
+	ListsDeleted
+	// NewestStorageClass: of several default StorageClasses a claim gets the newest. The
+	// specification refuses the claim.
+	NewestStorageClass
+	// NewestIngressClass: of several default IngressClasses an ingress gets the newest.
+	// The specification refuses the ingress.
+	NewestIngressClass
+	// DriverChanges: fsGroupPolicy and podInfoOnMount of a CSIDriver may change. In the
+	// specification they are immutable.
+	DriverChanges
+	// ClearedOwners: an update that clears metadata.managedFields leaves the object
+	// without owners, whatever else the update changes. In the specification the caller
+	// owns the fields that the update changes.
+	ClearedOwners
+	// EmptyListClears: an empty list clears metadata.managedFields of a built-in kind, too. In the
+	// specification only a list with one empty entry does.
+	EmptyListClears
+	// EqualOverhead: a new pod may have an overhead that equals the one of its
+	// RuntimeClass. The specification refuses every pod that sets its overhead.
+	EqualOverhead
+	// NodeDriverStatus: CSINode has the sub-resource status. The specification has none.
+	NodeDriverStatus
+)
+
+// since says from which release on the reference behaves as a rule says.
+var since = map[Rule]string{
+	ListsDeleted:       release.Oldest.String(),
+	NewestStorageClass: "1.26",
+	NewestIngressClass: "1.25",
+	DriverChanges:      "1.29",
+	ClearedOwners:      release.Oldest.String(),
+	EmptyListClears:    release.Oldest.String(),
+	EqualOverhead:      release.Oldest.String(),
+	NodeDriverStatus:   "1.37",
+}
+
+// Rules decides which rules hold for one server: with orch names the specification is
+// right, with Kubernetes names the reference of the server's release is. The zero Rules
+// is the specification.
+type Rules struct {
+	names   names.Profile
+	release release.Release
+}
+
+// RulesOf returns the rules of a server with these names, in a release.
+func RulesOf(p names.Profile, r release.Release) Rules { return Rules{p, r} }
+
+// Has reports whether the server behaves as the rule says.
+func (r Rules) Has(rule Rule) bool {
+	return r.names == names.Kubernetes && r.release.Reached(since[rule])
+}
