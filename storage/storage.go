@@ -225,10 +225,11 @@ func CommitSequence(ctx context.Context, b Backend, first Write, then ...[]byte)
 	}
 }
 
-// Checker is implemented by stores that notice when data is lost or damaged.
+// Checker is implemented by stores that notice when data is lost, damaged or open to others.
 type Checker interface {
-	// Check returns nil if the store has everything that it ever acknowledged,
-	// else an error that says what is missing. It is quick, but may look at a disk.
+	// Check returns nil if the store has everything that it ever acknowledged and
+	// nobody else can read its files, else an error that says what is wrong and what to do.
+	// It is quick, but may look at a disk.
 	Check(ctx context.Context) error
 	// Missing returns how many records cannot be read, and how many times the
 	// store found that it had lost commits.
