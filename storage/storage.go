@@ -276,6 +276,18 @@ func (e *DamagedError) Error() string {
 // Unwrap returns what is wrong with the record.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
+// UnavailableError says that the store cannot be used just now: the server answers 503 with the
+// kind, and logs the rest.
+type UnavailableError struct {
+	Kind string // of the trouble, in words that callers may see
+	Err  error  // what is wrong
+}
+
+func (e *UnavailableError) Error() string { return e.Kind + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
 var (
 	// ErrNotFound says that the key does not exist at the asked revision.
 	ErrNotFound = errors.New("key not found")
