@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
@@ -188,7 +189,8 @@ func (s *Server) status(r *request, err error) *meta.Status {
 	if st == nil {
 		st = meta.Internal(errors.New("the store failed"))
 	}
-	if st.Code == http.StatusInternalServerError {
+	var trouble *storage.UnavailableError
+	if st.Code == http.StatusInternalServerError || errors.As(err, &trouble) {
 		s.failed(r, err)
 	}
 	return st

@@ -225,10 +225,11 @@ func CommitSequence(ctx context.Context, b Backend, first Write, then ...[]byte)
 	}
 }
 
-// Checker is implemented by stores that notice when data is lost or damaged.
+// Checker is implemented by stores that notice when data is lost, damaged or open to others.
 type Checker interface {
-	// Check returns nil if the store has everything that it ever acknowledged,
-	// else an error that says what is missing. It is quick, but may look at a disk.
+	// Check returns nil if the store has everything that it ever acknowledged and
+	// nobody else can read its files, else an error that says what is wrong and what to do.
+	// It is quick, but may look at a disk.
 	Check(ctx context.Context) error
 	// Missing returns how many records cannot be read, and how many times the
 	// store found that it had lost commits.
@@ -274,6 +275,18 @@ func (e *DamagedError) Error() string {
 
 // Unwrap returns what is wrong with the record.
 func (e *DamagedError) Unwrap() error { return e.Err }
+
+// UnavailableError says that the store cannot be used just now: the server answers 503 with the
+// kind, and logs the rest.
+type UnavailableError struct {
+	Kind string // of the trouble, in words that callers may see
+	Err  error  // what is wrong
+}
+
+func (e *UnavailableError) Error() string { return e.Kind + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 var (
 	// ErrNotFound says that the key does not exist at the asked revision.

@@ -46,7 +46,7 @@ func main() {
 // backup saves a store that is in use, or what changed in it since an earlier backup. The file has
 // its name only once it is whole and on the disk.
 func backup(ctx context.Context, store storage.Backend, since transfer.Position, file string) (*transfer.Report, error) {
-	f, err := os.Create(file + ".part")
+	f, err := os.OpenFile(file+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it has all that is secret
 	if err != nil {
 		return nil, err
 	}

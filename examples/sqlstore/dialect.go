@@ -45,6 +45,9 @@ type dialect interface {
 
 	// fault returns what the contract calls an error, nil if it has no name for it.
 	fault(err error) error
+	// trouble returns in a few words what is wrong with the database, "" if an error is none
+	// that it reports.
+	trouble(err error) string
 	// passing says that what failed was not done, or has no effect if it is done twice,
 	// and may succeed if it is tried again.
 	passing(err error) bool

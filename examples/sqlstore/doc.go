@@ -43,8 +43,9 @@
 // A store uses no standby, since that shows an older state than was acknowledged: of several
 // servers that the address names it takes the primary, also after another one has become that.
 // Commits wait for the disk of the primary even if synchronous_commit is off. A standby that takes over
-// has all of them only if PostgreSQL is set up so (synchronous_standby_names); Store.Check
-// tells if it had not.
+// has all of them only if PostgreSQL is set up so (synchronous_standby_names). A store that
+// finds less than it has seen notes that in the database; then no store commits to it until Accept
+// says that what is left counts.
 //
 // The store needs a user who may create the schema, or finds the tables made. History is forgotten by
 // the clock of the database, by one process at a time. A process that stops in the middle of a

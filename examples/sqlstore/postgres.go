@@ -69,7 +69,8 @@ func (d *postgresDB) open(ctx context.Context) (p pools, err error) {
 	p.reads, p.commits = d.connect(maxReaders), d.connect(1)
 	p.upkeep = p.reads
 	var there bool
-	if err := p.reads.QueryRowContext(ctx, `SELECT to_regclass('stamps') IS NOT NULL`).Scan(&there); err != nil || there {
+	if err := p.reads.QueryRowContext(ctx, `SELECT to_regclass('stamps') IS NOT NULL AND
+		EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('state') AND attname = 'lost' AND NOT attisdropped)`).Scan(&there); err != nil || there {
 		return p, err // a user who may not make tables can use those that there are
 	}
 	// Without arguments it is one transaction.
@@ -140,7 +141,7 @@ const channelName = `'controlplane_' || 'state'::regclass::oid`
 // lock orders the commits of all processes: the next one can read the row when the
 // one before it is committed, and visible. A sequence would not do that.
 func (d *postgresDB) lock(ctx context.Context, tx *sql.Tx) (st state, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT revision, floor FROM state FOR UPDATE`).Scan(&st.revision, &st.floor)
+	err = tx.QueryRowContext(ctx, `SELECT revision, floor, lost FROM state FOR UPDATE`).Scan(&st.revision, &st.floor, &st.lost)
 	return st, err
 }
 
@@ -226,6 +227,29 @@ func (d *postgresDB) fault(err error) error {
 		return storage.ErrTooLarge
 	}
 	return nil
+}
+
+func (d *postgresDB) trouble(err error) string {
+	code := stateCode(err)
+	switch code {
+	case "":
+		return ""
+	case "25006": // read_only_sql_transaction
+		return "the database is a standby or takes no writes"
+	case "40001", "40P01", "55P03":
+		return "the database is busy with other transactions"
+	}
+	switch code[:2] {
+	case "08":
+		return "the connection to the database fails"
+	case "28", "42", "3D", "3F":
+		return "the database does not let the store use its tables"
+	case "53":
+		return "the database has no resources left"
+	case "57":
+		return "the database starts or stops"
+	}
+	return "the database reports a fault (SQLSTATE " + code + ")"
 }
 
 func (d *postgresDB) passing(err error) bool {

@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS state (
 	revision BIGINT NOT NULL,
 	floor    BIGINT NOT NULL
 );
-INSERT INTO state VALUES (1, 0, 0) ON CONFLICT DO NOTHING;
+ALTER TABLE state ADD COLUMN IF NOT EXISTS lost BIGINT NOT NULL DEFAULT 0; -- a revision that was there and is not; see Accept
+INSERT INTO state (id, revision, floor) VALUES (1, 0, 0) ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS stamps (
 	name  TEXT PRIMARY KEY,
 	value TEXT NOT NULL

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -261,68 +262,128 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// TestLoss: a database that has forgotten commits is noticed.
+// TestLoss: a database that has forgotten commits is noticed. Who noticed it reads and writes nothing any
+// more, others read what is left, and nobody writes until the loss is accepted. What was lost lies before
+// the history then, and its revisions are not used again.
 func TestLoss(t *testing.T) {
 	t.Parallel()
-	o := empty(t)
-	s := openAt(t, o)
-	put(t, s, "a", "1")
-	newest := put(t, s, "a", "2")
-	require.NoError(t, s.Check(t.Context()))
-	query(t, o, `UPDATE state SET revision = 1`)
-	require.ErrorContains(t, s.Check(t.Context()), fmt.Sprint(newest))
-	_, losses := s.Missing()
-	require.Equal(t, 1, losses)
-}
-
-// TestLossBeforeACommit: it is noticed as well if something is committed first, and no revision is
-// given twice that the store has made or shown to anybody.
-func TestLossBeforeACommit(t *testing.T) {
-	t.Parallel()
-	for name, sees := range map[string]func(s *sqlstore.Store) error{
-		"nothing": nil, // it commits
-		"a watch": func(s *sqlstore.Store) error {
-			for commit, err := range s.Watch(t.Context(), "", 0) {
-				if err != nil || commit[0].Revision == 2 {
-					return err
-				}
-			}
-			return nil
+	for name, notices := range map[string]func(s *sqlstore.Store) error{
+		"a commit": func(s *sqlstore.Store) error {
+			_, err := s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("1")})
+			return err
 		},
 		"the revision": func(s *sqlstore.Store) error { _, err := s.Revision(t.Context()); return err },
-		"a record":     func(s *sqlstore.Store) error { _, err := s.Get(t.Context(), "a", 0); return err },
-		"a scan":       func(s *sqlstore.Store) error { _, _, err := s.Scan(t.Context(), "", "", 0); return err },
+		"a check":      func(s *sqlstore.Store) error { return s.Check(t.Context()) },
 	} {
-		lost := func(t *testing.T, o sqlstore.Options, lose func(statement string)) {
-			t.Parallel()
-			s := openAt(t, o)
-			put(t, s, "a", "1")
-			newest := put(t, s, "a", "2")
-			if sees != nil {
-				s = openAt(t, o)
-				require.NoError(t, sees(s))
-			}
-			lose(`UPDATE state SET revision = 1`)
-			require.Greater(t, put(t, s, "b", "1"), newest)
-			require.ErrorContains(t, s.Check(t.Context()), fmt.Sprint(newest))
-			_, losses := s.Missing()
-			require.Equal(t, 1, losses)
-		}
 		t.Run("PostgreSQL/"+name, func(t *testing.T) {
+			t.Parallel()
 			o := empty(t)
-			lost(t, o, func(statement string) { query(t, o, statement) })
+			checkLoss(t, o, notices, func(statement string) { query(t, o, statement) })
 		})
 		t.Run("SQLite/"+name, func(t *testing.T) {
+			t.Parallel()
 			file := filepath.Join(t.TempDir(), "data.db")
 			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
 			require.NoError(t, err)
 			defer func() { require.NoError(t, db.Close()) }()
-			lost(t, sqlstore.Options{File: file}, func(statement string) {
+			checkLoss(t, sqlstore.Options{File: file}, notices, func(statement string) {
 				_, err := db.ExecContext(t.Context(), statement)
 				require.NoError(t, err)
 			})
 		})
 	}
+}
+
+func checkLoss(t *testing.T, o sqlstore.Options, notices func(s *sqlstore.Store) error, lose func(statement string)) {
+	ctx := t.Context()
+	s := openAt(t, o)
+	put(t, s, "a", "1")
+	newest := put(t, s, "a", "2")
+	require.NoError(t, s.Check(ctx))
+	_, err := sqlstore.Accept(ctx, o)
+	require.ErrorContains(t, err, "no commits are known to be lost")
+	lose(`DELETE FROM records WHERE revision > 1`)
+	lose(`UPDATE state SET revision = 1`)
+
+	requireLost := func(err error) {
+		t.Helper()
+		var trouble *storage.UnavailableError
+		require.ErrorAs(t, err, &trouble)
+		require.Equal(t, "the database has lost commits", trouble.Kind)
+		require.ErrorContains(t, err, fmt.Sprint("revision ", newest))
+	}
+	requireLost(notices(s))
+	requireLost(s.Check(ctx))
+	_, losses := s.Missing()
+	require.Equal(t, 1, losses)
+	_, err = s.Get(ctx, "a", 0)
+	requireLost(err)
+
+	fresh := openAt(t, o)
+	requireLost(fresh.Check(ctx))
+	_, losses = fresh.Missing()
+	require.Equal(t, 1, losses)
+	rec, err := fresh.Get(ctx, "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, "1", string(rec.Value))
+	for range 2 {
+		_, err = fresh.Commit(ctx, storage.Write{Key: "b", Value: []byte("1")})
+		requireLost(err)
+	}
+
+	begin, err := sqlstore.Accept(ctx, o)
+	require.NoError(t, err)
+	require.Greater(t, begin, newest)
+	next := openAt(t, o)
+	require.NoError(t, next.Check(ctx))
+	for _, err := range next.Watch(ctx, "", newest) {
+		require.ErrorIs(t, err, storage.ErrCompacted, "who saw what is lost begins anew")
+		break
+	}
+	rec, err = next.Get(ctx, "a", 0)
+	require.NoError(t, err)
+	require.Equal(t, "1", string(rec.Value))
+	require.Greater(t, put(t, next, "b", "1"), begin)
+	requireLost(s.Check(ctx))
+}
+
+// TestEarlierTables: tables of an earlier version get what they lack.
+func TestEarlierTables(t *testing.T) {
+	t.Parallel()
+	o := empty(t)
+	put(t, openAt(t, o), "a", "1")
+	query(t, o, `ALTER TABLE state DROP COLUMN lost`)
+	put(t, openAt(t, o), "b", "1")
+
+	file := filepath.Join(t.TempDir(), "data.db")
+	s, err := sqlstore.Open(t.Context(), sqlstore.Options{File: file})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	db, err := sql.Open("sqlite", "file:"+file)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), `ALTER TABLE state DROP COLUMN lost`)
+	require.NoError(t, errors.Join(err, db.Close()))
+	put(t, openAt(t, sqlstore.Options{File: file}), "b", "1")
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(file + suffix)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), suffix)
+	}
+}
+
+// TestTrouble: what is wrong with the database has a name.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	o := empty(t)
+	s := openAt(t, o)
+	put(t, s, "a", "1")
+	query(t, o, `ALTER TABLE records RENAME TO elsewhere`)
+	_, err := s.Get(t.Context(), "a", 0)
+	var trouble *storage.UnavailableError
+	require.ErrorAs(t, err, &trouble)
+	require.Equal(t, "the database does not let the store use its tables", trouble.Kind)
+	_, err = s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("1")})
+	require.ErrorAs(t, err, &trouble)
 }
 
 // TestSettings: what the database or the user has set for all connections does not bound how long a

@@ -20,7 +20,10 @@ const (
 )
 
 // state is the one row of the table of that name.
-type state struct{ revision, floor storage.Revision }
+type state struct {
+	revision, floor storage.Revision
+	lost            storage.Revision // that was there and is not, 0 if nothing is; only stateOf and lock read it
+}
 
 // querier is a transaction, or a database.
 type querier interface {
@@ -28,7 +31,7 @@ type querier interface {
 }
 
 func stateOf(ctx context.Context, q querier) (st state, err error) {
-	err = q.QueryRowContext(ctx, `SELECT revision, floor FROM state`).Scan(&st.revision, &st.floor)
+	err = q.QueryRowContext(ctx, `SELECT revision, floor, lost FROM state`).Scan(&st.revision, &st.floor, &st.lost)
 	return st, err
 }
 
@@ -103,7 +106,11 @@ func (s *Store) ask(q *question) {
 	s.next = nil // whoever comes now may be later than the query
 	s.mu.Unlock()
 	q.err = s.again(s.life, func(ctx context.Context) error {
+		seen := s.seen()
 		st, err := stateOf(ctx, s.reads)
+		if err == nil {
+			err = s.whole(ctx, seen, st)
+		}
 		if err != nil {
 			return err
 		}

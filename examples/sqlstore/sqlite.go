@@ -6,7 +6,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -34,6 +36,9 @@ func (d sqliteFile) where() string            { return d.path }
 func (d sqliteFile) lookEvery() time.Duration { return 100 * time.Millisecond }
 
 func (d sqliteFile) open(ctx context.Context) (p pools, err error) {
+	if err := d.makePrivate(); err != nil {
+		return p, err
+	}
 	if p.commits, err = d.connect("immediate", 1); err != nil {
 		return p, err
 	}
@@ -42,6 +47,24 @@ func (d sqliteFile) open(ctx context.Context) (p pools, err error) {
 		return p, err
 	}
 	return p, d.prepare(ctx, p.commits)
+}
+
+// makePrivate makes the file, or what there is of it, one for its owner alone. SQLite gives its other
+// files the same mode.
+func (d sqliteFile) makePrivate() error {
+	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Chmod(d.path+suffix, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d sqliteFile) connect(lock string, connections int) (*sql.DB, error) {
@@ -68,10 +91,24 @@ func (d sqliteFile) prepare(ctx context.Context, db *sql.DB) error {
 	defer cancel()
 	for {
 		_, err := db.ExecContext(ctx, sqliteSchema)
+		if err == nil {
+			err = d.addLost(ctx, db)
+		}
 		if err == nil || !d.passing(err) || !wait(ctx, 10*time.Millisecond) {
 			return err
 		}
 	}
+}
+
+// addLost adds what tables of an earlier version do not have. If another process does so at the same
+// moment there is an error, and nothing to add at the next start.
+func (d sqliteFile) addLost(ctx context.Context, db *sql.DB) error {
+	var there bool
+	err := db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM pragma_table_info('state') WHERE name = 'lost'`).Scan(&there)
+	if err == nil && !there {
+		_, err = db.ExecContext(ctx, `ALTER TABLE state ADD COLUMN lost INTEGER NOT NULL DEFAULT 0`)
+	}
+	return err
 }
 
 // listen has nothing to listen to: SQLite tells other processes nothing.
@@ -147,6 +184,20 @@ func (d sqliteFile) fault(err error) error {
 		return storage.ErrTooLarge
 	}
 	return nil
+}
+
+func (d sqliteFile) trouble(err error) string {
+	switch codeOf(err) {
+	case 0:
+		return ""
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT:
+		return "the database is busy with other transactions"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return "the file of the database is damaged"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
+		return "the file of the database cannot be opened or written"
+	}
+	return "the database reports a fault"
 }
 
 // passing takes what the end of an attempt has interrupted for something that passes.

@@ -13,9 +13,10 @@ CREATE TABLE IF NOT EXISTS commits (
 CREATE TABLE IF NOT EXISTS state (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	revision INTEGER NOT NULL,
-	floor    INTEGER NOT NULL
+	floor    INTEGER NOT NULL,
+	lost     INTEGER NOT NULL DEFAULT 0 -- a revision that was there and is not; see Accept
 );
-INSERT INTO state VALUES (1, 0, 0) ON CONFLICT DO NOTHING;
+INSERT INTO state (id, revision, floor) VALUES (1, 0, 0) ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS stamps (
 	name  TEXT PRIMARY KEY,
 	value TEXT NOT NULL

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,8 @@ type Store struct {
 	retain time.Duration
 	queue  chan *commit
 	acked  atomic.Int64 // the newest revision that this store has committed
-	lost   atomic.Int64 // a revision that it has committed, and that was gone later; 0: none
+	lost   atomic.Int64 // a revision that it has committed or shown, and that was gone later; 0: none
+	marked atomic.Int64 // what the database said last about commits that it has lost, see state
 
 	life context.Context // ends with the store
 	end  context.CancelFunc
@@ -143,6 +145,9 @@ func (s *Store) call(ctx context.Context, f func(ctx context.Context) error) err
 		return err
 	}
 	defer leave()
+	if lost := s.lost.Load(); lost != 0 {
+		return s.lossError(storage.Revision(lost))
+	}
 	return s.told(ctx, s.again(inner, f))
 }
 
@@ -196,8 +201,12 @@ func (s *Store) told(asked context.Context, err error) error {
 	if named := s.fault(err); named != nil {
 		return fmt.Errorf("%w: %w", named, err)
 	}
-	if s.passing(err) || errors.Is(err, context.DeadlineExceeded) {
-		return &unansweredError{err}
+	kind := s.trouble(err)
+	switch {
+	case s.passing(err) || errors.Is(err, context.DeadlineExceeded):
+		return &storage.UnavailableError{Kind: cmp.Or(kind, "the database does not answer"), Err: &unansweredError{err}}
+	case kind != "":
+		return &storage.UnavailableError{Kind: kind, Err: err}
 	}
 	return err
 }
@@ -234,27 +243,9 @@ func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error
 	return stamps, err
 }
 
-// Check implements storage.Checker. A database has lost commits if its newest revision is
-// older than one that this store has seen, as when a standby took over that
-// did not have everything. What is committed after that does not bring them back.
-func (s *Store) Check(ctx context.Context) error {
-	seen := s.seen()
-	newest, err := s.Revision(ctx)
-	if err != nil {
-		return err
-	}
-	if newest < seen {
-		s.lost.CompareAndSwap(0, int64(seen))
-	}
-	if lost := s.lost.Load(); lost != 0 {
-		return fmt.Errorf("%s has lost commits: %d was there, and later the newest revision was an older one", s.where(), lost)
-	}
-	return nil
-}
-
 // Missing implements storage.Checker. A database gives out no record that it cannot read.
 func (s *Store) Missing() (damaged, losses int) {
-	if s.lost.Load() != 0 {
+	if s.lost.Load() != 0 || s.marked.Load() != 0 {
 		losses = 1
 	}
 	return 0, losses

@@ -150,9 +150,8 @@ func (s *Store) transact(ctx context.Context, all []*commit) (storage.Revision, 
 	if err != nil {
 		return 0, err
 	}
-	if seen := s.seen(); before.revision < seen {
-		s.lost.CompareAndSwap(0, int64(seen))
-		before.revision = seen // no revision is given a second time
+	if err := s.wholeIn(ctx, tx, before); err != nil {
+		return 0, err
 	}
 	now, err := s.current(ctx, tx, all)
 	if err != nil {

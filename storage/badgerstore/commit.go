@@ -49,6 +49,7 @@ type committer struct {
 	witness   *witness
 	pieces    pieces
 	spare     spare
+	reclaim   *reclaim
 }
 
 // Commit implements storage.Backend. The writes are on the disk when it returns.
@@ -227,15 +228,19 @@ func (s *Store) run() {
 		defer ticker.Stop()
 		tick = ticker.C
 	}
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for {
 		select {
 		case now := <-tick:
 			s.expire(now)
+		case <-look.C:
 		case <-s.queue.ready:
 			if s.drain() {
 				return
 			}
 		}
+		s.privacy.keep()
 	}
 }
 

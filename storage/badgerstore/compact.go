@@ -42,7 +42,10 @@ func (s *Store) compact(before storage.Revision) error {
 	err := s.testify(true)
 	s.log.Forget(before)
 	s.db.SetDiscardTs(uint64(before))
-	return errors.Join(err, s.dropPieces(before))
+	err = errors.Join(err, s.dropPieces(before))
+	s.committer.reclaim.due.Store(true)
+	s.reclaimRoom()
+	return err
 }
 
 // expire compacts what is older than the store retains.
@@ -51,6 +54,7 @@ func (s *Store) expire(now time.Time) {
 		s.logger.Error("storage could not save the age of its history", "dir", s.dir, "err", err)
 		return
 	}
+	s.reclaimRoom()
 	before := s.ages.oldest(now)
 	if before <= s.discarded() || s.committer.broken != nil {
 		return

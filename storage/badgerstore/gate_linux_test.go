@@ -26,7 +26,7 @@ func TestGateCostsNoTable(t *testing.T) {
 	var disturbing sync.WaitGroup
 	disturbing.Go(func() {
 		for ; ctx.Err() == nil; time.Sleep(100 * time.Microsecond) {
-			if !compacting() {
+			if !running(compaction) {
 				continue
 			}
 			time.Sleep(rand.N(20 * time.Millisecond))
@@ -34,7 +34,7 @@ func TestGateCostsNoTable(t *testing.T) {
 			time.Sleep(rand.N(5 * time.Millisecond))
 			s.gate.turn(true) // or when it can be
 			disturbed.Add(1)
-			for compacting() {
+			for running(compaction) {
 				time.Sleep(time.Millisecond)
 			}
 		}

@@ -82,7 +82,7 @@ func claim(dir string) (err error) {
 
 // markImport has Open refuse the directory.
 func markImport(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, importFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, importFile), os.O_CREATE|os.O_WRONLY, privateFile)
 	if err != nil {
 		return err
 	}
@@ -329,7 +329,7 @@ func (in *importing) finish() error {
 	// Without it nothing can be told from what Open would find.
 	told := testimony{revision: in.newest, floor: in.oldest, reserved: in.newest, live: set{keys: -1}}
 	fresh := &Store{dir: s.dir, retain: s.retain, logger: s.logger, db: s.db, room: s.room, gate: s.gate, piece: s.piece, batch: s.batch}
-	fresh.committer.spare = s.committer.spare
+	fresh.committer.spare, fresh.committer.reclaim = s.committer.spare, s.committer.reclaim
 	s.life.Lock()
 	defer s.life.Unlock()
 	if err := fresh.load(&survey{dir: s.dir, told: told, witnessed: true}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"os"
@@ -74,6 +75,7 @@ func salvageInto(ctx context.Context, dir, to string) (_ *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	shield(to, slog.New(slog.DiscardHandler))
 	set := settings(Options{Dir: to})
 	set.Logger = nil
 	db, err := badger.OpenManaged(set)
@@ -148,6 +150,9 @@ func (r *ruin) summarize() error {
 	}
 	if !r.witnessed {
 		r.report.Notes = append(r.report.Notes, errNoWitness.Error())
+	}
+	if err := exposed(r.dir); err != nil {
+		r.report.Notes = append(r.report.Notes, err.Error())
 	}
 	if r.torn {
 		r.report.Notes = append(r.report.Notes, badger.ManifestFilename+" ends within a change")

@@ -19,14 +19,15 @@ const lostFile = "LOST"
 // not in order the rest of a block is never used.
 const reserveBlock = 10_000
 
-// Check implements storage.Checker. It fails while records are damaged, and
-// while the file LOST is there, which says what was lost when the store was
-// opened; whoever has read it removes it.
+// Check implements storage.Checker. It fails while records are damaged, while
+// the file LOST is there, which says what was lost when the store was
+// opened and is to be removed when it was read, and while other users can look into
+// the directory.
 func (s *Store) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return errors.Join(s.lost(), s.anyDamaged())
+	return errors.Join(s.lost(), s.anyDamaged(), exposed(s.dir))
 }
 
 // Missing implements storage.Checker.
@@ -163,7 +164,7 @@ func (t testimony) compare(found storage.Revision, was set) error {
 func (s *Store) lose(fault error, at storage.Revision) error {
 	s.logger.Error("storage has lost commits", "dir", s.dir, "err", fault)
 	path := filepath.Join(s.dir, lostFile)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, privateFile)
 	if err != nil {
 		return err
 	}

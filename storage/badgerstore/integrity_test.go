@@ -173,6 +173,9 @@ func TestDamagedFiles(t *testing.T) {
 					dir := t.TempDir()
 					require.NoError(t, copySparse(dir, filled))
 					spoil(t, filepath.Join(dir, filepath.Base(files[len(files)-1])), d)
+					report, err := badgerstore.Inspect(t.Context(), dir)
+					require.NoError(t, err)
+					before := state(t, dir)
 					cmd := exec.Command(exe, "-test.run=^$")
 					cmd.Env = append(os.Environ(), fillChild+"="+dir)
 					out, err := cmd.CombinedOutput()
@@ -185,6 +188,10 @@ func TestDamagedFiles(t *testing.T) {
 					require.Equal(t, 1, exit.ExitCode(), "the process broke")
 					require.NotContains(t, string(out), "broken")
 					require.Contains(t, string(out), dir)
+					if strings.Contains(string(out), "open storage in") {
+						require.False(t, report.Whole(), "Inspect finds nothing where Open refuses: %+v", report)
+						require.Equal(t, before, state(t, dir), "a start that is refused touches nothing")
+					}
 				})
 			}
 		}
@@ -207,6 +214,31 @@ func spoil(t *testing.T, path string, d damage) {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, d.damage(data), 0o600))
+}
+
+// state returns everything about a directory and its files that a process could change.
+func state(t *testing.T, dir string) map[string]string {
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprint(info.Mode(), info.ModTime().UnixNano())
+		if !d.IsDir() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += string(data)
+		}
+		all[filepath.Base(path)] = text
+		return nil
+	}))
+	return all
 }
 
 // contents returns what is in a directory, without the note of who has it.

@@ -41,9 +41,18 @@ func lock(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, lockFile)
-	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
+	forget, err := noteOwner(dir)
+	if err != nil {
 		return nil, errors.Join(err, unhold())
 	}
-	return func() error { return errors.Join(os.Remove(path), unhold()) }, nil
+	return func() error { return errors.Join(forget(), unhold()) }, nil
+}
+
+// noteOwner notes in a directory which process holds it.
+func noteOwner(dir string) (forget func() error, err error) {
+	path := filepath.Join(dir, lockFile)
+	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", os.Getpid()), privateFile); err != nil {
+		return nil, err
+	}
+	return func() error { return os.Remove(path) }, nil
 }

@@ -47,7 +47,7 @@ func mendTable(path string, o badger.Options) error {
 	if b.Empty() {
 		return fmt.Errorf("table %s: nothing in it can be read", filepath.Base(path))
 	}
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, privateFile)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func Open(o Options) (*Store, error) {
 	if o.disk == nil {
 		o.disk = diskBytes
 	}
-	if err := writable(o.Dir); err != nil {
+	if err := os.MkdirAll(o.Dir, privateDir); err != nil {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	if o.memTable == 0 {
@@ -64,6 +64,8 @@ func Open(o Options) (*Store, error) {
 	s := &Store{dir: o.Dir, filling: o.filling, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
 	s.room = func(tables, more int64) error { return roomy(o.Dir, o.disk, tables*o.memTable+more) }
 	s.queue.ready = make(chan struct{}, 1)
+	s.committer.reclaim = &reclaim{}
+	s.committer.reclaim.due.Store(true) // perhaps the last life did not get to it
 	if err := s.start(o); err != nil {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
@@ -77,9 +79,10 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// start opens the database, once its files are known to be whole, and loads it.
+// start opens the database, once its files are known to be whole, and loads it. A directory
+// whose files are not whole stays as it is.
 func (s *Store) start(o Options) (err error) {
-	if s.unlock, err = lock(o.Dir); err != nil {
+	if s.unlock, err = hold(o.Dir); err != nil {
 		return err
 	}
 	defer func() {
@@ -104,6 +107,9 @@ func (s *Store) start(o Options) (err error) {
 	if err := found.prove(); err != nil {
 		return err
 	}
+	if err := s.own(); err != nil {
+		return err
+	}
 	if err := found.repair(o.Logger, set); err != nil {
 		return err
 	}
@@ -113,6 +119,8 @@ func (s *Store) start(o Options) (err error) {
 	if s.gate != nil {
 		set.Dir, set.ValueDir = s.gate.path, s.gate.path
 		set.Logger = logger{o.Logger, s.gate}
+		s.gate.merge = func() error { return s.room(tablesToMerge, 0) }
+		s.gate.sweep = s.removeStrays
 	}
 	if s.db, err = openDatabase(set); err != nil {
 		return errors.Join(err, s.gate.close())
@@ -120,9 +128,27 @@ func (s *Store) start(o Options) (err error) {
 	if err = s.openSpare(set.MemTableSize); err == nil {
 		err = s.load(found)
 	}
+	s.privacy.keep()
 	if err != nil {
 		return errors.Join(err, s.db.Close(), s.closeSpare(), s.committer.witness.close(), s.gate.close())
 	}
+	return nil
+}
+
+// own makes the directory the private one of this store, until unlock.
+func (s *Store) own() error {
+	if err := writable(s.dir); err != nil {
+		return err
+	}
+	forget, err := noteOwner(s.dir)
+	if err != nil {
+		return err
+	}
+	unhold := s.unlock
+	s.unlock = func() error { return errors.Join(forget(), unhold()) }
+	shield(s.dir, s.logger)
+	s.privacy = privacy{dir: s.dir, logger: s.logger}
+	s.privacy.keep()
 	return nil
 }
 
@@ -137,8 +163,9 @@ func settings(o Options) badger.Options {
 	b.ValueLogFileSize = 1 << 20 // nothing goes there, see seal
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
-	b.BaseTableSize = 1 << 20 // as little memory for each table that a compaction makes
 	b.MemTableSize = cmp.Or(o.memTable, largeTable)
+	b.BaseTableSize = min(1<<20, b.MemTableSize/4) // as little memory, and room, for each table that a compaction makes
+	b.NumLevelZeroTablesStall = 100                // what is in memory does not wait for a compaction that has no room
 	b.ValueThreshold = min(1<<20, b.MemTableSize/10)
 	b.VerifyValueChecksum = true
 	b.BypassLockGuard = locks
@@ -174,10 +201,10 @@ func inUse(dir string) error {
 	return fmt.Errorf("%w%s; a directory serves one process at a time", ErrInUse, owner)
 }
 
-// writable makes the directory and a file in it: what stands in the way of that
+// writable makes the directory, and a file in it for a moment: what stands in the way of that
 // is no damage, and the database does not tell them apart.
 func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, privateDir); err != nil {
 		return err
 	}
 	probe, err := os.CreateTemp(dir, "probe")
@@ -311,14 +338,23 @@ func (l logger) Errorf(format string, args ...any) {
 
 func (l logger) Warningf(format string, args ...any) {
 	l.to.Warn(line(format, args))
+	if mergeFailed(format) {
+		l.gate.mergeFailed()
+		return
+	}
 	l.gate.failed()
 }
 
 func (l logger) Infof(format string, args ...any) { l.to.Debug(line(format, args)) }
 
 func (l logger) Debugf(format string, _ ...any) {
-	if tablesBegun(format) {
+	switch {
+	case tableBegins(format):
+		l.gate.begin()
+	case tablesBegun(format):
 		l.gate.built()
+	case compactionsEnded(format):
+		l.gate.turn(true)
 	}
 }
 

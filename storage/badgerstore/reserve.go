@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"orch.io/controlplane/storage"
 )
@@ -71,7 +72,7 @@ func (p *spare) prepare(path func(int) string) error {
 			p.id, p.used = p.id+1, 0
 		}
 	}
-	f, err := os.OpenFile(path(p.id), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path(p.id), os.O_CREATE|os.O_RDWR, privateFile)
 	if err != nil {
 		return err
 	}
@@ -99,13 +100,10 @@ func (s *Store) ready(bytes int64) (written func(), err error) {
 	p := &s.committer.spare
 	written = func() {}
 	err = p.prepare(s.logPath)
-	if p.used += bytes; p.used >= p.size/2 {
+	if p.used+bytes >= p.size/2 {
 		// The log in use may be full, then the next one is begun and a table made.
 		if err == nil {
-			err = s.room(tablesToFlush, 2*bytes)
-		}
-		if err == nil {
-			err = s.gate.pass()
+			err = s.passGate(bytes)
 		}
 		if err == nil {
 			written = s.gate.leave
@@ -113,10 +111,29 @@ func (s *Store) ready(bytes int64) (written func(), err error) {
 	} else if errors.Is(err, syscall.ENOSPC) {
 		err = nil // the log in use has room
 	}
+	if err == nil {
+		p.used += bytes
+	}
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("%w in %s", storage.ErrFull, s.dir)
 	}
 	return written, s.noteReady(err)
+}
+
+// recoverTime is how long a write waits for the room that a compaction gives back.
+const recoverTime = 5 * time.Second
+
+// passGate fails without room for tables. It holds the gate until gate.leave.
+func (s *Store) passGate(bytes int64) error {
+	for end := time.Now().Add(recoverTime); ; time.Sleep(busyPause) {
+		err := s.room(tablesToFlush, 2*bytes)
+		if err == nil {
+			err = s.gate.pass()
+		}
+		if err == nil || !s.gate.recovers() || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // noteReady remembers for Writable what keeps the store from writing.

@@ -1,8 +1,12 @@
 package badgerstore
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4/table"
 
 	"orch.io/controlplane/storage"
 )
@@ -39,13 +43,39 @@ func tableBytes(dir string, disk func(string) (free, size int64, ok bool)) int64
 	return max(smallTable, min(largeTable, size/tablesOfDisk))
 }
 
-// Free tables that opening, files of tables and writing need. Deletions make room
-// in the end, so they are taken as long as their log has room.
+// Free tables that each kind of write needs. The difference between tablesToWrite and
+// tablesToFlush is reserved for deletions, which make room in the end: neither other writes
+// nor compactions take it.
 const (
 	tablesToOpen  = 4
-	tablesToFlush = 8
-	tablesToWrite = 12
+	tablesToFlush = 6  // also for deletions whose log is nearly full
+	tablesToMerge = 9  // for each table of a compaction
+	tablesToWrite = 12 // for what is no deletion
 )
+
+// removeStrays removes the tables in the directory that the database does not have. It may
+// have them open, so their room is given back first. Nothing makes tables meanwhile.
+func (s *Store) removeStrays() error {
+	have := make(map[uint64]bool)
+	for _, t := range s.db.Tables() {
+		have[t.ID] = true
+	}
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		id, ok := table.ParseFileID(f.Name())
+		if !ok || have[id] {
+			continue
+		}
+		path := filepath.Join(s.dir, f.Name())
+		if err := errors.Join(os.Truncate(path, 0), os.Remove(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Size implements storage.Sizer: what the files of the directory take of the disk.
 func (s *Store) Size() (bytes int64) {

@@ -4,6 +4,7 @@ package badgerstore
 
 import (
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -23,4 +24,13 @@ func allocated(info fs.FileInfo) int64 {
 		return s.Blocks * 512
 	}
 	return info.Size()
+}
+
+// modes says that the modes of files mean something.
+const modes = true
+
+// owned reports whether a file belongs to the user of the process.
+func owned(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(s.Uid) == os.Geteuid()
 }

@@ -54,7 +54,9 @@ var (
 
 // Options say where a store lives and how much history it keeps.
 type Options struct {
-	// Dir is the directory. It is made, with mode 0700, if it does not exist.
+	// Dir is the directory. It is made, with mode 0700, if it does not exist. An existing one
+	// that other users can look into gets that mode, too, unless it has other directories in it or
+	// cannot be changed: then the log has a warning, and Check fails.
 	Dir string
 	// Retain is how long replaced and deleted records stay readable, as
 	// storage.Retention has it; 0 means 5 minutes, less than 0 until Compact is
@@ -112,6 +114,7 @@ type Store struct {
 	piece   int          // bytes of one piece of a large value
 	batch   int          // bytes of one batch
 	unlock  func() error // gives the directory back
+	privacy privacy      // of start, the committer and Close, one after the other
 	filling bool         // by Fill, which takes the mark away
 
 	state struct { // what is published, replaced as one
@@ -247,7 +250,10 @@ func (s *Store) Close() (err error) {
 		s.life.closed = true
 		s.life.Unlock()
 		s.gate.end(s.room(tablesToFlush, 0))
-		if fault := errors.Join(s.db.Close(), s.closeSpare(), s.rest(), s.gate.close(), s.unlock()); fault != nil {
+		s.committer.reclaim.done.Wait()
+		fault := errors.Join(s.db.Close(), s.closeSpare(), s.rest())
+		s.privacy.keep()
+		if fault = errors.Join(fault, s.gate.close(), s.unlock()); fault != nil {
 			err = fmt.Errorf("close storage in %s: %w", s.dir, fault)
 		}
 	})

@@ -26,6 +26,7 @@ type survey struct {
 	told      testimony
 	witnessed bool
 	tables    []uint64 // that the list names
+	levels    map[uint64]int
 	strays    []uint64 // that it does not name
 	spoilt    []uint64 // tables that lost parts of large values
 	torn      bool     // the list ends in the middle of a change
@@ -66,6 +67,7 @@ func look(dir string) (*survey, error) {
 	if err := v.lookAtList(found); err != nil {
 		return nil, err
 	}
+	v.lookAtKeys()
 	for _, id := range v.tables {
 		if !found[id] {
 			v.fault("%s names table %s, which is missing", badger.ManifestFilename, filepath.Base(v.path(id)))
@@ -88,6 +90,7 @@ func look(dir string) (*survey, error) {
 		v.strays = append(v.strays, id)
 	}
 	slices.Sort(v.strays)
+	v.lookAtLevels()
 	return v, nil
 }
 
@@ -106,6 +109,8 @@ func (v *survey) lookAtLog(name string) error {
 	switch {
 	case info.Size() == 0:
 		v.empty = append(v.empty, path)
+	case !plainLog(path):
+		v.fault("%s: its head is damaged", name)
 	case strings.HasSuffix(name, ".mem"):
 		end, err := readLog(path, nil)
 		if err != nil {
@@ -144,8 +149,10 @@ func (v *survey) lookAtList(found map[uint64]bool) error {
 		return nil
 	}
 	v.torn = end < info.Size()
-	for id := range list.Tables {
+	v.levels = make(map[uint64]int)
+	for id, t := range list.Tables {
 		v.tables = append(v.tables, id)
+		v.levels[id] = int(t.Level)
 	}
 	slices.Sort(v.tables)
 	return nil

@@ -168,7 +168,7 @@ func openWitness(dir string, t testimony) (_ *witness, err error) {
 		}
 	}()
 	path := filepath.Join(dir, witnessFile)
-	if w.durable.File, err = os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600); err != nil {
+	if w.durable.File, err = os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, privateFile); err != nil {
 		return nil, err
 	}
 	if err = w.swear(t); err != nil {
@@ -177,7 +177,7 @@ func openWitness(dir string, t testimony) (_ *witness, err error) {
 	if err = os.Rename(path+".new", path); err != nil {
 		return nil, err
 	}
-	w.running.File, err = os.OpenFile(filepath.Join(dir, runningFile), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	w.running.File, err = os.OpenFile(filepath.Join(dir, runningFile), os.O_CREATE|os.O_TRUNC|os.O_RDWR, privateFile)
 	if err != nil {
 		return nil, err
 	}

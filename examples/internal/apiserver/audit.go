@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -30,10 +31,13 @@ func (f *auditFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.webhookFile, "audit-webhook-config-file", "", "client configuration of the server that gets the records")
 }
 
-// record puts the audit into a server. close writes what is waiting.
-func (f *flags) record(b *server.Builder) (close func() error, err error) {
+// auditPatience is how long the end of a server waits for those who get its records.
+const auditPatience = 10 * time.Second
+
+// record puts the audit into a server. close writes the records that are waiting, within a time.
+func (f *flags) record(b *server.Builder, within time.Duration) (close func(), err error) {
 	a := &f.audit
-	none := func() error { return nil }
+	none := func() {}
 	if a.policyFile == "" {
 		return none, nil
 	}
@@ -74,5 +78,11 @@ func (f *flags) record(b *server.Builder) (close func() error, err error) {
 		return none, err
 	}
 	b.Audit = log
-	return flush(log.Close), nil
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		if err := log.Close(ctx); err != nil { // no reason to say that the server did not end in order
+			b.Logger.Error("audit records are lost at the end of the server", "lost", log.Dropped(), "err", err)
+		}
+	}, nil
 }

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"flag"
@@ -316,13 +315,4 @@ func (p *pairs) Set(s string) error {
 	}
 	(*p)[k] = v
 	return nil
-}
-
-// flush closes an audit log with some patience.
-func flush(close func(context.Context) error) func() error {
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		return close(ctx)
-	}
 }

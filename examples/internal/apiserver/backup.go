@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
@@ -66,6 +69,7 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 		}
 		since = report.Position
 	}
+	removeUnfinished(filepath.Dir(files[0]))
 	var report *transfer.Report
 	err = save(files[0], func(w io.Writer) (err error) {
 		if *kubeconfig != "" {
@@ -127,23 +131,75 @@ func save(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".part-") // for its owner alone
+	f, err := os.CreateTemp(dir, filepath.Base(path)+partMark) // for its owner alone
 	if err != nil {
 		return err
+	}
+	defer f.Close() // a second time does not hurt
+	if err := holdFile(f); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	if err = write(f); err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err == nil {
 		err = os.Link(f.Name(), path)
 		if errors.Is(err, fs.ErrExist) {
 			err = there
 		}
 	}
-	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
+	if err = errors.Join(err, os.Remove(f.Name()), f.Close()); err != nil {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// partMark is in the name of a file that is being written, in front of a number.
+const partMark = ".part-"
+
+// backupBegin is what every backup begins with.
+const backupBegin = "cpbackup"
+
+// removeUnfinished removes what backups into a directory left that were killed: files with such a
+// name that no process holds and that begin as a backup does.
+func removeUnfinished(dir string) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*"+partMark+"*")) // it fails for a pattern alone
+	for _, path := range paths {
+		number := path[strings.LastIndex(path, partMark)+len(partMark):]
+		if _, err := strconv.ParseUint(number, 10, 64); err != nil {
+			continue
+		}
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if err := removeUnheld(path); err != nil {
+			fmt.Fprintf(os.Stderr, "%s is left of a backup that was broken off, and cannot be removed: %v\n", path, err)
+		}
+	}
+}
+
+// removeUnheld removes a part of a backup unless a process writes it.
+func removeUnheld(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if holdFile(f) != nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 && time.Since(info.ModTime()) < time.Minute {
+		return nil // it may be held in a moment
+	}
+	begin := make([]byte, len(backupBegin))
+	if _, err := io.ReadFull(f, begin); err == nil && string(begin) != backupBegin || err != nil && info.Size() > 0 {
+		return nil // it is something else
+	}
+	return os.Remove(path)
 }
 
 func syncDir(dir string) error {

@@ -84,10 +84,13 @@ func (p *place) validate(set *flag.FlagSet) (faults []error) {
 // named reports whether the flags say anything.
 func (p *place) named() bool { return p.storage != directory || p.dataDir != "" }
 
-// needed refuses flags that say nothing.
+// needed refuses flags that say nothing, and a directory that is none.
 func (p *place) needed() error {
 	if !p.named() {
 		return fmt.Errorf("--%sdata-dir is empty", p.prefix)
+	}
+	if info, err := os.Stat(p.dataDir); err == nil && !info.IsDir() {
+		return fmt.Errorf("--%sdata-dir: %s is a file, not a directory", p.prefix, p.dataDir)
 	}
 	return nil
 }
@@ -107,6 +110,9 @@ func (p *place) open(ctx context.Context, log *slog.Logger, server bool) (storag
 	case p.dataDir == "":
 		return memstore.New(memstore.Options{}), nil
 	}
+	if err := p.needed(); err != nil {
+		return nil, err
+	}
 	if err := hasMoved(p.dataDir); err != nil {
 		return nil, err
 	}
@@ -120,6 +126,9 @@ func (p *place) open(ctx context.Context, log *slog.Logger, server bool) (storag
 // openFilled opens a store to read it. A directory without one stays as it is.
 func (p *place) openFilled(ctx context.Context, log *slog.Logger) (storage.Backend, error) {
 	if p.storage == directory {
+		if err := p.needed(); err != nil {
+			return nil, err
+		}
 		if _, err := os.Stat(filepath.Join(p.dataDir, manifest)); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no store in the directory %q", p.dataDir)
 		}

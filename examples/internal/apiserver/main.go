@@ -129,22 +129,22 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 	if b.Connector, err = f.nodes.connector(); err != nil {
 		return errors.Join(err, store.Close())
 	}
-	flushAudit, err := f.record(b)
+	flushAudit, err := f.record(b, min(auditPatience, cmp.Or(c.End, time.Minute)))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
+	defer flushAudit()
 	s, err := b.Build(ctx)
 	if err != nil {
-		return errors.Join(f.advise(err), flushAudit())
+		return f.advise(err)
 	}
 	if err := c.announce(f, id, at, out); err != nil {
-		return errors.Join(err, l.Close(), s.Shutdown(context.Background()), flushAudit())
+		return errors.Join(err, l.Close(), s.Shutdown(context.Background()))
 	}
 	if m, ok := store.(*moving); ok {
 		m.start(ctx, log, out)
 	}
-	err = serving.Run(ctx, s, l, serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Timeout: c.End, Logger: log})
-	return errors.Join(err, flushAudit())
+	return serving.Run(ctx, s, l, serving.Options{TLS: id.tls, Drain: f.shutdownDelay, Timeout: c.End, Logger: log})
 }
 
 // advise says what to do about a store that was filled under other names.

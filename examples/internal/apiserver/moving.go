@@ -180,5 +180,8 @@ func hasMoved(dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("the store in %s has moved to %s, and what is here is old; if servers refuse to start over that, the move was broken off: to go on with what is here, remove %s", dir, strings.TrimSpace(string(to)), path))
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("the store in %s has moved to %s, and what is here is old; if servers refuse to start over that, the move was broken off: to go on with what is here, remove %s", dir, strings.TrimSpace(string(to)), path)
 }

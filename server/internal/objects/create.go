@@ -94,9 +94,12 @@ func Status(err error) *meta.Status {
 	var st *meta.Status
 	var damaged *controller.UnreadableError
 	var conversion *resource.ConversionError
+	var trouble *storage.UnavailableError
 	switch {
 	case errors.As(err, &st):
 		return st
+	case errors.As(err, &trouble):
+		return unavailable(err, trouble)
 	case errors.As(err, &damaged):
 		st := meta.Internal(damaged) // nothing that the caller does differently helps
 		st.Details = &meta.Details{Name: damaged.Keys[0].Name, Group: damaged.Resource.Group, Kind: damaged.Resource.Resource,
@@ -124,4 +127,16 @@ func Status(err error) *meta.Status {
 		return meta.NoRoom("the storage of the server has no room; only deletions are taken")
 	}
 	return nil
+}
+
+// unavailable is 503 with the kind of the store's trouble. Clients try again by themselves, unless a
+// write may have been made.
+func unavailable(err error, trouble *storage.UnavailableError) *meta.Status {
+	var made *uncertainError
+	if errors.As(err, &made) {
+		return meta.Unavailable("the storage of the server is not available: %s; it is not known whether the write was made", trouble.Kind)
+	}
+	st := meta.Unavailable("the storage of the server is not available: %s", trouble.Kind)
+	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	return st
 }

@@ -1,0 +1,27 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// TestTroubleOfTheStoreIs503: callers see the kind and no details, and are asked to try again
+// unless the write may have been made.
+func TestTroubleOfTheStoreIs503(t *testing.T) {
+	trouble := &storage.UnavailableError{Kind: "the database does not answer", Err: errors.New("dial tcp 10.0.0.1")}
+	st := Status(fmt.Errorf("get: %w", trouble))
+	require.EqualValues(t, http.StatusServiceUnavailable, st.Code)
+	require.Contains(t, st.Message, trouble.Kind)
+	require.NotContains(t, st.Message, "10.0.0.1")
+	require.EqualValues(t, 1, st.Details.RetryAfterSeconds)
+	st = Status(uncertain(trouble))
+	require.EqualValues(t, http.StatusServiceUnavailable, st.Code)
+	require.Contains(t, st.Message, "not known whether")
+	require.Nil(t, st.Details)
+}

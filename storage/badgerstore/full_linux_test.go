@@ -1,0 +1,91 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+)
+
+// TestFullDiskTakesDeletions: a store that has filled its disk takes all deletions, on disks
+// of every size, also after a new start.
+func TestFullDiskTakesDeletions(t *testing.T) {
+	for _, size := range []int64{32, 60} {
+		if testing.Short() && size != 60 {
+			continue
+		}
+		t.Run(fmt.Sprint(size, " MiB"), func(t *testing.T) {
+			disk := smallDisk(t, size<<20)
+			o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second}
+			s, err := Open(o)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Close()) }()
+			for round := range 2 {
+				n := fillStore(t, s, min(20_000, int(size)*300))
+				if round == 0 {
+					require.Positive(t, n)
+				}
+				for i := range n {
+					_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
+					require.NoError(t, err, "round %d, deletion %d of %d", round, i, n)
+				}
+				if round == 0 { // a new start finds the same room
+					require.NoError(t, s.Close())
+					s, err = Open(o)
+					require.NoError(t, err)
+				}
+			}
+		})
+	}
+}
+
+// fillStore writes records of some bytes that cannot be packed until there is no more room, and
+// returns how many were taken.
+func fillStore(t *testing.T, s *Store, bytes int) int {
+	value := make([]byte, bytes)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(value)
+	refused := 0
+	for i := 0; ; {
+		_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Value: append(value, fmt.Sprint(i)...), Expect: storage.AnyRevision})
+		switch {
+		case err == nil:
+			i, refused = i+1, 0
+		case !errors.Is(err, storage.ErrFull):
+			require.NoError(t, err)
+		case refused > 50:
+			return i
+		default:
+			refused++
+			time.Sleep(10 * time.Millisecond) // what a compaction gives back is filled, too
+		}
+	}
+}
+
+// TestDeletionsBesideOthers: where other files leave a little room on a small disk, deletions are
+// taken while other writes are not.
+func TestDeletionsBesideOthers(t *testing.T) {
+	disk := smallDisk(t, 60<<20)
+	s, err := Open(Options{Dir: filepath.Join(disk, "store"), Retain: -1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	const n = 2000
+	for i := range n {
+		_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Value: []byte("x")})
+		require.NoError(t, err)
+	}
+	free, _, _ := diskBytes(disk)
+	require.NoError(t, os.WriteFile(filepath.Join(disk, "others"), make([]byte, free-8<<20), 0o600))
+	_, err = s.Commit(t.Context(), storage.Write{Key: "more", Value: []byte("x")})
+	require.ErrorIs(t, err, storage.ErrFull)
+	for i := range n {
+		_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
+		require.NoError(t, err, "deletion %d", i)
+	}
+}
