@@ -41,7 +41,8 @@ func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 	return s, t.Hub, nil
 }
 
-// ownWrite returns what every write of the server itself has, and its time.
+// ownWrite returns what every write of the server itself has, and its time. The user is the
+// one of actor.With, or the server.
 func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key, sub *resource.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
 	manager := s.o.Names.Wire(names.ServerManager)
 	o := meta.NewObject(map[string]any{"fieldManager": manager, "fieldValidation": "Ignore"})
