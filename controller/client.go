@@ -11,7 +11,9 @@ import (
 
 // Client reads and writes the objects of a server from inside it, through the
 // same write function as requests, as the server itself: authentication and
-// authorization are left out, admission is not. Types are named by their wire
+// authorization are left out, admission is not. Built-in controllers write as the service
+// accounts that they have in the field, such as
+// system:serviceaccount:SYSTEM-NAMESPACE:generic-garbage-collector. Types are named by their wire
 // group and plural; objects are in the form of
 // the kind's hub, whichever version they are stored in or callers write.
 // A field that the kind does not have is an error that names it, unless the object had it.

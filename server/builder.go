@@ -438,6 +438,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	figures := s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
+		Audit:  s.ownAudit(),
 		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)

@@ -1,12 +1,17 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 )
 
 // The Leases by which one of several servers over a store leads controllers of the library.
@@ -57,6 +62,58 @@ type builtinController struct {
 	name  string
 	bare  bool
 	lease string
+}
+
+// controllerAccounts names the service account in the system namespace as which a built-in
+// controller writes: the one that the controller has in the field, whose rights are those of
+// the role system:controller:ACCOUNT. Controllers that an API server of the field runs itself
+// have none and write as auth.ServerUser.
+var controllerAccounts = map[string]string{
+	"namespace":                        "namespace-controller",
+	"garbagecollector":                 "generic-garbage-collector",
+	"resourcequota":                    "resourcequota-controller",
+	"validatingadmissionpolicy-status": "validatingadmissionpolicy-status-controller",
+	"service-cidr":                     "service-cidrs-controller",
+	"storage-version-migrator":         "storage-version-migrator-controller",
+	"pvc-protection":                   "pvc-protection-controller",
+	"pv-protection":                    "pv-protection-controller",
+	"volumeattributesclass-protection": "volumeattributesclass-protection-controller",
+	"clusterrole-aggregation":          "clusterrole-aggregation-controller",
+	"serviceaccount":                   "service-account-controller",
+	"root-ca-cert-publisher":           "root-ca-cert-publisher",
+	"csrapproving":                     "certificate-controller",
+	"csrsigning":                       "certificate-controller",
+	"csrcleaner":                       "certificate-controller",
+	"bootstrapsigner":                  "bootstrap-signer",
+	"tokencleaner":                     "token-cleaner",
+}
+
+// identityOf returns the user as whom a built-in controller writes, or nil for the server
+// itself. The controller of service account tokens is the one that cannot have an account of
+// its own, because it makes the tokens of the accounts.
+func (s *Server) identityOf(name string) *auth.User {
+	if name == "serviceaccount-token" {
+		return &auth.User{Name: names.UserControllerManager, Groups: []string{auth.Authenticated}}
+	}
+	account, ok := controllerAccounts[name]
+	if !ok {
+		return nil
+	}
+	namespace := s.names.SystemNamespace("system")
+	return &auth.User{Name: auth.ServiceAccountUser(namespace, account), Groups: append(auth.ServiceAccountGroups(namespace), auth.Authenticated)}
+}
+
+// asItself makes a built-in controller write as its own identity.
+func (s *Server) asItself(c controller.Controller) controller.Controller {
+	user := s.identityOf(c.Name)
+	if user == nil {
+		return c
+	}
+	reconcile := c.Reconcile
+	c.Reconcile = func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+		return reconcile(actor.With(ctx, user), cl, key)
+	}
+	return c
 }
 
 // ControllerNames returns the names of the built-in controllers, which
@@ -114,12 +171,12 @@ func (s *Server) choose(b *Builder, all []controller.Controller) error {
 	for _, c := range all {
 		has[c.Name] = true
 		if b.runs(c.Name) {
-			s.controllers = append(s.controllers, c)
+			s.controllers = append(s.controllers, s.asItself(c))
 		}
 	}
 	for _, p := range b.plugged {
 		has[p.controller.Name] = true
-		if b.runs(p.controller.Name) {
+		if p.controller = s.asItself(p.controller); b.runs(p.controller.Name) {
 			s.plugged = append(s.plugged, p)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
@@ -40,16 +41,48 @@ func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 	return s, t.Hub, nil
 }
 
-// ownWrite returns what every write of the server itself has, and its time.
+// ownWrite returns what every write of the server itself has, and its time. The user is the
+// one of actor.With, or the server.
 func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key, sub *resource.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
 	manager := s.o.Names.Wire(names.ServerManager)
 	o := meta.NewObject(map[string]any{"fieldManager": manager, "fieldValidation": "Ignore"})
 	o.SetGVK(meta.GroupVersionKind{Group: s.o.Names.Group(names.GroupMeta), Version: "v1", Kind: options})
 	ctx, cancel := context.WithTimeout(ctx, s.o.RequestTime)
-	return ctx, cancel, &Write{
-		Caller:  Caller{User: &auth.User{Name: auth.ServerUser, Groups: []string{auth.Masters, auth.Authenticated}}, Notes: nobody{}},
+	w := &Write{
+		Caller:  Caller{User: actor.From(ctx), Notes: nobody{}},
 		Version: v, Key: key, Sub: sub, Options: o, Own: Owner(v, sub, manager),
 	}
+	switch {
+	case w.User == nil:
+		w.User = &auth.User{Name: auth.ServerUser, Groups: []string{auth.Masters, auth.Authenticated}}
+	case s.o.Audit != nil:
+		w.Notes, w.audit = s.o.Audit(w)
+	}
+	return ctx, cancel, w
+}
+
+// Audited is how a write of a built-in controller ended, for the audit.
+type Audited struct {
+	Verb  string
+	Sent  *meta.Object // the body of the request that the write stands for
+	Entry *watch.Entry // the object as it is now, or as it last was; nil after an error
+	Err   error
+}
+
+// audited audits a write of a built-in controller and returns its error as the controller sees it.
+func (s *Store) audited(w *Write, verb string, sent *meta.Object, res *Result, err error) error {
+	if err != nil {
+		err = s.refusal(err)
+	}
+	if w.audit == nil {
+		return err
+	}
+	end := Audited{Verb: verb, Sent: sent, Err: err}
+	if res != nil {
+		end.Entry = res.Entry
+	}
+	w.audit(end)
+	return err
 }
 
 // nobody takes what nobody is told.
@@ -135,8 +168,8 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 	ctx, cancel, w := s.ownWrite(ctx, v, meta.Key{Namespace: obj.Namespace()}, nil, "CreateOptions")
 	defer cancel()
 	res, err := s.Create(ctx, w, obj)
-	if err != nil {
-		return nil, s.refusal(err)
+	if err := s.audited(w, "create", obj, res, err); err != nil {
+		return nil, err
 	}
 	return s.shown(ctx, res.Entry, v)
 }
@@ -227,8 +260,11 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		w.Sub, w.Own = &item, nil
 	}
 	var refused error // the caller's own word
+	var seen string   // the resourceVersion that the write is based on
+	var sent *meta.Object
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		in := live.Clone()
+		seen, sent = live.ResourceVersion(), in
 		if refused = change(in); refused != nil {
 			return nil, refused
 		}
@@ -238,8 +274,11 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	switch {
 	case refused != nil && errors.Is(err, refused):
 		return nil, refused
-	case err != nil:
-		return nil, s.refusal(err)
+	case meta.IsNotFound(err), err == nil && FormatRevision(res.Entry.Revision()) == seen:
+		w.audit = nil // nothing was asked for
+	}
+	if err := s.audited(w, "update", sent, res, err); err != nil {
+		return nil, err
 	}
 	return s.shown(ctx, res.Entry, v)
 }
@@ -257,12 +296,26 @@ func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 func (s *Store) ownDelete(ctx context.Context, v *resource.Version, key meta.Key, o controller.DeleteOptions) error {
 	ctx, cancel, w := s.ownWrite(ctx, v, key, nil, "DeleteOptions")
 	defer cancel()
-	w.Admitted = unadmitted(ctx)
-	_, err := s.Delete(ctx, w, &Deletion{UID: given(o.UID), Version: given(o.Version), Propagation: given(o.Propagation), Grace: o.GraceSeconds})
-	if err != nil {
-		return s.refusal(err)
+	w.Admitted, w.Options = unadmitted(ctx), deleteOptions(w.Options.APIVersion(), o)
+	res, err := s.Delete(ctx, w, &Deletion{UID: given(o.UID), Version: given(o.Version), Propagation: given(o.Propagation), Grace: o.GraceSeconds})
+	return s.audited(w, "delete", w.Options, res, err)
+}
+
+// deleteOptions returns the options of a deletion as admission and the audit see them.
+func deleteOptions(apiVersion string, o controller.DeleteOptions) *meta.Object {
+	options := meta.NewObject(map[string]any{"apiVersion": apiVersion, "kind": "DeleteOptions"})
+	if o.GraceSeconds != nil {
+		options.Set(*o.GraceSeconds, "gracePeriodSeconds")
 	}
-	return nil
+	for _, text := range []struct {
+		value string
+		path  []string
+	}{{o.UID, []string{"preconditions", "uid"}}, {o.Version, []string{"preconditions", "resourceVersion"}}, {o.Propagation, []string{"propagationPolicy"}}} {
+		if text.value != "" {
+			options.Set(text.value, text.path...)
+		}
+	}
+	return options
 }
 
 // given is a text that is there, nil if it is empty.

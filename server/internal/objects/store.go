@@ -97,6 +97,10 @@ type Options struct {
 	Admission *admission.Chain
 	Log       *slog.Logger
 
+	// Audit returns what gathers the notes of a write of a built-in controller, and what
+	// audits its end. nil: such writes are not audited.
+	Audit func(*Write) (Notes, func(Audited))
+
 	Waited func(time.Duration) // is told how long reads waited for the caches, if they had to; nil: nobody is
 
 	RequestTime    time.Duration // of a commit, and of a call of the client

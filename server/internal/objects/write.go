@@ -52,6 +52,8 @@ type Write struct {
 	shown      []byte    // what Version shows of the object, if a converter said so, see toHub
 	deletion   *Deletion // what is asked for instead of Mutate, or nil
 	admissions int       // attempts that admission let pass
+
+	audit func(Audited) // audits the end of a write of a built-in controller; nil: it is not audited
 }
 
 // subresource returns the name of the sub-resource, empty for the object itself.

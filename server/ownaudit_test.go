@@ -1,0 +1,80 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth/audit"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/servertest"
+)
+
+// TestControllersShowWhoTheyAre: admission and the audit see the identity of the garbage
+// collector, the preconditions and the propagation of its deletion; the controller of
+// definitions is the server.
+func TestControllersShowWhoTheyAre(t *testing.T) {
+	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: RequestResponse}]}"), names.Kubernetes)
+	require.NoError(t, err)
+	out := &logs{}
+	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: out}}, Names: names.Kubernetes})
+	require.NoError(t, err)
+	var mu sync.Mutex
+	seen, options := map[string]string{}, map[string]any{}
+	s := servertest.New(t, func(b *server.Builder) {
+		b.Audit = log
+		b.Admission = append(b.Admission, admission.Plugin{
+			Name: "Journal", Rules: []admission.Rule{{Groups: []string{"*"}, Resources: []string{"configmaps", "customresourcedefinitions/status"}}},
+			Validate: func(_ context.Context, r *admission.Request) error {
+				mu.Lock()
+				defer mu.Unlock()
+				seen[string(r.Operation)+" "+r.Name] = r.User.Name + " " + strings.Join(r.User.Groups, ",")
+				if r.Operation == admission.Delete && r.Name == "owned" {
+					options = r.Options.Tree()
+				}
+				return nil
+			},
+		})
+	})
+	a := inProcess(t, s)
+	uid := text(a.must(201, "POST", configMaps, newConfigMap("owner")).body, "metadata", "uid")
+	owned := newConfigMap("owned")
+	at(owned, "metadata").(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}}
+	made := a.must(201, "POST", configMaps, owned)
+	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	a.must(200, "DELETE", configMaps+"/owner", nil)
+	s.Settle()
+	a.must(404, "GET", configMaps+"/owned", nil)
+	require.NoError(t, log.Close(context.Background()))
+
+	const collector = "system:serviceaccount:kube-system:generic-garbage-collector"
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Equal(t, collector+" system:serviceaccounts,system:serviceaccounts:kube-system,system:authenticated", seen["DELETE owned"])
+	assert.Equal(t, "system:apiserver system:masters,system:authenticated", seen["UPDATE widgets.example.com"])
+	assert.Equal(t, map[string]any{
+		"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+		"preconditions": map[string]any{"uid": text(made.body, "metadata", "uid"), "resourceVersion": made.version()},
+	}, options)
+	var found []auditEvent
+	for line := range strings.Lines(out.String()) {
+		var e auditEvent
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		if e.User.Username == collector {
+			found = append(found, e)
+		}
+	}
+	require.Len(t, found, 1)
+	e := found[0]
+	assert.Equal(t, []any{"delete", "configmaps", "default", "owned", 200}, []any{e.Verb, e.ObjectRef.Resource, e.ObjectRef.Namespace, e.ObjectRef.Name, e.ResponseStatus.Code})
+	assert.Equal(t, "Background", e.RequestObject["propagationPolicy"])
+	assert.Equal(t, "ConfigMap", e.ResponseObject["kind"])
+	assert.Equal(t, "allow", e.Annotations["authorization.k8s.io/decision"])
+}
