@@ -257,9 +257,9 @@ func badPatch(why string) error {
 }
 
 func sameIdentity(r *request, in *meta.Object) error {
-	name, sent := in.Get("metadata", "name")
-	if name == "" || !sent {
-		return meta.BadRequest("the object must have the name on the URL (%s), and has none", r.Name)
+	name, _ := in.Get("metadata", "name")
+	if name == "" || name == nil {
+		return meta.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", r.Name)
 	}
 	if name != r.Name {
 		return meta.BadRequest("the name of the object (%v) does not match the name on the URL (%s)", name, r.Name)
@@ -286,7 +286,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	if patch, err = s.applyToItem(ctx, r, patch); err != nil {
 		return err
 	}
-	w.Create, w.Versioned = r.sub == nil, versioned(patch)
+	w.Create, w.Versioned, w.Applied = r.sub == nil, versioned(patch), true
 	var owners []any // as the apply makes them, also where a sub-resource takes only a part
 	w.Own = func(_ context.Context, _, obj *meta.Object) error {
 		obj.Delete("metadata", "managedFields")
@@ -300,7 +300,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
-				return nil, objects.Modified(r.version, r.Name)
+				return nil, objects.UIDMismatch(r.version, r.Name, patch.UID())
 			}
 			if err := s.allow(ctx, r, "create"); err != nil {
 				return nil, err
@@ -315,11 +315,11 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		if err := s.conformApplied(r, obj, v); err != nil {
 			return nil, err
 		}
-		if nulls := v.Schema().Nulls(patch.Tree()); r.sub == nil && len(nulls) > 0 {
-			return nil, meta.Invalid(r.version.GroupKind(), r.Name, nulls)
-		}
 		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil {
 			return nil, err
+		}
+		if status, sent := obj.Get("status"); sent && status == nil && r.Subresource == "status" {
+			obj.Delete("status") // who applies no status takes it away
 		}
 		owners = obj.List("metadata", "managedFields")
 		return r.sub.Shown(ctx, obj)
@@ -373,9 +373,6 @@ func strictApply(why string) error {
 }
 
 func (s *Server) conformApplied(r *request, obj *meta.Object, v *resource.Version) error {
-	if _, sent := obj.Get("metadata", "name"); !sent {
-		obj.SetName(r.Name)
-	}
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}
@@ -383,7 +380,7 @@ func (s *Server) conformApplied(r *request, obj *meta.Object, v *resource.Versio
 	if len(faults) > 0 {
 		return v.DecodeError(faults)
 	}
-	if len(unknown) > 0 {
+	if len(unknown) > 0 && !v.ConformOnRead { // what a definition does not have is pruned
 		return meta.BadRequest("strict decoding error: unknown fields %s", strings.Join(unknown, ", "))
 	}
 	return nil

@@ -42,6 +42,13 @@ func (c *defaultsChecker) schema(s *Schema, at place) {
 	}
 }
 
+func (s *Schema) fields() []*Field {
+	if s.Struct == nil {
+		return nil
+	}
+	return s.Struct.Fields
+}
+
 // forbid refuses defaults of a value and of what is in it.
 func (c *defaultsChecker) forbid(s *Schema, path *check.Path, why string) {
 	if s.Default != nil {

@@ -24,15 +24,33 @@ func (s *Schema) FillDefaults(tree map[string]any) error {
 		return nil
 	}
 	f := filler{left: MaxDefaults}
+	return f.fill(s, tree)
+}
+
+// FillDefaultsOfApplied is FillDefaults for an applied object of a custom kind, whose nulls
+// the applier wants to own: one that is no value of its field and has no default stays, so
+// that Validate refuses it.
+func (s *Schema) FillDefaultsOfApplied(tree map[string]any) error {
+	if s == nil {
+		return nil
+	}
+	f := filler{left: MaxDefaults, keepNulls: true}
+	return f.fill(s, tree)
+}
+
+// filler fills defaults in until they are too much.
+type filler struct {
+	left      int
+	keepNulls bool
+}
+
+func (f *filler) fill(s *Schema, tree map[string]any) error {
 	f.value(s, tree, s.Struct.Canonical())
 	if f.left < 0 {
 		return ErrDefaults
 	}
 	return nil
 }
-
-// filler fills defaults in until they are too much.
-type filler struct{ left int }
 
 // copyOf returns the default of s, the object's own, if there is room for it.
 func (f *filler) copyOf(s *Schema, name string) (any, bool) {
@@ -90,7 +108,9 @@ func (f *filler) object(s *Schema, m map[string]any, canonical bool) {
 		}
 		if e == nil && !canonical && !next.Nullable {
 			if next.Default == nil {
-				delete(m, k)
+				if !f.keepNulls {
+					delete(m, k)
+				}
 				continue
 			}
 			var ok bool

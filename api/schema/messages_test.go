@@ -1032,7 +1032,7 @@ func TestNullsOfAppliedObjects(t *testing.T) {
 		"l":{"type":"array","items":{"type":"object","properties":{"v":{"type":"string"}}}}}}}}`), names.Kubernetes, nil)
 	require.Empty(t, faults)
 	for in, want := range map[string][]string{
-		`{"spec":null}`: nil,
+		`{"spec":null}`: {`spec: Invalid value: "null": spec in body must be of type object: "null"`},
 		`{"spec":{"d":null,"n":null,"any":null,"p":{"a":null},"l":[{"v":"x"}]}}`: nil,
 		`{"spec":{"s":null,"m":{"a":1,"b":null},"l":[{"v":null}],"i":null}}`: {
 			`spec.i: Invalid value: "null": spec.i in body must be of type integer,string: "null"`,
@@ -1041,7 +1041,9 @@ func TestNullsOfAppliedObjects(t *testing.T) {
 			`spec.s: Invalid value: "null": spec.s in body must be of type string: "null"`},
 	} {
 		var got []string
-		for _, c := range s.Nulls(tree(t, in)) {
+		obj := tree(t, in)
+		require.NoError(t, s.FillDefaultsOfApplied(obj))
+		for _, c := range s.Validate(obj, nil) {
 			got = append(got, c.Field+": "+c.Message)
 		}
 		assert.Equal(t, want, got, in)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -99,7 +100,7 @@ func (t *Tracker) read(list []any) (entries, error) {
 func (t *Tracker) readEntry(tree map[string]any) (*entry, error) {
 	text := func(name string) string { s, _ := tree[name].(string); return s }
 	e := &entry{
-		manager: text("manager"), operation: text("operation"), apiVersion: text("apiVersion"),
+		manager: text("manager"), operation: text("operation"), apiVersion: strings.TrimPrefix(text("apiVersion"), "/"),
 		subresource: text("subresource"), tree: tree,
 	}
 	switch {
@@ -107,6 +108,8 @@ func (t *Tracker) readEntry(tree map[string]any) (*entry, error) {
 		return nil, errors.New("operation must be Apply or Update")
 	case e.apiVersion == "":
 		return nil, errors.New("apiVersion is missing")
+	case strings.Count(e.apiVersion, "/") > 1:
+		return nil, fmt.Errorf("apiVersion %q is no group and version", e.apiVersion)
 	case text("fieldsType") != fieldsType:
 		return nil, errors.New("fieldsType must be FieldsV1")
 	}

@@ -108,9 +108,10 @@ type structKey struct {
 }
 
 type compiler struct {
-	strict bool
-	types  []smd.TypeDef
-	named  map[structKey]string
+	strict   bool
+	preserve bool // something above the value in hand preserves unknown fields, and so does all below
+	types    []smd.TypeDef
+	named    map[structKey]string
 }
 
 func compileType(s *schema.Schema, strict bool) typed.ParseableType {
@@ -198,7 +199,7 @@ func (c *compiler) object(s *schema.Schema) smd.TypeRef {
 	if s.Struct == nil && s.Values == nil && s.Preserve && !s.Embedded && s.MapType != "atomic" {
 		return named(typeDeduced)
 	}
-	key := structKey{s.Struct, s.Values, s.Embedded, s.Preserve}
+	key := structKey{s.Struct, s.Values, s.Embedded, s.Preserve || c.preserve}
 	name, done := c.named[key]
 	if !done {
 		name = fmt.Sprintf("type%d", len(c.named))
@@ -220,11 +221,12 @@ func (c *compiler) mapOf(s *schema.Schema, whole bool) *smd.Map {
 	if s == nil {
 		s = &schema.Schema{Preserve: true}
 	}
+	defer c.below(s)()
 	m := &smd.Map{}
 	if s.Values != nil {
 		m.ElementType = c.ref(s.Values)
 	} else {
-		m.ElementType = c.others(s.Preserve)
+		m.ElementType = c.others(c.preserve)
 	}
 	if whole {
 		m.Fields = append(m.Fields, field("apiVersion", scalarRef(smd.String)), field("kind", scalarRef(smd.String)), field("metadata", named(typeMeta)))
@@ -261,7 +263,15 @@ func keyDefault(f *schema.Field) any {
 	return nil
 }
 
+// below lets what s holds inherit that s preserves unknown fields, until the result is called.
+func (c *compiler) below(s *schema.Schema) (leave func()) {
+	outer := c.preserve
+	c.preserve = outer || s.Preserve
+	return func() { c.preserve = outer }
+}
+
 func (c *compiler) list(s *schema.Schema) smd.TypeRef {
+	defer c.below(s)()
 	l := &smd.List{ElementType: c.ref(s.Items), ElementRelationship: smd.Atomic}
 	switch listType(s) {
 	case "set":
@@ -343,7 +353,7 @@ func typingFault(patch map[string]any, err error) error {
 	}
 	obj := meta.NewObject(patch)
 	s := invalidPatch("failed to create typed patch object (%s/%s; %s, Kind=%s): %s", obj.Namespace(), obj.Name(), slashed(obj.APIVersion()), obj.Kind(), why)
-	s.Details.Causes = causes
+	s.Details = &meta.Details{Group: meta.ParseAPIVersion(obj.APIVersion()).Group, Kind: obj.Kind(), Name: obj.Name(), Causes: causes}
 	return s
 }
 

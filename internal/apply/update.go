@@ -2,9 +2,7 @@ package apply
 
 import (
 	"errors"
-
 	"fmt"
-	"net/http"
 
 	"orch.io/controlplane/api/meta"
 )
@@ -79,6 +77,9 @@ func (t *Tracker) record(es entries, old, new map[string]any, w Write) (entries,
 
 // owners returns the entries to start from, and whether the writer cleared them.
 func (t *Tracker) owners(live, obj *meta.Object, w Write) (es entries, reset bool, err error) {
+	if live == nil {
+		return nil, false, nil // the writer owns all of a new object, whatever its list says
+	}
 	if w.Subresource == "" {
 		list, _ := obj.Get("metadata", "managedFields")
 		given, _ := list.([]any)
@@ -87,11 +88,8 @@ func (t *Tracker) owners(live, obj *meta.Object, w Write) (es entries, reset boo
 		}
 		es, err := t.read(given)
 		if err == nil && len(es) > 0 {
-			return es, false, checkNames(es)
+			return es, false, t.checkNames(obj, es)
 		}
-	}
-	if live == nil {
-		return nil, false, nil
 	}
 	es, err = t.read(live.List("metadata", "managedFields"))
 	if err != nil {
@@ -118,7 +116,7 @@ func isReset(list []any) bool {
 }
 
 // checkNames refuses entries whose names no request could have.
-func checkNames(es entries) error {
+func (t *Tracker) checkNames(obj *meta.Object, es entries) error {
 	var causes []meta.Cause
 	for i, e := range es {
 		at := fmt.Sprintf("metadata.managedFields[%d].", i)
@@ -130,9 +128,7 @@ func checkNames(es entries) error {
 	if causes == nil {
 		return nil
 	}
-	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, "metadata.managedFields is invalid: %s: %s", causes[0].Field, causes[0].Message)
-	s.Details = &meta.Details{Causes: causes}
-	return s
+	return meta.Invalid(meta.GroupKind{Group: meta.ParseAPIVersion(obj.APIVersion()).Group, Kind: obj.Kind()}, obj.Name(), causes)
 }
 
 // store writes es into obj.

@@ -202,6 +202,25 @@ func (c *compiler) conversions(t *Type) {
 	}
 }
 
+// successor ends the warning of a version of a definition that has no text of its own with the
+// version to use instead: the first that is served, not deprecated and of higher priority.
+func (c *compiler) successor(kv registry.KindVersion, group string) string {
+	kind := " " + c.kind.Kind
+	if !c.kind.Custom() || kv.Deprecated != group+"/"+kv.Name+kind+" is deprecated" {
+		return ""
+	}
+	best := kv.Name
+	for _, v := range c.kind.Versions {
+		if v.Served && v.Deprecated == "" && CompareVersions(v.Name, best) < 0 {
+			best = v.Name
+		}
+	}
+	if best == kv.Name {
+		return ""
+	}
+	return "; use " + group + "/" + best + kind
+}
+
 // deprecation is the warning for callers of a deprecated version.
 func (c *compiler) deprecation(kv registry.KindVersion, group string) string {
 	if l := kv.Lifetime; kv.Deprecated == "" && l.Deprecated != "" {
@@ -211,7 +230,7 @@ func (c *compiler) deprecation(kv registry.KindVersion, group string) string {
 		}
 	}
 	if kv.Replacement == (meta.GroupVersionKind{}) {
-		return kv.Deprecated
+		return kv.Deprecated + c.successor(kv, group)
 	}
 	now := kv.Replacement
 	now.Group = c.names.Group(now.Group)

@@ -246,13 +246,16 @@ func (v *Version) withTypeAndMetadata(tree map[string]any, metadata any) map[str
 // FillIn fills in what an object that was sent leaves out, by the version's defaults,
 // and returns what its writer began with: what the version shows of the live object,
 // with the same defaults. A default is no change of the writer's, unless he says it
-// himself. Without a live object the result is nil.
-func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresource string) (began *meta.Object, err error) {
-	said := sent
+// himself. Without a live object the result is nil. applied: the object was applied.
+func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresource string, applied bool) (began *meta.Object, err error) {
+	said, defaults := sent, v.Defaults
+	if applied {
+		defaults = v.AppliedDefaults
+	}
 	if shown != nil {
 		said = sent.Clone()
 	}
-	if err := v.Defaults(v.NewChange(ctx, sent, shown, subresource)); err != nil || shown == nil {
+	if err := defaults(v.NewChange(ctx, sent, shown, subresource)); err != nil || shown == nil {
 		return nil, err
 	}
 	filled := shown.Clone()

@@ -175,9 +175,16 @@ func (v *Version) CannotHandle(why string) *meta.Status {
 // Defaults fills in what the schema and the kind say, and drops what features are about
 // that are off. It is 413 if that is more than one object may be, and 500 if the kind's
 // Default fails.
-func (v *Version) Defaults(w *change) error {
+func (v *Version) Defaults(w *change) error { return v.defaults(w, v.Schema().FillDefaults) }
+
+// AppliedDefaults is Defaults for an applied object, see schema.Schema.FillDefaultsOfApplied.
+func (v *Version) AppliedDefaults(w *change) error {
+	return v.defaults(w, v.Schema().FillDefaultsOfApplied)
+}
+
+func (v *Version) defaults(w *change, fill func(tree map[string]any) error) error {
 	if v.Schema() != nil {
-		if err := v.Schema().FillDefaults(w.New.Tree()); err != nil {
+		if err := fill(w.New.Tree()); err != nil {
 			return meta.TooLarge("%s %q cannot be kept: %v: limit is %d bytes", v.Kind, w.New.Name(), err, schema.MaxDefaults)
 		}
 	}
@@ -305,6 +312,9 @@ func (v *Version) content(w *change) ([]meta.Cause, error) {
 		w.Found = v.Schema().Validate(w.New.Tree(), old)
 		if w.Subresource != "" && old != nil {
 			w.Found = slices.DeleteFunc(w.Found, func(c meta.Cause) bool { return keptPart(c.Field, w.New.Tree(), old) })
+		}
+		if w.Subresource == "status" && v.ConformOnRead {
+			BelowStatus(w.Found)
 		}
 	}
 	if err := v.runHook("Validate", v.Validate, w); err != nil {

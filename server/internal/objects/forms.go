@@ -109,7 +109,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 	if f.Sub != nil && f.Sub.Show != nil {
 		return dropped, f.sub(version).Accept(ctx, r.Object, changed)
 	}
-	began, err := v.FillIn(ctx, changed, shown, r.Subresource)
+	began, err := v.FillIn(ctx, changed, shown, r.Subresource, false)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (s *Store) mutate(ctx context.Context, w *Write, entry *watch.Entry) (obj, 
 // it is in the live one; its defaults are no change of it.
 func (s *Store) toWorking(ctx context.Context, w *Write, in, visibleLive, live *meta.Object) (*meta.Object, error) {
 	v := w.Version
-	began, err := v.FillIn(ctx, in, visibleLive, w.subresource())
+	began, err := v.FillIn(ctx, in, visibleLive, w.subresource(), w.Applied)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +95,9 @@ func validateForm(ctx context.Context, w *Write, in, visibleLive *meta.Object) e
 	if len(causes) > 0 && old != nil {
 		shown := v.Schema().Validate(old, old)
 		causes = slices.DeleteFunc(causes, func(c meta.Cause) bool { return slices.Contains(shown, c) })
+	}
+	if w.subresource() == "status" && v.ConformOnRead {
+		resource.BelowStatus(causes)
 	}
 	if len(causes) > 0 {
 		return meta.Invalid(v.GroupKind(), in.Name(), causes)

@@ -21,8 +21,11 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	v := a.Version.Working()
 	p := s.allocators[v.GroupResource()]
 	a.held = p.claims(live)
-	write := a.Version.NewChange(ctx, obj, live, a.subresource())
-	if err := v.Defaults(write); err != nil {
+	write, defaults := a.Version.NewChange(ctx, obj, live, a.subresource()), v.Defaults
+	if a.Applied {
+		defaults = v.AppliedDefaults
+	}
+	if err := defaults(write); err != nil {
 		return err
 	}
 	for _, text := range v.Warnings(obj, live) {
@@ -51,7 +54,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if _, faults := v.Conform(obj); len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made values that %s cannot have: %v", v.Kind, faults))
 	}
-	if err := v.Defaults(write); err != nil {
+	if err := defaults(write); err != nil {
 		return err
 	}
 	a.claims = p.claims(obj)

@@ -43,6 +43,7 @@ type Write struct {
 	MustCreate bool   // an existing object is AlreadyExists
 	Admitted   bool   // admission was asked already, about the request that the write is part of
 	Versioned  bool   // the caller names the version that is meant, or Mutate looks at it
+	Applied    bool   // by server-side apply: nulls that are no values of their fields are refused, not dropped
 
 	// Serial names a sequence of writes that are made one after the other, on all servers
 	// over the store: none comes between what Mutate sees in the caches and the commit. It
@@ -194,6 +195,22 @@ func Modified(v *resource.Version, name string) *meta.Status {
 		"the object has been modified; please apply your changes to the latest version and try again")
 }
 
+// exists is the error for a new object that has the name of a live one.
+func exists(r meta.GroupResource, live *watch.Entry) *meta.Status {
+	s := meta.AlreadyExists(r, live.Key().Name)
+	if live.Field("metadata", "deletionTimestamp") != "" {
+		s.Message = "object is being deleted: " + s.Message
+	}
+	return s
+}
+
+// UIDMismatch is the conflict of a caller who applies to an object by its UID, and there is
+// none of that name.
+func UIDMismatch(v *resource.Version, name, uid string) *meta.Status {
+	return meta.Conflict(v.Resource().GroupResource(), name,
+		fmt.Sprintf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+}
+
 // OtherUID is the conflict of a caller who means another object than the one
 // that has the name, or, where PUT creates, one that is gone.
 func OtherUID(v *resource.Version, name, meant, uid string) *meta.Status {
@@ -286,7 +303,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 	case a.MustCreate && a.Versioned && !a.DryRun:
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
 	case nameTaken:
-		return change{}, meta.AlreadyExists(r, a.Key.Name)
+		return change{}, exists(r, a.entry)
 	case apply.Unchanged(old, obj) && !finished(a.Version.Type, obj) && !outdated(live, a.Version.Type):
 		return change{}, nil
 	}

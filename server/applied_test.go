@@ -1,0 +1,198 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server/servertest"
+)
+
+// definedKind creates a definition of a namespaced kind in example.com with the given versions.
+func (a *api) definedKind(kind, versions string) {
+	a.t.Helper()
+	plural := strings.ToLower(kind) + "s"
+	a.must(201, "POST", crdPath, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.example.com"},
+		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":%q,"kind":%q},"versions":[%s]}}`, plural, plural, kind, versions))
+	a.established(plural + ".example.com")
+}
+
+const appliedKind = `{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
+	"spec":{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"string","nullable":true},"d":{"type":"string","default":"D"},"e":{"type":"string","enum":["x"]},
+		"o":{"type":"object","properties":{"x":{"type":"string"}}}}},
+	"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"in":{"type":"object","properties":{"x":{"type":"string"}}},
+		"list":{"type":"array","items":{"type":"object","properties":{"x":{"type":"string"}}}},"map":{"type":"object","additionalProperties":{"type":"object","properties":{"x":{"type":"string"}}}}}},
+	"status":{"type":"object","properties":{"ancestors":{"type":"array","items":{"type":"object"}},"p":{"type":"string","pattern":"^a"},
+		"addresses":{"type":"array","items":{"type":"object","properties":{"value":{"type":"string","minLength":2}}}},
+		"any":{"type":"object","anyOf":[{"required":["x"]}],"properties":{"x":{"type":"string"}}}}}}}}}`
+
+// TestAppliedNulls: an apply owns the nulls that it sends, and those that are no values of their
+// fields are refused together with all else that is wrong. What the endpoint does not write is
+// not looked at.
+func TestAppliedNulls(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	a.definedKind("Applied", appliedKind)
+	const path = "/apis/example.com/v1/namespaces/default/applieds"
+	body := func(rest string) string {
+		return `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"}` + rest + `}`
+	}
+	const null = `Invalid value: "null": `
+	for _, c := range []struct {
+		endpoint, sends string
+		code            int
+		want            []string
+	}{
+		{"", `,"spec":null`, 422, []string{"spec: " + null + `spec in body must be of type object: "null"`}},
+		{"", `,"spec":{"a":null,"e":"y"}`, 422, []string{"spec.a: " + null + `spec.a in body must be of type string: "null"`, `spec.e: Unsupported value: "y": supported values: "x"`}},
+		{"", `,"spec":{"n":null,"d":null}`, 201, nil},
+		{"", `,"spec":{"a":"x"},"status":{"ancestors":null}`, 201, nil},
+		{"", `,"spec":{"a":"x"},"status":null`, 201, nil},
+		{"/status", `,"status":{"ancestors":null}`, 422, []string{"status.ancestors: " + null + `ancestors in body must be of type array: "null"`}},
+		{"/status", `,"spec":{"a":null},"status":{"p":"a"}`, 200, nil},
+		{"/status", `,"status":null`, 200, nil},
+	} {
+		if c.endpoint != "" {
+			a.must(201, "POST", path, body(""))
+		}
+		got := a.must(c.code, "PATCH", path+"/a"+c.endpoint+"?fieldManager=m", body(c.sends), "Content-Type", applyPatchType)
+		assert.ElementsMatch(t, c.want, causesIn(got), "%s %s", c.endpoint, c.sends)
+		a.do("DELETE", path+"/a", nil)
+	}
+	a.must(201, "PATCH", path+"/a?fieldManager=one", body(`,"spec":{"o":{"x":"y"}}`), "Content-Type", applyPatchType)
+	kept := a.must(200, "PATCH", path+"/a?fieldManager=two", body(`,"spec":{"o":null}`), "Content-Type", applyPatchType)
+	assert.Equal(t, "y", at(kept.body, "spec", "o", "x"), "a null leaves what others own")
+}
+
+// causesIn returns the causes of a failure as field: message.
+func causesIn(got answer) (out []string) {
+	causes, _ := at(got.body, "details", "causes").([]any)
+	for _, c := range causes {
+		out = append(out, text(c, "field")+": "+text(c, "message"))
+	}
+	return out
+}
+
+// TestStatusFaultsNameThePathBelowTheStatus, as clients of definitions know it.
+func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	a.definedKind("Applied", appliedKind)
+	const path = "/apis/example.com/v1/namespaces/default/applieds"
+	a.must(201, "POST", path, `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"}}`)
+	for status, want := range map[string]string{
+		`{"addresses":[{"value":"a"}]}`: `status.addresses[0].value: Invalid value: "a": addresses[0].value in body should be at least 2 chars long`,
+		`{"addresses":[{"value":5}]}`:   `status.addresses[0].value: Invalid value: "integer": addresses[0].value in body must be of type string: "integer"`,
+		`{"p":"status.p in body"}`:      `status.p: Invalid value: "status.p in body": p in body should match '^a'`,
+		`{"ancestors":{}}`:              `status.ancestors: Invalid value: "object": ancestors in body must be of type array: "object"`,
+		`5`:                             `status: Invalid value: "integer":  in body must be of type object: "integer"`,
+		`{"any":{}}`:                    `status: Invalid value: "": "any" must validate at least one schema (anyOf)`,
+	} {
+		got := a.must(422, "PATCH", path+"/a/status", `{"status":`+status+`}`)
+		assert.Contains(t, causesIn(got), want, status)
+	}
+}
+
+// TestApplyBelowAPreservingNode: what is below a node that preserves unknown fields may be
+// applied, whatever deeper nodes declare. What their schemas prune is pruned.
+func TestApplyBelowAPreservingNode(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	a.definedKind("Applied", appliedKind)
+	const path = "/apis/example.com/v1/namespaces/default/applieds/a"
+	apply := func(code int, manager, rest string) answer {
+		t.Helper()
+		return a.must(code, "PATCH", path+"?fieldManager="+manager, `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"},`+rest+`}`, "Content-Type", applyPatchType)
+	}
+	const free = `"free":{"any":{"thing":1},"in":{"x":"1","zz":2},"list":[{"x":"1","zz":2}],"map":{"k":{"x":"1","zz":{"deep":2}}}}`
+	got := apply(201, "m", free)
+	assert.Equal(t, map[string]any{"any": map[string]any{"thing": 1.0}, "in": map[string]any{"x": "1"},
+		"list": []any{map[string]any{"x": "1"}}, "map": map[string]any{"k": map[string]any{"x": "1"}}}, got.body["free"])
+	assert.Contains(t, string(got.raw), `"f:in":{"f:x":{},"f:zz":{}}`)
+	apply(200, "m", `"free":{"in":{"x":"2"}}`)
+
+	refused := apply(422, "m", `"spec":{"zz":1}`)
+	assert.Contains(t, text(refused.body, "message"), ".spec.zz: field not declared in schema")
+	details, _ := refused.body["details"].(map[string]any)
+	assert.Equal(t, []any{"a", "example.com", "Applied"}, []any{details["name"], details["group"], details["kind"]})
+	apply(422, "m", `"free":{"in":{"x":5}}`)
+}
+
+// TestApplyNamesTheObject: the body of an apply that creates an object has its name, and one
+// with a UID means an object that exists.
+func TestApplyNamesTheObject(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	a.definedKind("Applied", appliedKind)
+	for path, head := range map[string]string{
+		configMaps: `"apiVersion":"v1","kind":"ConfigMap"`,
+		"/apis/example.com/v1/namespaces/default/applieds": `"apiVersion":"example.com/v1","kind":"Applied"`,
+	} {
+		apply := func(code int, metadata string) string {
+			t.Helper()
+			got := a.must(code, "PATCH", path+"/a?fieldManager=m", "{"+head+metadata+"}", "Content-Type", applyPatchType)
+			return text(got.body, "message")
+		}
+		const undeterminable = "the name of the object (a based on URL) was undeterminable: name must be provided"
+		for _, metadata := range []string{``, `,"metadata":null`, `,"metadata":{}`, `,"metadata":{"name":null}`, `,"metadata":{"name":""}`, `,"metadata":{"labels":{"a":"b"}}`} {
+			assert.Equal(t, undeterminable, apply(400, metadata), metadata)
+		}
+		assert.Contains(t, apply(409, `,"metadata":{"name":"a","uid":"u"}`), "uid mismatch: the provided object specified uid u, and no existing object was found")
+		apply(201, `,"metadata":{"name":"a"}`)
+		apply(200, ``)
+		apply(200, `,"metadata":{"labels":{"a":"b"}}`)
+		assert.Equal(t, undeterminable, apply(400, `,"metadata":{"name":null}`))
+	}
+}
+
+func TestCreateOverATerminatingObjectSaysSo(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":["example.com/f"]}}`
+	a.must(201, "POST", configMaps, body)
+	assert.Equal(t, `configmaps "a" already exists`, text(a.must(409, "POST", configMaps, body).body, "message"))
+	a.must(200, "DELETE", configMaps+"/a", nil)
+	assert.Equal(t, `object is being deleted: configmaps "a" already exists`, text(a.must(409, "POST", configMaps, body).body, "message"))
+}
+
+func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	version := func(name, rest string) string {
+		return fmt.Sprintf(`{"name":%q,"schema":{"openAPIV3Schema":{"type":"object"}}%s}`, name, rest)
+	}
+	const stored, served, deprecated = `,"served":true,"storage":true`, `,"served":true,"storage":false`, `,"deprecated":true`
+	for i, c := range []struct {
+		versions string
+		name     string
+		want     string
+	}{
+		{version("v1", stored) + "," + version("v1beta1", served+deprecated) + "," + version("v2alpha1", served), "v1beta1", "example.com/v1beta1 %s is deprecated; use example.com/v1 %s"},
+		{version("v1", stored+deprecated) + "," + version("v2beta1", served), "v1", "example.com/v1 %s is deprecated"},
+		{version("v1alpha1", stored+deprecated) + "," + version("v1", `,"served":false,"storage":false`) + "," + version("v1beta1", served+deprecated), "v1alpha1", "example.com/v1alpha1 %s is deprecated"},
+		{version("v1", stored+deprecated+`,"deprecationWarning":"own words"`) + "," + version("v2", served), "v1", "own words"},
+	} {
+		kind := fmt.Sprintf("Old%d", i)
+		a.definedKind(kind, c.versions)
+		got := a.must(200, "GET", "/apis/example.com/"+c.name+"/namespaces/default/"+strings.ToLower(kind)+"s", nil)
+		warnings := got.header.Values("Warning")
+		require.Len(t, warnings, 1)
+		assert.Equal(t, `299 - "`+strings.ReplaceAll(c.want, "%s", kind)+`"`, warnings[0])
+	}
+}
+
+// TestBrokenManagedFieldsKeepTheOwners: an apiVersion that is none in a managedFields entry
+// leaves the owners as they are.
+func TestBrokenManagedFieldsKeepTheOwners(t *testing.T) {
+	a := inProcess(t, servertest.New(t))
+	a.must(201, "PATCH", configMaps+"/a?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}`, "Content-Type", applyPatchType)
+	entry := func(apiVersion string) string {
+		return `{"manager":"x","operation":"Update","apiVersion":"` + apiVersion + `","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k":{}}}}`
+	}
+	for _, list := range []string{entry("a/b/c"), entry("v1") + "," + entry("a/b/c"), entry("/"), entry("a//c")} {
+		got := a.must(200, "PATCH", configMaps+"/a", `{"metadata":{"managedFields":[`+list+`]}}`)
+		assert.Contains(t, string(got.raw), `"manager":"one"`, list)
+		assert.NotContains(t, string(got.raw), `"manager":"x"`, list)
+	}
+	got := a.must(200, "PATCH", configMaps+"/a", `{"metadata":{"managedFields":[`+entry("/v1")+`]}}`)
+	assert.Contains(t, string(got.raw), `"apiVersion":"v1"`)
+	assert.Contains(t, string(got.raw), `"manager":"x"`, "/v1 is v1")
+	a.must(201, "POST", configMaps, `{"metadata":{"name":"b","managedFields":[{"manager":"`+strings.Repeat("m", 200)+`","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}`)
+}
