@@ -64,11 +64,12 @@ type Request struct {
 	Type        *registry.Type        // of Resource, with all its versions
 	Subresource string
 	Namespace   string
-	Name        string // a generated one, too; empty on create of a kind that is not stored
+	Name        string // on create as the caller sent it in Mutate, so empty if it is generated, and as stored in Validate
 	User        *auth.User
 	Object      *meta.Object // nil on delete; the options of a connection
 	Old         *meta.Object // nil on create and connect; must not be changed
-	Options     *meta.Object // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions; nil on connect
+	Verb        string       // of the caller's request: create, update, patch or delete; empty on connect
+	Options     *meta.Object // CreateOptions, UpdateOptions or DeleteOptions, as the operation is; nil on connect
 	DryRun      bool
 
 	// RequestKind and RequestResource are those that the caller spoke of.

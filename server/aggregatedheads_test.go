@@ -146,3 +146,49 @@ func TestReadyAfterTheFirstLook(t *testing.T) {
 	h.settle()
 	h.must(200, "GET", "/readyz", nil)
 }
+
+// TestAggregationTellsOfOriginItself: a caller cannot tell the server of an aggregated version
+// where a request came from and who sent it, in any spelling; the front server does, and both
+// know the request by one audit id.
+func TestAggregationTellsOfOriginItself(t *testing.T) {
+	h := newHarbor(t)
+	seen := make(chan *http.Request, 10)
+	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, berths) {
+			seen <- r
+		}
+		fmt.Fprint(w, "{}")
+	}))
+	h.register()
+	send := func(id string) (http.Header, *http.Request) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.front.URL()+berths+"/a%20b?x=y", nil)
+		require.NoError(t, err)
+		r.Host = "front.example.com"
+		r.Header = http.Header{
+			"X-Forwarded-For": {"1.2.3.4"}, "X-Forwarded-Host": {"evil"}, "X-Forwarded-Proto": {"ftp"}, "X-Forwarded-Uri": {"/evil"},
+			"X-Forwarded-Prefix": {"/evil"}, "X-Forwarded-Port": {"1"}, "X_Forwarded_Uri": {"/evil"}, "Forwarded": {"for=evil"},
+			"X-Remote-User": {"evil"}, "X_Remote_Group": {"system:masters"}, "X-Remote-Extra-A": {"evil"}, "Impersonate_User": {"evil"},
+			"Connection": {"X-Hop"}, "X-Hop": {"evil"}, "Audit-Id": {id}, "X-Other": {"stays"},
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		return answer.Header, <-seen
+	}
+	answered, got := send("one")
+	assert.Equal(t, []string{berths + "/a%20b"}, got.Header["X-Forwarded-Uri"])
+	assert.Equal(t, []string{"1.2.3.4, 127.0.0.1"}, got.Header["X-Forwarded-For"])
+	assert.Equal(t, []string{"front.example.com"}, got.Header["X-Forwarded-Host"])
+	assert.Equal(t, []string{"http"}, got.Header["X-Forwarded-Proto"])
+	assert.Equal(t, []string{"stays"}, got.Header["X-Other"])
+	assert.Equal(t, []string{"one"}, got.Header["Audit-Id"])
+	assert.Equal(t, []string{"one"}, answered["Audit-Id"])
+	for name, values := range got.Header {
+		assert.NotContains(t, strings.Join(values, " "), "evil", name)
+		assert.NotContains(t, strings.Join(values, " "), "system:masters", name)
+	}
+	assert.NotContains(t, got.Header, "X-Forwarded-Port")
+	answered, got = send("not an id")
+	assert.Equal(t, answered["Audit-Id"], got.Header["Audit-Id"], "the name that this server gave the request")
+}

@@ -96,9 +96,18 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 		p.Out.Body, p.Out.ContentLength = nil, 0
 		return
 	}
-	if c.style() == registry.Proxies {
+	for name := range p.Out.Header {
+		if tellsOfOrigin(name) {
+			delete(p.Out.Header, name)
+		}
+	}
+	switch c.style() {
+	case registry.Proxies:
 		to.RawQuery = c.request.http.URL.RawQuery
 		p.Out.Header.Set("X-Forwarded-Uri", (&url.URL{Path: c.prefix() + to.Path}).EscapedPath())
+	case aggregated:
+		p.Out.Header.Set("X-Forwarded-Uri", to.EscapedPath())
+		p.Out.Header.Set(auditID, c.request.id) // both servers audit the request under one name
 	}
 	p.Out.Host = p.In.Host
 	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
@@ -106,15 +115,18 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header.Del("Authorization")
 	c.server.authenticator.Strip(p.Out.Header)
 	c.server.dropSocketTokens(p.Out.Header)
-	for name := range p.Out.Header {
-		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
-			delete(p.Out.Header, name)
-		}
-	}
 	if c.style() == aggregated {
 		p.Out.Host = to.Host
 		c.server.aggregation.Identify(p.Out.Header, c.request.user)
 	}
+}
+
+// tellsOfOrigin reports whether a header tells who sent a request or where to, which only the
+// server may tell those behind it. Some servers take an underscore for a hyphen.
+func tellsOfOrigin(name string) bool {
+	name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	return strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, "X-Forwarded-") ||
+		name == "X-Forwarded" || name == "Forwarded"
 }
 
 // prefix is the path of the sub-resource.

@@ -161,13 +161,14 @@ type writeOptions struct {
 	dryRun     bool
 	manager    string
 	validation string // Ignore, Warn or Strict
+	validate   string // fieldValidation as it was sent; empty: it was not
 	force      bool
 	forceSet   bool
 }
 
 // parseWriteOptions reads them; causes are the faults found before.
 func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...meta.Cause) (*writeOptions, error) {
-	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), force: requestinfo.Truthy(q, "force")}
+	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), validate: q.Get("fieldValidation"), force: requestinfo.Truthy(q, "force")}
 	_, o.forceSet = q["force"]
 	causes = append(causes, apply.CheckManager(o.manager, false)...)
 	dryRun, faults := parseDryRun(q["dryRun"])
@@ -227,7 +228,9 @@ func (o *writeOptions) object(p names.Profile, kind string) *meta.Object {
 	if o.manager != "" {
 		tree["fieldManager"] = o.manager
 	}
-	tree["fieldValidation"] = o.validation
+	if o.validate != "" {
+		tree["fieldValidation"] = o.validate
+	}
 	if o.forceSet {
 		tree["force"] = o.force
 	}

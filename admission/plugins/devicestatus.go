@@ -45,20 +45,12 @@ func deviceStatusAccess() admission.Plugin {
 	}
 }
 
-// writeVerb returns the verb of a request that changes an object.
-func writeVerb(r *admission.Request) string {
-	if r.Options != nil && r.Options.Kind() == "PatchOptions" {
-		return "patch"
-	}
-	return "update"
-}
-
 func bindingRight(ctx context.Context, a auth.Authorizer, r *admission.Request) (f check.Faults) {
 	now, was := r.Object.Map("status"), r.Old.Map("status")
 	if meta.Equal(now["allocation"], was["allocation"]) && meta.Equal(r.Object.List("status", "reservedFor"), r.Old.List("status", "reservedFor")) {
 		return nil
 	}
-	verb := writeVerb(r)
+	verb := r.Verb
 	d, _, _ := a.Authorize(ctx, auth.Action{
 		User: r.User, Verb: verb, Group: r.Resource.Group, Version: r.Resource.Version, Resource: r.Resource.Resource, Subresource: "binding",
 	})
@@ -72,10 +64,10 @@ func driverRights(ctx context.Context, a auth.Authorizer, r *admission.Request, 
 	if r.Object.Map("status", "allocation") == nil {
 		return nil // what drivers told goes with the devices
 	}
-	verbs := []string{onAnyNode + writeVerb(r)}
+	verbs := []string{onAnyNode + r.Verb}
 	if node := r.User.Extra[nodeName]; len(node) == 1 && node[0] != "" && node[0] == nodeOfDevices(r.Object) {
 		if _, _, ok := auth.SplitServiceAccount(r.User.Name); ok {
-			verbs = append([]string{onItsNode + writeVerb(r)}, verbs...)
+			verbs = append([]string{onItsNode + r.Verb}, verbs...)
 		}
 	}
 	for _, driver := range changedDrivers(r.Object, r.Old) {

@@ -79,12 +79,12 @@ func TestDeviceStatusAccess(t *testing.T) {
 			})
 			require.NoError(t, err)
 			r := &admission.Request{
-				Operation: admission.Update, Subresource: "status", Namespace: "ns", Name: "x", User: c.user,
+				Operation: admission.Update, Subresource: "status", Namespace: "ns", Name: "x", User: c.user, Verb: "update",
 				Resource: meta.Resource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"},
 				Object:   claimWith(t, c.new), Old: claimWith(t, c.old),
 			}
 			if c.patch {
-				r.Options = meta.NewObject(map[string]any{"kind": "PatchOptions"})
+				r.Verb = "patch"
 			}
 			err = chain.Validate(t.Context(), r)
 			assert.Equal(t, c.wants, asked)

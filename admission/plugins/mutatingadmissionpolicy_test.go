@@ -115,3 +115,18 @@ func TestMutatingAdmissionPolicyHasParameters(t *testing.T) {
 		step{do: "POST secrets", body: `{metadata: {name: two, labels: {p: 'y'}}}`, want: "201"},
 		step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201 {data: {one: x, two: x}}`})
 }
+
+// TestNoneIsNoValue: an optional without a value cannot stand in a JSON patch.
+func TestNoneIsNoValue(t *testing.T) {
+	for value, want := range map[string]string{
+		"optional.none()":              "403 optional.none() dereference",
+		"[optional.none()]":            "403 optional.none() dereference",
+		"{'a': optional.none()}":       "403 optional.none() dereference",
+		"optional.of('x')":             "201 {metadata: {labels: {a: x}}}",
+		"optional.none().orValue('z')": "201 {metadata: {labels: {a: z}}}",
+	} {
+		s := servertest.New(t)
+		walk(t, s, changing("m", "configmaps", "", "mutations: ["+patching("[JSONPatch{op: 'add', path: '/metadata/labels/a', value: "+value+"}]")+"]")...)
+		walk(t, s, step{do: "POST configmaps", body: "{metadata: {name: a, labels: {b: c}}}", want: want})
+	}
+}

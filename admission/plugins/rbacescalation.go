@@ -24,7 +24,7 @@ func RBACEscalation(roles *rbac.Authorizer) admission.Plugin {
 			p.Mutate = func(ctx context.Context, r *admission.Request) error {
 				return roles.CheckGrant(ctx, env.Authorizer, rbac.Grant{
 					User: r.User, Resource: r.Resource.Resource, Namespace: r.Namespace, Name: r.Name,
-					Posted: r.Options != nil && r.Options.Kind() == "CreateOptions", Object: r.Object, Old: r.Old,
+					Posted: r.Verb == "create", Object: r.Object, Old: r.Old,
 				})
 			}
 			p.Validate = p.Mutate

@@ -40,6 +40,7 @@ func serviceAccount() admission.Plugin {
 			spec := meta.NewObject(r.Object.Map("spec"))
 			if spec.String("serviceAccountName") == "" {
 				spec.Set(defaultAccount, "serviceAccountName")
+				spec.Set(defaultAccount, "serviceAccount") // the older name of the field
 			}
 			account, err := accountOf(ctx, r)
 			if err != nil || account == nil {

@@ -99,3 +99,22 @@ func TestTypeChecking(t *testing.T) {
 	s.Settle()
 	walk(t, s, step{do: get("all"), want: "200 {status: {observedGeneration: 2, typeChecking: {expressionWarnings: [{fieldRef: 'spec.validations[0].expression'}]}}}"})
 }
+
+// TestMessageExpressionsDoNotSeeTheAuthorizer: a message may use variables that ask the
+// authorizer, and not ask it itself.
+func TestMessageExpressionsDoNotSeeTheAuthorizer(t *testing.T) {
+	policy := func(message, want string) step {
+		s := policyOf("p", `variables: [{name: may, expression: "string(authorizer.path('/').check('get').allowed())"}],
+			validations: [{expression: "false", messageExpression: "`+message+`"}]`)
+		s.want = want
+		return s
+	}
+	const refused = "422 undeclared reference to 'authorizer' (in container '')"
+	walk(t, with(t, admission.Options{}),
+		policy("authorizer.path('/').check('get').reason()", refused+"\n | authorizer.path('/').check('get').reason()\n | ^"),
+		policy("authorizer.requestResource.check('get').reason()", refused+"\n | authorizer.requestResource.check('get').reason()\n | ^"),
+		policy("'allowed: ' + variables.may", "201"),
+		bindingOf("p", "validationActions: [Deny]"),
+		step{do: "POST configmaps", body: "{metadata: {name: a}}", want: "422 allowed: true"},
+	)
+}

@@ -30,7 +30,7 @@ func TestPatches(t *testing.T) {
 		{"what is not there", `[{"op":"remove","path":"/nothing"}]`, 500, "operation 0 (remove /nothing)"},
 		{"removes metadata", `[{"op":"remove","path":"/metadata"}]`, 422, `ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required`},
 		{"removes the name", `[{"op":"remove","path":"/metadata/name"}]`, 422, `ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required`},
-		{"another name", `[{"op":"replace","path":"/metadata/name","value":"y"}]`, 500, `the patch of the admission webhook "wa.patch.example.com": metadata.name may not change`},
+		{"another name", `[{"op":"replace","path":"/metadata/name","value":"y"}]`, 201, ""},
 		{"another namespace", `[{"op":"replace","path":"/metadata/namespace","value":"x"}]`, 400, "the namespace of the provided object does not match the namespace sent on the request"},
 		{"removes the namespace", `[{"op":"remove","path":"/metadata/namespace"}]`, 201, ""},
 		{"another uid", `[{"op":"add","path":"/metadata/uid","value":"x"}]`, 201, ""},

@@ -47,7 +47,7 @@ func TestReview(t *testing.T) {
 		uids := map[string]bool{}
 		for i, want := range []string{
 			`{"operation":"CREATE","dryRun":false,"object":"b","old":"","options":"CreateOptions"}`,
-			`{"operation":"UPDATE","dryRun":true,"object":"c","old":"b","options":"PatchOptions"}`,
+			`{"operation":"UPDATE","dryRun":true,"object":"c","old":"b","options":"UpdateOptions"}`,
 			`{"operation":"DELETE","dryRun":false,"object":"","old":"b","options":"DeleteOptions"}`,
 		} {
 			assert.Equal(t, "admission.k8s.io/"+version, reviews[i].APIVersion())

@@ -73,7 +73,7 @@ func TestGuard(t *testing.T) {
 	collected.Set([]any{"f"}, "metadata", "finalizers")
 	put := request(eve, "roles", "ns", roleObject(secrets), nil)
 	post := request(eve, "roles", "ns", roleObject(secrets), nil)
-	post.Options = meta.NewObject(map[string]any{"kind": "CreateOptions"})
+	post.Verb = "create"
 	tests := []struct {
 		name string
 		q    *admission.Request

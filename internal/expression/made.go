@@ -240,7 +240,7 @@ func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
 		return w.list(v, name, depth)
 	case *types.Optional:
 		if !v.HasValue() {
-			return nil, nil
+			return nil, errors.New("optional.none() dereference")
 		}
 		return w.tree(v.GetValue(), name, depth+1)
 	case traits.Mapper:

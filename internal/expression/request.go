@@ -3,6 +3,8 @@ package expression
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -28,7 +30,8 @@ const (
 // RequestEnv is what expressions about requests see.
 type RequestEnv struct {
 	cel       *cel.Env
-	makes     *cel.Env // that of expressions that make objects and patches; nil: there are none
+	makes     *cel.Env                 // that of expressions that make objects and patches; nil: there are none
+	texts     func() (*cel.Env, error) // that of expressions that make texts, which do not see the authorizer
 	sizes     sizes
 	asks      *library.Authorization
 	types     *provider
@@ -69,18 +72,20 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	if s.Namespace {
 		options = append(options, cel.Variable(varNamespace, namespace))
 	}
-	asks := library.NewAuthorization(p)
-	if s.Asks {
-		options = append(options, cel.Variable(varAuthorizer, asks.AuthorizerType()), cel.Variable(varItself, asks.ResourceType()))
-	}
 	if s.Variables {
 		options = append(options, cel.Variable(varVariables, cel.ObjectType(varVariables)))
+	}
+	withoutAsks := options
+	texts := sync.OnceValues(func() (*cel.Env, error) { return e.cel.Extend(withoutAsks...) })
+	asks := library.NewAuthorization(p)
+	if s.Asks {
+		options = append(slices.Clip(options), cel.Variable(varAuthorizer, asks.AuthorizerType()), cel.Variable(varItself, asks.ResourceType()))
 	}
 	env, err := e.cel.Extend(options...)
 	if err != nil {
 		return nil, fmt.Errorf("expressions: %w", err)
 	}
-	out := &RequestEnv{cel: env, sizes: shapes, asks: asks, types: known, variables: map[string]*Program{}}
+	out := &RequestEnv{cel: env, texts: texts, sizes: shapes, asks: asks, types: known, variables: map[string]*Program{}}
 	if s.Makes {
 		if out.makes, err = env.Extend(cel.CustomTypeProvider(makes{known})); err != nil {
 			return nil, fmt.Errorf("expressions: %w", err)
@@ -139,7 +144,7 @@ type Type uint8
 // The types.
 const (
 	Boolean    Type = iota
-	Text            // a text
+	Text            // a text; it does not see the authorizer
 	TextOrNull      // a text, or null
 	Anything
 	Configuration // the fields of an object
@@ -154,6 +159,10 @@ func (e *RequestEnv) Compile(text string, want Type) (*Program, error) {
 	case Boolean:
 		of = []*cel.Type{cel.BoolType}
 	case Text:
+		var err error
+		if env, err = e.texts(); err != nil {
+			return nil, fmt.Errorf("expressions: %w", err)
+		}
 		of = []*cel.Type{cel.StringType}
 	case TextOrNull:
 		of = []*cel.Type{cel.StringType, cel.NullType}

@@ -45,7 +45,10 @@ func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 // one of actor.With, or the server.
 func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key, sub *resource.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
 	manager := s.o.Names.Wire(names.ServerManager)
-	o := meta.NewObject(map[string]any{"fieldManager": manager, "fieldValidation": "Ignore"})
+	o := meta.NewObject(map[string]any{})
+	if options != "DeleteOptions" {
+		o.Set(manager, "fieldManager")
+	}
 	o.SetGVK(meta.GroupVersionKind{Group: s.o.Names.Group(names.GroupMeta), Version: "v1", Kind: options})
 	ctx, cancel := context.WithTimeout(ctx, s.o.RequestTime)
 	w := &Write{

@@ -103,7 +103,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 	if v.Schema() == nil || !v.Schema().Struct.Canonical() {
 		dropped = nil
 	}
-	if err := keepIdentity(v.GroupKind(), shown, changed, r.Operation); err != nil {
+	if err := keepIdentity(v.GroupKind(), shown, changed, r.Operation == admission.Create && f.Sub == nil); err != nil {
 		return nil, err
 	}
 	if f.Sub != nil && f.Sub.Show != nil {
@@ -137,8 +137,8 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 }
 
 // keepIdentity refuses that an object becomes another one, and puts back what only the
-// server writes.
-func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, op admission.Operation) error {
+// server writes. A new object may get another name.
+func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, isNew bool) error {
 	was := shown.Map("metadata")
 	if was == nil {
 		return nil
@@ -151,17 +151,14 @@ func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, op admission
 	switch {
 	case changed.Name() == "" && shown.Name() != "":
 		return meta.Invalid(kind, "", []meta.Cause{{Reason: meta.CauseRequired, Field: "metadata.name", Message: "Required value: name or generateName is required"}})
-	case changed.Name() != shown.Name():
+	case changed.Name() != shown.Name() && !isNew:
 		return errors.New("metadata.name may not change")
 	case changed.Namespace() != "" && changed.Namespace() != shown.Namespace():
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-	case changed.UID() != "" && changed.UID() != shown.UID() && op != admission.Create:
+	case changed.UID() != "" && shown.UID() != "" && changed.UID() != shown.UID() && !isNew:
 		return errors.New("metadata.uid may not change")
 	}
-	for _, f := range []string{
-		"name", "namespace", "uid",
-		"resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
-	} {
+	for _, f := range append([]string{"namespace", "managedFields"}, identity...) {
 		keep(is, was, f)
 	}
 	return nil

@@ -15,33 +15,13 @@ import (
 	"orch.io/controlplane/server/internal/watch"
 )
 
-// prepare takes an object through everything between mutate and commit: what
-// defaults, admission and the kind make of it and say to it.
+// prepare takes an object that was admitted through everything up to the commit: what
+// defaults and the kind make of it and say to it, and the validating phase of admission.
 func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object) error {
 	v := a.Version.Working()
 	p := s.allocators[v.GroupResource()]
 	a.held = p.claims(live)
-	write, defaults := a.Version.NewChange(ctx, obj, live, a.subresource()), v.Defaults
-	if a.Applied {
-		defaults = v.AppliedDefaults
-	}
-	if err := defaults(write); err != nil {
-		return err
-	}
-	for _, text := range v.Warnings(obj, live) {
-		a.Notes.Warn(text)
-	}
-	dropRepeatedOwners(obj)
-	if a.Own != nil {
-		if err := a.Own(ctx, live, obj); err != nil {
-			return err
-		}
-	}
-	request, chain := s.admissionRequest(a.Write, obj, live), s.admissionChain(a.Write)
-	a.ask(s, request)
-	if err := chain.Mutate(ctx, request); err != nil {
-		return err
-	}
+	write := a.Version.NewChange(ctx, obj, live, a.subresource())
 	dropRepeatedOwners(obj)
 	if err := v.PrepareForWrite(write); err != nil {
 		return err
@@ -54,7 +34,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if _, faults := v.Conform(obj); len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made values that %s cannot have: %v", v.Kind, faults))
 	}
-	if err := defaults(write); err != nil {
+	if err := a.defaults(write); err != nil {
 		return err
 	}
 	a.claims = p.claims(obj)
@@ -65,7 +45,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := s.validate(ctx, a, write); err != nil {
 		return err
 	}
-	err := chain.Validate(ctx, request)
+	err := s.admissionChain(a.Write).Validate(ctx, a.request)
 	a.passed = err == nil
 	return err
 }
@@ -148,10 +128,11 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		op = admission.Create
 	}
 	v := w.Version.Working()
+	verb, options := verbOf(w.Options), optionsOf(w.Options, op)
 	return &admission.Request{
 		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: &v.Type.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
-		Options: w.Options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
+		Verb: verb, Options: options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
 		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.admissions,
 		Serialize: func(ctx context.Context, sequence meta.Key) error {
 			_, err := s.lastOf(ctx, sequence)
@@ -229,6 +210,9 @@ func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 		request.Kind = w.Sub.WireKind(w.Version)
 	}
 	name, asks := obj.Name(), true
+	if w.Key.Name == "" {
+		request.Name = name
+	}
 	if w.Sub != nil && w.Sub.Connect != nil {
 		request.Operation, request.Options = admission.Connect, nil
 		name, asks = w.Key.Name, w.Sub.Connect.Style != registry.Reads

@@ -50,9 +50,12 @@ type Write struct {
 	// has no slash; empty: the write is of none.
 	Serial string
 
-	shown      []byte    // what Version shows of the object, if a converter said so, see toHub
-	deletion   *Deletion // what is asked for instead of Mutate, or nil
-	admissions int       // attempts that admission let pass
+	shown     []byte    // what Version shows of the object, if a converter said so, see toHub
+	deletion  *Deletion // what is asked for instead of Mutate, or nil
+	generated bool      // the name was generated, and admission may give another one
+
+	renamed    *renamedError // the request that gave the object the name of the key, see follow; nil: none, or taken
+	admissions int           // attempts that admission let pass
 
 	audit func(Audited) // audits the end of a write of a built-in controller; nil: it is not audited
 }
@@ -110,7 +113,17 @@ type Result struct {
 // until it has handed over what it made. Whoever means one version, or a name that
 // is free, takes none: it need not see what others write first, and is told by its
 // next attempt.
+//
+// If admission gives a new object another name, the write goes on under that name.
 func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
+	res, err := s.write(ctx, w)
+	if renamed := (*renamedError)(nil); errors.As(err, &renamed) {
+		return s.follow(ctx, w, renamed)
+	}
+	return res, err
+}
+
+func (s *Store) write(ctx context.Context, w *Write) (*Result, error) {
 	a := &attempt{Write: w}
 	defer func() { a.turn.end() }()
 	ctx = s.With(ctx, readindex.Of(ctx, &s.index)) // of the request, or of the write alone
@@ -227,7 +240,7 @@ type change struct {
 func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) {
 	written := false
 	defer func() {
-		if a.request != nil {
+		if a.request != nil && !errors.As(err, new(*renamedError)) {
 			a.request.Uncertain = errors.As(err, new(*uncertainError))
 			a.request.Ended(written)
 		}
@@ -285,16 +298,10 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 		return change{}, closed(r, a.Key.Name)
 	}
 	a.shown = nil
-	obj, old, err := s.mutate(ctx, a.Write, live)
+	obj, old, err := s.admit(ctx, a, live)
 	if err != nil {
 		return change{}, err
 	}
-	if old == nil {
-		s.initialize(a.Write, obj)
-	} else {
-		inherit(obj, old)
-	}
-	keepHubForm(a.Version.Type, obj, nil) // is neither owned nor counted
 	if err := s.prepare(ctx, a, obj, old); err != nil {
 		return change{}, err
 	}
