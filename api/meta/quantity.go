@@ -10,8 +10,9 @@ import (
 )
 
 // Quantity is a fixed-point number with a suffix. It holds nanos exactly. Text that is
-// finer is rounded away from zero, and text beyond ±(2^63-1) is read as that; sums and
-// differences have no bound. The zero value is 0. A Quantity never changes.
+// finer is rounded away from zero, and text with a binary suffix beyond ±(2^63-1) is read
+// as that; other text, sums and differences have no such bound. The zero value is 0. A
+// Quantity never changes.
 type Quantity struct {
 	nanos  *big.Int // nil: 0
 	format QuantityFormat
@@ -26,8 +27,12 @@ const (
 	DecimalExponent                       // as in 12e6
 )
 
-// maxQuantityText bounds the text of a quantity.
-const maxQuantityText = 256
+// maxQuantityText bounds the text of a quantity, maxQuantityExponent its exponent: without
+// them a short text would be a number whose digits take long to compute.
+const (
+	maxQuantityText     = 256
+	maxQuantityExponent = 100
+)
 
 // decimalSuffixes by exponent, from -9 in steps of 3.
 var decimalSuffixes = [...]string{"n", "u", "m", "", "k", "M", "G", "T", "P", "E"}
@@ -81,7 +86,10 @@ func ParseQuantity(s string) (Quantity, error) {
 	if strings.HasPrefix(number, "-") {
 		n.Neg(n)
 	}
-	return Quantity{limitNanos(n), format}, nil
+	if format == BinarySI {
+		n = limitNanos(n)
+	}
+	return Quantity{n, format}, nil
 }
 
 // splitQuantity splits off the suffix.
@@ -119,20 +127,19 @@ func quantitySuffix(s string) (f QuantityFormat, exponent int, ok bool) {
 		return 0, 0, false
 	}
 	n, err := strconv.ParseInt(s[1:], 10, 32)
-	if err != nil {
+	if err != nil || n > maxQuantityExponent {
 		return 0, 0, false
 	}
 	return DecimalExponent, int(n), true
 }
 
-// scaleToNanos returns m times ten to the exponent, rounded up; results far
-// beyond the limits are only large.
+// scaleToNanos returns m times ten to the exponent, rounded up.
 func scaleToNanos(m *big.Int, exponent int) *big.Int {
 	if m.Sign() == 0 {
 		return m
 	}
 	if exponent >= 0 {
-		return m.Mul(m, pow10(min(exponent, 40)))
+		return m.Mul(m, pow10(exponent))
 	}
 	rest := new(big.Int)
 	m.QuoRem(m, pow10(min(-exponent, 2*maxQuantityText)), rest)
@@ -164,8 +171,15 @@ func (q Quantity) String() string {
 		m, power := strip(roundUp(q.nanos, nano()), 1024, len(binarySuffixes)-1)
 		return m.String() + binarySuffixes[power]
 	}
-	m, power := strip(new(big.Int).Set(q.nanos), 1000, len(decimalSuffixes)-1)
-	if exponent := 3*power - 9; q.format == DecimalExponent && exponent != 0 {
+	most := len(decimalSuffixes) - 1
+	if q.format == DecimalExponent {
+		most = math.MaxInt
+	}
+	m, power := strip(new(big.Int).Set(q.nanos), 1000, most)
+	if exponent := 3*power - 9; q.format == DecimalExponent {
+		if exponent == 0 {
+			return m.String()
+		}
 		return m.String() + "e" + strconv.Itoa(exponent)
 	}
 	return m.String() + decimalSuffixes[power]

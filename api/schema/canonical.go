@@ -14,7 +14,7 @@ func (c *conformer) wire(v any, s *Schema) (any, bool) {
 	case Time, MicroTime:
 		return c.time(v, s)
 	case Quantity:
-		return c.quantity(v)
+		return c.quantity(v, s)
 	case IntOrString:
 		c.intOrString(v, s)
 	case Bytes:

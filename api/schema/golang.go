@@ -26,7 +26,7 @@ import (
 // as usual (mind that Go quotes tag values: \d is written \\d there).
 //
 //	required  optional  immutable  nullable  deprecated  preserve  embedded  uniqueItems
-//	intOrString  repeats  unchecked  ratcheting  unique  unique=cluster
+//	intOrString  repeats  unchecked  ratcheting  milli  unique  unique=cluster
 //	default=  enum=a|b  format=  keyFormat=  pattern=  title=
 //	range=min|max  min=  max=  exclusiveMin=  exclusiveMax=  multipleOf=
 //	minLength=  maxLength=  minItems=  maxItems=  minProperties=  maxProperties=
@@ -45,6 +45,8 @@ import (
 // once, unless the list repeats: then only those who merge lists look at the type. The
 // rules inside of an unchecked value are documentation. A ratcheting value that an
 // update leaves as it was is not checked again.
+//
+// A milli quantity holds thousandths: a finer value is rounded away from zero.
 //
 // With reason.min=, and the like for max, exclusiveMin, exclusiveMax, range,
 // multipleOf, pattern and required, clients are told the text of the tag instead of

@@ -1,13 +1,16 @@
 package schema
 
 import (
+	"math/big"
 	"strconv"
+	"strings"
 
 	"orch.io/controlplane/api/meta"
 )
 
-// quantity brings a quantity into canonical form; a JSON number counts as its text.
-func (c *conformer) quantity(v any) (any, bool) {
+// quantity brings a quantity into canonical form; a JSON number counts as its text, and
+// white space around a text does not count.
+func (c *conformer) quantity(v any, s *Schema) (any, bool) {
 	var text string
 	switch v := v.(type) {
 	case string:
@@ -20,13 +23,40 @@ func (c *conformer) quantity(v any) (any, bool) {
 		c.fault("%s", meta.QuantityForm)
 		return nil, false
 	}
-	canonical, err := meta.CanonicalQuantity(text)
+	canonical, err := meta.CanonicalQuantity(strings.TrimSpace(text))
 	if err != nil {
 		c.fault("%v", err)
 		return nil, false
+	}
+	if s.milli {
+		canonical = ceilMilli(canonical)
 	}
 	if old, ok := v.(string); ok && old == canonical {
 		return nil, false
 	}
 	return canonical, true
+}
+
+// ceilMilli rounds a canonical quantity away from zero to thousandths. Its canonical form
+// ends with n, u, e-6 or e-9 if it is finer.
+func ceilMilli(canonical string) string {
+	suffix := "m"
+	switch {
+	case strings.HasSuffix(canonical, "e-6"), strings.HasSuffix(canonical, "e-9"):
+		suffix = "e-3"
+	case !strings.HasSuffix(canonical, "n") && !strings.HasSuffix(canonical, "u"):
+		return canonical
+	}
+	q, err := meta.ParseQuantity(canonical)
+	if err != nil {
+		return canonical
+	}
+	r := q.Rat()
+	whole, rest := new(big.Int).QuoRem(new(big.Int).Mul(r.Num(), big.NewInt(1000)), r.Denom(), new(big.Int))
+	whole.Add(whole, big.NewInt(int64(rest.Sign())))
+	rounded, err := meta.CanonicalQuantity(whole.String() + suffix)
+	if err != nil {
+		return canonical
+	}
+	return rounded
 }

@@ -88,6 +88,7 @@ type Schema struct {
 	PatchStrategy string // merge, replace, retainKeys, comma-separated
 	PatchMergeKey string
 
+	milli   bool                    // a quantity that is rounded up to thousandths, see Go
 	reasons map[wording.Rule]string // of a Go field: what clients are told instead of what a rule says
 
 	Wire Wire // how protobuf and JSON treat the value

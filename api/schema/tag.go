@@ -241,6 +241,8 @@ func (e entry) flag(s *Schema) *bool {
 		return &s.Unchecked
 	case "ratcheting":
 		return &s.Ratcheting
+	case "milli":
+		return &s.milli
 	}
 	return nil
 }
@@ -339,7 +341,7 @@ func (e entry) applyText(s *Schema) (err error) {
 func tagWords() []string {
 	return []string{
 		"required", "optional", "immutable", "nullable", "deprecated", "preserve", "embedded", "uniqueItems", "intOrString", "repeats",
-		"unchecked", "ratcheting", "unique", "default", "enum", "format", "keyFormat", "pattern", "title", "range", "min", "max",
+		"unchecked", "ratcheting", "milli", "unique", "default", "enum", "format", "keyFormat", "pattern", "title", "range", "min", "max",
 		"exclusiveMin", "exclusiveMax", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
 		"listType", "listMapKeys", "mapType", "patchStrategy", "patchMergeKey", "rule", "gate",
 	}

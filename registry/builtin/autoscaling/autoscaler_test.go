@@ -43,15 +43,15 @@ func TestReplicas(t *testing.T) {
 	k := autoscaler(t)
 	limits := func(fields string) string { return `{"spec":{` + target + fields + `}}` }
 	k.Creates(t, map[string][]string{
-		limits(`,"maxReplicas":1`):                   nil,
-		limits(`,"maxReplicas":4,"minReplicas":4`):   nil,
-		limits(`,"maxReplicas":3,"minReplicas":4`):   {"Invalid:spec.maxReplicas"},
-		limits(`,"maxReplicas":3,"minReplicas":0`):   {"Forbidden:spec.metrics"},
-		limits(`,"maxReplicas":3,"minReplicas":-1`):  {"Invalid:spec.minReplicas"},
-		limits(`,"maxReplicas":-1,"minReplicas":-2`): {"Invalid:spec.minReplicas", "Invalid:spec.maxReplicas"},
-		limits(`,"maxReplicas":-1`):                  {"Invalid:spec.maxReplicas", "Invalid:spec.maxReplicas"},
-		limits(``):                                   {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},
-		limits(`,"maxReplicas":0`):                   {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},
+		limits(`,"maxReplicas":1`):                                            nil,
+		limits(`,"maxReplicas":4,"minReplicas":4`):                            nil,
+		limits(`,"maxReplicas":3,"minReplicas":4`):                            {"Invalid:spec.maxReplicas"},
+		limits(`,"maxReplicas":3,"minReplicas":0`):                            {"Forbidden:spec.metrics"},
+		limits(`,"maxReplicas":3,"minReplicas":-1`):                           {"Invalid:spec.minReplicas"},
+		limits(`,"maxReplicas":-1,"minReplicas":-2`):                          {"Invalid:spec.minReplicas", "Invalid:spec.maxReplicas"},
+		limits(`,"maxReplicas":-1`):                                           {"Invalid:spec.maxReplicas", "Invalid:spec.maxReplicas"},
+		limits(``):                                                            {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},
+		limits(`,"maxReplicas":0`):                                            {"Required:spec.maxReplicas", "Invalid:spec.maxReplicas"},
 		limits(`,"maxReplicas":3,"minReplicas":0,"metrics":[` + object + `]`): nil,
 		limits(`,"maxReplicas":3,"minReplicas":0,"metrics":[{"type":"External","external":{"metric":{"name":"a"},"target":{"type":"Value","value":"1"}}}]`): nil,
 	})

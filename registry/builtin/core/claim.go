@@ -61,8 +61,8 @@ type PersistentVolumeClaimSpec struct {
 // VolumeResourceRequirements are bounds on storage.
 type VolumeResourceRequirements struct {
 	// Limits are the most that is allowed.
-	Limits map[string]meta.Quantity `json:"limits,omitempty" protobuf:"1"`
+	Limits map[string]meta.Quantity `json:"limits,omitempty" protobuf:"1" schema:"values.milli"`
 
 	// Requests are the least that is needed.
-	Requests map[string]meta.Quantity `json:"requests,omitempty" protobuf:"2"`
+	Requests map[string]meta.Quantity `json:"requests,omitempty" protobuf:"2" schema:"values.milli"`
 }

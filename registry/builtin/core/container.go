@@ -153,10 +153,10 @@ type VolumeDevice struct {
 // ResourceRequirements are what a container, or a pod, needs and may use.
 type ResourceRequirements struct {
 	// Limits are the most that may be used.
-	Limits map[string]meta.Quantity `json:"limits,omitempty" protobuf:"1"`
+	Limits map[string]meta.Quantity `json:"limits,omitempty" protobuf:"1" schema:"values.milli"`
 
 	// Requests are what must be there; limits by default.
-	Requests map[string]meta.Quantity `json:"requests,omitempty" protobuf:"2"`
+	Requests map[string]meta.Quantity `json:"requests,omitempty" protobuf:"2" schema:"values.milli"`
 
 	// Claims are the pod's resource claims that are used.
 	Claims []ResourceClaim `json:"claims,omitempty" protobuf:"3" schema:"listType=map,listMapKeys=name,repeats"`

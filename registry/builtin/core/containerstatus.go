@@ -33,7 +33,7 @@ type ContainerStatus struct {
 	Started *bool `json:"started,omitempty" protobuf:"9"`
 
 	// AllocatedResources are what the node has set aside for it.
-	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"10"`
+	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"10" schema:"values.milli"`
 
 	// Resources that are in effect.
 	Resources *ResourceRequirements `json:"resources,omitempty" protobuf:"11"`

@@ -42,21 +42,21 @@ type LimitRangeItem struct {
 	Type string `json:"type" protobuf:"1" schema:"format=qualified-name"`
 
 	// Max is the most of each resource that one object may ask for.
-	Max map[string]meta.Quantity `json:"max,omitempty" protobuf:"2"`
+	Max map[string]meta.Quantity `json:"max,omitempty" protobuf:"2" schema:"values.milli"`
 
 	// Min is the least of each resource that one object must ask for.
-	Min map[string]meta.Quantity `json:"min,omitempty" protobuf:"3"`
+	Min map[string]meta.Quantity `json:"min,omitempty" protobuf:"3" schema:"values.milli"`
 
 	// Default is the limit of containers that have none; what max says by default. Not
 	// for pods.
-	Default map[string]meta.Quantity `json:"default,omitempty" protobuf:"4"`
+	Default map[string]meta.Quantity `json:"default,omitempty" protobuf:"4" schema:"values.milli"`
 
 	// DefaultRequest is the request of containers that have none; what default says,
 	// or else min, by default. Not for pods.
-	DefaultRequest map[string]meta.Quantity `json:"defaultRequest,omitempty" protobuf:"5"`
+	DefaultRequest map[string]meta.Quantity `json:"defaultRequest,omitempty" protobuf:"5" schema:"values.milli"`
 
 	// MaxLimitRequestRatio is how many times the request a limit may be, at least 1.
-	MaxLimitRequestRatio map[string]meta.Quantity `json:"maxLimitRequestRatio,omitempty" protobuf:"6"`
+	MaxLimitRequestRatio map[string]meta.Quantity `json:"maxLimitRequestRatio,omitempty" protobuf:"6" schema:"values.milli"`
 }
 
 func limitRanges() *registry.Kind {

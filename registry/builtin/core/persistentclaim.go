@@ -31,7 +31,7 @@ type PersistentVolumeClaimStatus struct {
 	AccessModes []string `json:"accessModes,omitempty" protobuf:"2" schema:"listType=atomic"`
 
 	// Capacity that the volume has, in bytes.
-	Capacity map[string]meta.Quantity `json:"capacity,omitempty" protobuf:"3"`
+	Capacity map[string]meta.Quantity `json:"capacity,omitempty" protobuf:"3" schema:"values.milli"`
 
 	// Conditions are aspects of the state, such as a resize that is going on (reason
 	// ResizeStarted).
@@ -39,7 +39,7 @@ type PersistentVolumeClaimStatus struct {
 
 	// AllocatedResources are what was set aside for the claim, in bytes; more than the
 	// capacity while it grows. Quotas count this if it is more than was asked for.
-	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"5" schema:"gate=RecoverVolumeExpansionFailure"`
+	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"5" schema:"values.milli,gate=RecoverVolumeExpansionFailure"`
 
 	// ResizeStatus is how far a resize has come; empty when it is done. Newer programs
 	// write allocatedResourceStatuses.

@@ -26,7 +26,7 @@ type PersistentVolume struct {
 // PersistentVolumeSpec says what a volume is, and whose.
 type PersistentVolumeSpec struct {
 	// Capacity is how much it holds: storage, in bytes.
-	Capacity map[string]meta.Quantity `json:"capacity,omitempty" protobuf:"1"`
+	Capacity map[string]meta.Quantity `json:"capacity,omitempty" protobuf:"1" schema:"values.milli"`
 
 	// PersistentVolumeSource is where it is; exactly one is set, for good.
 	PersistentVolumeSource `json:",inline" protobuf:"2"`

@@ -118,7 +118,7 @@ type PodSpec struct {
 
 	// Overhead is what running the pod costs beside its containers; it comes
 	// from the RuntimeClass.
-	Overhead map[string]meta.Quantity `json:"overhead,omitempty" protobuf:"32"`
+	Overhead map[string]meta.Quantity `json:"overhead,omitempty" protobuf:"32" schema:"values.milli"`
 
 	// TopologySpreadConstraints spread pods over zones, nodes or other domains.
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty" protobuf:"33" patchStrategy:"merge" patchMergeKey:"topologyKey" schema:"listType=map,listMapKeys=topologyKey|whenUnsatisfiable,repeats"`

@@ -62,7 +62,7 @@ type PodStatus struct {
 	ExtendedResourceClaimStatus *PodExtendedResourceClaimStatus `json:"extendedResourceClaimStatus,omitempty" protobuf:"18"`
 
 	// AllocatedResources are what the node has set aside for the pod.
-	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"19"`
+	AllocatedResources map[string]meta.Quantity `json:"allocatedResources,omitempty" protobuf:"19" schema:"values.milli"`
 
 	// Resources that are in effect for the pod as a whole.
 	Resources *ResourceRequirements `json:"resources,omitempty" protobuf:"20"`

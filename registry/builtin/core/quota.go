@@ -29,7 +29,7 @@ type ResourceQuota struct {
 type ResourceQuotaSpec struct {
 	// Hard is the most of each resource: what containers use (requests.cpu), or the
 	// number of objects (pods, count/deployments.apps).
-	Hard map[string]meta.Quantity `json:"hard,omitempty" protobuf:"1"`
+	Hard map[string]meta.Quantity `json:"hard,omitempty" protobuf:"1" schema:"values.milli"`
 
 	// Scopes choose the objects that count: those for which all of them hold. They
 	// cannot change.
@@ -64,10 +64,10 @@ type ScopedResourceSelectorRequirement struct {
 // ResourceQuotaStatus is what is used of what may be.
 type ResourceQuotaStatus struct {
 	// Hard is what may be used, as the controller last saw it.
-	Hard map[string]meta.Quantity `json:"hard,omitempty" protobuf:"1"`
+	Hard map[string]meta.Quantity `json:"hard,omitempty" protobuf:"1" schema:"values.milli"`
 
 	// Used is what is used.
-	Used map[string]meta.Quantity `json:"used,omitempty" protobuf:"2"`
+	Used map[string]meta.Quantity `json:"used,omitempty" protobuf:"2" schema:"values.milli"`
 }
 
 func resourceQuotas() *registry.Kind {
