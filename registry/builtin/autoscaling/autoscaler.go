@@ -150,7 +150,6 @@ func Kinds() []*registry.Kind {
 		Default:  fillIn,
 		Validate: validate,
 		Reference: &quirks.Reference{
-			NoGeneration:        true,
 			StatusMetadata:      quirks.CallersMetadata(),
 			MetadataPasses:      []meta.MetadataPass{meta.PassUpdate},
 			DeleteAnswersStatus: true,

@@ -40,7 +40,7 @@ func TestReviewFaults(t *testing.T) {
 		{"SubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource}, "", nil},
 		{"SubjectAccessReview", map[string]any{"groups": []any{"g"}, "resourceAttributes": resource}, "", nil},
 		{"SubjectAccessReview", map[string]any{"resourceAttributes": resource}, "spec.user", nil},
-		{"SubjectAccessReview", map[string]any{"user": "u"}, "spec.resourceAttributes", nil},
+		{"SubjectAccessReview", map[string]any{"user": "u"}, "spec", nil},
 		{"LocalSubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource}, "", nil},
 		{"LocalSubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": elsewhere}, "spec.resourceAttributes.namespace", nil},
 		{"LocalSubjectAccessReview", map[string]any{"user": "u", "nonResourceAttributes": path}, "spec.nonResourceAttributes", nil},
