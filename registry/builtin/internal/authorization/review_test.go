@@ -36,7 +36,7 @@ func TestReviewFaults(t *testing.T) {
 		{"SelfSubjectAccessReview", map[string]any{"resourceAttributes": resource}, "", nil},
 		{"SelfSubjectAccessReview", map[string]any{"nonResourceAttributes": map[string]any{}}, "", nil},
 		{"SelfSubjectAccessReview", map[string]any{"resourceAttributes": resource, "nonResourceAttributes": path}, "spec.nonResourceAttributes", nil},
-		{"SelfSubjectAccessReview", map[string]any{}, "spec.resourceAttributes", nil},
+		{"SelfSubjectAccessReview", map[string]any{}, "spec", nil},
 		{"SubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource}, "", nil},
 		{"SubjectAccessReview", map[string]any{"groups": []any{"g"}, "resourceAttributes": resource}, "", nil},
 		{"SubjectAccessReview", map[string]any{"resourceAttributes": resource}, "spec.user", nil},
