@@ -6,7 +6,6 @@ const (
 	APIResponseCompression         = "APIResponseCompression"
 	AnyVolumeDataSource            = "AnyVolumeDataSource"
 	CSIMigration                   = "CSIMigration"
-	CSIVolumeHealth                = "CSIVolumeHealth"
 	CrossNamespaceVolumeDataSource = "CrossNamespaceVolumeDataSource"
 	ExpandCSIVolumes               = "ExpandCSIVolumes"
 	RecoverVolumeExpansionFailure  = "RecoverVolumeExpansionFailure"
@@ -26,7 +25,7 @@ func Gates() []Gate {
 			Doc: "a claim is filled from any object, by dataSourceRef"},
 		{Name: CSIMigration, Alpha: "1.14", Beta: "1.17", Stable: "1.25", Removed: "1.27",
 			Doc: "a volume of a pod itself can be attached, by inlineVolumeSpec"},
-		{Name: CSIVolumeHealth, Alpha: "1.37",
+		{Name: "CSIVolumeHealth", Alpha: "1.37",
 			Doc: "the status of a CSINode tells what is wrong with the storage behind its drivers"},
 		{Name: CrossNamespaceVolumeDataSource, Alpha: "1.26",
 			Doc: "a claim is filled from an object of another namespace"},
