@@ -517,7 +517,7 @@ func (b *Builder) served(components func(context.Context) ([]*meta.Object, error
 	if err != nil {
 		return nil, append(faults, err)
 	}
-	faults = slices.Concat(faults, b.servedFaults(types), serving.faults(types))
+	faults = slices.Concat(faults, b.servedFaults(types), serving.faults(b.Names, types))
 	for _, t := range types {
 		faults = append(faults, t.Enable(set)...)
 	}

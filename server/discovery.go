@@ -209,8 +209,9 @@ func resourceDocuments(v *resource.Version) []any {
 			"name": v.Plural + "/" + sub.Name, "singularName": "", "namespaced": v.Namespaced,
 			"kind": v.Kind, "verbs": meta.StringList(sub.Verbs()),
 		}
-		if k := sub.WireKind(v); k != v.GVK() {
-			d["group"], d["version"], d["kind"] = k.Group, k.Version, k.Kind
+		k := sub.WireKind(v)
+		if d["kind"] = k.Kind; k.APIVersion() != v.GVK().APIVersion() {
+			d["group"], d["version"] = k.Group, k.Version
 		}
 		list = append(list, d)
 	}
@@ -287,14 +288,14 @@ func aggregatedResource(v *resource.Version) map[string]any {
 	}
 	doc := map[string]any{
 		"resource": v.Plural, "scope": scope, "singularResource": v.Singular, "verbs": meta.StringList(v.Verbs()),
-		"responseKind": kindDocument(meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: cmp.Or(v.Dummy, v.Kind)}),
+		"responseKind": kindDocument(v, meta.GroupVersionKind{Group: v.Group, Version: v.Name, Kind: cmp.Or(v.Dummy, v.Kind)}),
 	}
 	addNames(doc, v)
 	var subs []any
 	for i := range v.Subresources {
 		sub := &v.Subresources[i]
 		subs = append(subs, map[string]any{
-			"subresource": sub.Name, "verbs": meta.StringList(sub.Verbs()), "responseKind": kindDocument(sub.WireKind(v)),
+			"subresource": sub.Name, "verbs": meta.StringList(sub.Verbs()), "responseKind": kindDocument(v, sub.WireKind(v)),
 		})
 	}
 	if subs != nil {
@@ -303,7 +304,12 @@ func aggregatedResource(v *resource.Version) map[string]any {
 	return doc
 }
 
-func kindDocument(k meta.GroupVersionKind) map[string]any {
+// kindDocument describes the kind that a resource of a version answers. Group and version
+// are empty if they are those of the resource, but for resources of definitions.
+func kindDocument(v *resource.Version, k meta.GroupVersionKind) map[string]any {
+	if k.APIVersion() == v.GVK().APIVersion() && !v.Defined() {
+		k = meta.GroupVersionKind{Kind: k.Kind}
+	}
 	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
 }
 

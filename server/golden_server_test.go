@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
@@ -26,11 +27,12 @@ import (
 
 // goldenServer is a server as the transcripts want it: the usual access control,
 // the callers of users.csv. Its background loops run if asked for.
-func goldenServer(t *testing.T, users string, loops bool) *server.Server {
+func goldenServer(t *testing.T, users string, loops bool, kinds ...*registry.Kind) *server.Server {
 	tokens, err := tokenfile.Load(users)
 	require.NoError(t, err)
 	b := &server.Builder{Names: names.Kubernetes}
 	b.Register(builtin.Kinds()...)
+	b.Register(kinds...)
 	require.NoError(t, access.Setup(b, access.Config{
 		Methods: []auth.Authenticator{tokens}, Signer: certificates.Signer{Authority: newAuthority(t)},
 	}))

@@ -63,10 +63,18 @@ func TestGoldenTranscripts(t *testing.T) {
 
 const differencesFile = "testdata/differences.txt"
 
-// readDifferences returns the known differences by transcript. Each must stand
-// below the reason for it, a line that begins with "# ".
+// readDifferences returns the known differences by transcript.
 func readDifferences(t *testing.T) map[string][]string {
-	data, err := os.ReadFile(differencesFile)
+	return listedDifferences(t, differencesFile, func(line string) (string, string) {
+		file, difference, _ := strings.Cut(line, " ")
+		return file, difference
+	})
+}
+
+// listedDifferences returns the differences of a file by what split says that they are
+// about. Each must stand below the reason for it, a line that begins with "# ".
+func listedDifferences(t *testing.T, path string, split func(line string) (about, difference string)) map[string][]string {
+	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	known, reason := map[string][]string{}, ""
 	for i, line := range strings.Split(string(data), "\n") {
@@ -76,9 +84,9 @@ func readDifferences(t *testing.T) map[string][]string {
 		case strings.HasPrefix(line, "# "):
 			reason = line
 		default:
-			require.NotEmpty(t, reason, "%s:%d has no reason", differencesFile, i+1)
-			file, difference, _ := strings.Cut(line, " ")
-			known[file] = append(known[file], difference)
+			require.NotEmpty(t, reason, "%s:%d has no reason", path, i+1)
+			about, difference := split(line)
+			known[about] = append(known[about], difference)
 		}
 	}
 	return known

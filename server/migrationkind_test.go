@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -18,7 +19,9 @@ import (
 // apart, in each version.
 func TestMigrationVerbs(t *testing.T) {
 	t.Parallel()
-	a := inProcess(t, servertest.New(t, serves(migration.Kinds()...)))
+	a := inProcess(t, servertest.New(t, serves(migration.Kinds()...), func(b *server.Builder) {
+		b.Serving.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}
+	}))
 	for _, version := range []string{"v1", "v1beta1"} {
 		path := strings.Replace(migrations, "/v1/", "/"+version+"/", 1)
 		apiVersion := "storagemigration.k8s.io/" + version

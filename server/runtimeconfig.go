@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/internal/suggest"
 )
@@ -57,7 +59,7 @@ func (b *Builder) runtimeConfig() (c runtimeConfig, faults []error) {
 }
 
 // serves reports what is said of a version of a kind: the most specific key counts,
-// and without one it is served.
+// and without one it is served, unless it is optional.
 func (c runtimeConfig) serves(v *resource.Version) bool {
 	apiVersion := v.GVK().APIVersion()
 	keys := []string{apiVersion + "/" + v.Plural, apiVersion}
@@ -74,7 +76,7 @@ func (c runtimeConfig) serves(v *resource.Version) bool {
 			return on
 		}
 	}
-	return true
+	return !(v.Rules.Has(quirks.OptionalBeta) && slices.Contains(v.OptionalVersions, v.Name))
 }
 
 // withhold leaves of types what is served. A type of which nothing is left is withheld.
@@ -87,8 +89,9 @@ func (c runtimeConfig) withhold(types []*resource.Type) {
 }
 
 // faults returns the keys that name nothing of all that could be served.
-func (c runtimeConfig) faults(types []*resource.Type) (faults []error) {
+func (c runtimeConfig) faults(p names.Profile, types []*resource.Type) (faults []error) {
 	known := []string{allVersions, gaVersions, betaVersions, alphaVersions, legacyVersions}
+	known = append(known, p.Group(names.GroupImagePolicy)+"/v1alpha1") // it has no resources: the server only sends its reviews
 	some, left := false, false
 	for _, t := range types {
 		for _, v := range t.Versions {

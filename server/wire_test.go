@@ -258,7 +258,7 @@ func TestDiscoveryForms(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/version", "/"} {
-		a.must(406, "GET", path, nil, "Accept", "application/vnd.kubernetes.protobuf")
+		assert.Equal(t, 406, a.do("GET", path, nil, "Accept", "application/vnd.kubernetes.protobuf").code, path)
 	}
 	a.must(406, "GET", "/apis/apps", nil, "Accept", "application/vnd.kubernetes.protobuf"+aggregated)
 

@@ -87,6 +87,10 @@ func (f *metadataFaults) invalid(field, value, why string) {
 	f.add(CauseInvalid, field, "Invalid value: %q: %s", clip(value), why)
 }
 
+func (f *metadataFaults) required(field string) {
+	f.add(CauseRequired, field, "Required value: must not be empty")
+}
+
 // invalidJSON tells a value that is no text.
 func (f *metadataFaults) invalidJSON(field string, value any, why string) {
 	text, err := json.Marshal(value)
@@ -169,21 +173,25 @@ func (f *metadataFaults) owners() {
 	const field = "ownerReferences"
 	controller := ""
 	owners := f.obj.OwnerReferences()
-	for _, o := range owners {
+	for i, o := range owners {
 		if f.full() {
 			return
 		}
+		at := fmt.Sprintf("%s[%d]", field, i)
 		gv := ParseAPIVersion(o.APIVersion)
-		if gv.Version == "" || strings.Contains(gv.Version, "/") {
-			f.invalid(field+".apiVersion", o.APIVersion, "version must not be empty")
+		switch {
+		case o.APIVersion == "":
+			f.required(at + ".apiVersion")
+		case gv.Version == "" || strings.Contains(gv.Version, "/"):
+			f.invalid(at+".apiVersion", o.APIVersion, "must be <group>/<version> or <version>")
 		}
 		for _, part := range [][2]string{{"kind", o.Kind}, {"name", o.Name}, {"uid", o.UID}} {
 			if part[1] == "" {
-				f.invalid(field+"."+part[0], "", "must not be empty")
+				f.required(at + "." + part[0])
 			}
 		}
 		if gv == (GroupVersion{"", "v1"}) && o.Kind == "Event" {
-			f.invalidJSON(field, o, "/v1, Kind=Event is disallowed from being an owner")
+			f.invalidJSON(at, o, "/v1, Kind=Event is disallowed from being an owner")
 		}
 		if !o.Controller {
 			continue

@@ -85,8 +85,8 @@ func TestMetadataFaultsInWords(t *testing.T) {
 		{`"generation":-1`, `metadata.generation: Invalid value: -1: must be greater than or equal to 0`},
 		{`"finalizers":["orphan","foregroundDeletion"]`, `metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set`},
 		{`"ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"n","uid":"u"}]`,
-			`metadata.ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"n","uid":"u"}: /v1, Kind=Event is disallowed from being an owner`},
-		{`"ownerReferences":[{"apiVersion":"a/b/c","kind":"X","name":"n","uid":"u"}]`, `metadata.ownerReferences.apiVersion: Invalid value: "a/b/c": version must not be empty`},
+			`metadata.ownerReferences[0]: Invalid value: {"apiVersion":"v1","kind":"Event","name":"n","uid":"u"}: /v1, Kind=Event is disallowed from being an owner`},
+		{`"ownerReferences":[{"apiVersion":"a/b/c","kind":"X","name":"n","uid":"u"}]`, `metadata.ownerReferences[0].apiVersion: Invalid value: "a/b/c": must be <group>/<version> or <version>`},
 		{`"ownerReferences":[{"apiVersion":"v1","kind":"X","name":"n","uid":"u","controller":true},{"apiVersion":"v1","kind":"Y","name":"m","uid":"w","controller":true}]`,
 			`metadata.ownerReferences: Invalid value: [{"apiVersion":"v1","kind":"X","name":"n","uid":"u","controller":true},{"apiVersion":"v1","kind":"Y","name":"m","uid":"w","controller":true}]: ` +
 				`Only one reference can have Controller set to true. Found "true" in references for X/n and Y/m`},
@@ -130,8 +130,8 @@ func TestValidateMetadataOnCreate(t *testing.T) {
 		{`"name":"a","finalizers":["orphan","foregroundDeletion"]`, "Invalid finalizers"},
 		{`"name":"a","finalizers":["kubernetes"]`, ""},
 		{`"name":"a","finalizers":["x"]`, "Invalid finalizers[0]"},
-		{`"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}]`, "Invalid ownerReferences"},
-		{`"name":"a","ownerReferences":[{}]`, "Invalid ownerReferences.apiVersion|Invalid ownerReferences.kind|Invalid ownerReferences.name|Invalid ownerReferences.uid"},
+		{`"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Event","name":"e","uid":"u"}]`, "Invalid ownerReferences[0]"},
+		{`"name":"a","ownerReferences":[{}]`, "Required ownerReferences[0].apiVersion|Required ownerReferences[0].kind|Required ownerReferences[0].name|Required ownerReferences[0].uid"},
 		{`"name":"a","managedFields":[{"operation":"X","fieldsType":"Y","manager":"\u0001"}]`,
 			"Invalid managedFields[0].operation|Invalid managedFields[0].fieldsType|Invalid managedFields[0].manager"},
 	} {

@@ -736,9 +736,9 @@ null
 1
 	TypeInvalid spec.emb: Invalid value: "integer": spec.emb in body must be of type object: "integer"
 {"apiVersion":"v1","kind":"X","metadata":{"ownerReferences":[{"name":"x"}]}}
-	Invalid spec.emb.metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty
-	Invalid spec.emb.metadata.ownerReferences.kind: Invalid value: "": must not be empty
-	Invalid spec.emb.metadata.ownerReferences.uid: Invalid value: "": must not be empty
+	Required spec.emb.metadata.ownerReferences[0].apiVersion: Required value: must not be empty
+	Required spec.emb.metadata.ownerReferences[0].kind: Required value: must not be empty
+	Required spec.emb.metadata.ownerReferences[0].uid: Required value: must not be empty
 `},
 	{"emb2", `{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"integer","maximum":1}}}},"x-kubernetes-embedded-resource":true}`, `
 {"apiVersion":"v1","kind":"X","spec":{"n":2}}
@@ -838,10 +838,10 @@ Required other: Required value
 Required spec.h.m.apiVersion: Required value
 Invalid spec.h.m.kind:
 Invalid spec.h.m.metadata.namespace:
-Invalid spec.h.m.metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty
-Invalid spec.h.m.metadata.ownerReferences.kind: Invalid value: "": must not be empty
-Invalid spec.h.m.metadata.ownerReferences.name: Invalid value: "": must not be empty
-Invalid spec.h.m.metadata.ownerReferences.uid: Invalid value: "": must not be empty
+Required spec.h.m.metadata.ownerReferences[0].apiVersion: Required value: must not be empty
+Required spec.h.m.metadata.ownerReferences[0].kind: Required value: must not be empty
+Required spec.h.m.metadata.ownerReferences[0].name: Required value: must not be empty
+Required spec.h.m.metadata.ownerReferences[0].uid: Required value: must not be empty
 Duplicate spec.h.a[1]: Duplicate value: {"k":"1"}
 Duplicate spec.h.a[0].s[1]: Duplicate value: "b"`,
 	} {

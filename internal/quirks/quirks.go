@@ -65,6 +65,10 @@ type Reference struct {
 	// has one.
 	StatusRule Rule
 
+	// OptionalVersions are served only if the runtime configuration names them, see
+	// OptionalBeta.
+	OptionalVersions []string
+
 	// OnlySubresources are versions, group/version by spec names, in which there are
 	// sub-resources of the objects and not the objects, and the kind that discovery tells
 	// there.

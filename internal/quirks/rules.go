@@ -35,6 +35,10 @@ const (
 	// EqualOverhead: a new pod may have an overhead that equals the one of its
 	// RuntimeClass. The specification refuses every pod that sets its overhead.
 	EqualOverhead
+	// OptionalBeta: the beta versions that a kind names as optional are served only if the
+	// runtime configuration names them. In the specification every version is served unless
+	// the configuration says otherwise.
+	OptionalBeta
 	// NodeDriverStatus: CSINode has the sub-resource status. The specification has none.
 	NodeDriverStatus
 )
@@ -48,6 +52,7 @@ var since = map[Rule]string{
 	ClearedOwners:      release.Oldest.String(),
 	EmptyListClears:    release.Oldest.String(),
 	EqualOverhead:      release.Oldest.String(),
+	OptionalBeta:       "1.24",
 	NodeDriverStatus:   "1.37",
 }
 

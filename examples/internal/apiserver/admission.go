@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/plugins"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server"
 )
 
@@ -73,6 +75,11 @@ func (f *admissionFlags) configure(b *server.Builder) error {
 	const tolerations = "DefaultTolerationSeconds"
 	if _, said := config[tolerations]; !said && !slices.Contains(f.disable, tolerations) {
 		config[tolerations] = f.tolerate
+	}
+	// This server knows no cloud, and so no labels of volumes.
+	const labels = "PersistentVolumeLabel"
+	if _, said := config[labels]; !said && slices.Contains(f.enable, labels) {
+		config[labels] = plugins.VolumeLabels(func(context.Context, *meta.Object) (map[string]string, error) { return nil, nil })
 	}
 	b.AdmissionOptions = admission.Options{Enable: f.enable, Disable: f.disable, Config: config}
 	return nil

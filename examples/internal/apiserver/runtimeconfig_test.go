@@ -11,7 +11,9 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// TestVersions: the versions that --runtime-config knows are those that are served.
+// TestVersions: the versions that --runtime-config knows are those that are served, once it
+// names the optional one. A version without resources and a plugin that needs a cloud can be
+// enabled.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{"", "1.18"} {
@@ -20,7 +22,7 @@ func TestVersions(t *testing.T) {
 }
 
 func versionsOf(t *testing.T, release string) {
-	var args []string
+	args := []string{"--runtime-config", "storagemigration.k8s.io/v1beta1=true,imagepolicy.k8s.io/v1alpha1=true", "--enable-admission-plugins", "PersistentVolumeLabel"}
 	if release != "" {
 		args = []string{"--release", release}
 	}

@@ -151,7 +151,6 @@ func Kinds() []*registry.Kind {
 		Default:  fillIn,
 		Validate: validate,
 		Reference: &quirks.Reference{
-			NoGeneration:        true,
 			StatusMetadata:      quirks.CallersMetadata(),
 			DeleteAnswersStatus: true,
 		},

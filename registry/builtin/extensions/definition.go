@@ -231,6 +231,7 @@ func definitions() *registry.Kind {
 		Categories: []string{"api-extensions"},
 		Scope:      registry.Cluster,
 		Status:     true,
+		Columns:    columns(),
 		Behavior: registry.Behavior{
 			Default:   setDefaults,
 			Prepare:   prepare,

@@ -66,7 +66,7 @@ func Kinds() []*registry.Kind {
 			{Name: "Status", Type: "string", Doc: "How far it is.", Cell: state},
 		},
 		Validate:  validate,
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, PutWithVersion: true, NoGeneration: true},
+		Reference: &quirks.Reference{DeleteAnswersStatus: true, PutWithVersion: true, NoGeneration: true, OptionalVersions: []string{"v1beta1"}},
 	})}
 }
 

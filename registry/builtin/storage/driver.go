@@ -55,8 +55,8 @@ type CSIDriverSpec struct {
 	// the attributes of the volume, which drivers may log. It needs tokenRequests.
 	ServiceAccountTokenInSecrets *bool `json:"serviceAccountTokenInSecrets,omitempty" protobuf:"10"`
 	// PreventPodSchedulingIfMissing keeps pods with volumes of the driver off nodes on which it
-	// does not run. Unset, nodes without it count as having no limit.
-	PreventPodSchedulingIfMissing *bool `json:"preventPodSchedulingIfMissing,omitempty" protobuf:"11"`
+	// does not run: false unless set. Then nodes without the driver count as having no limit.
+	PreventPodSchedulingIfMissing *bool `json:"preventPodSchedulingIfMissing,omitempty" protobuf:"11" schema:"default=false"`
 }
 
 // TokenRequest is a token that a driver gets.

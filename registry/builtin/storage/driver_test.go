@@ -37,6 +37,7 @@ func TestCSIDriver(t *testing.T) {
 	assert.Equal(t, map[string]any{
 		"attachRequired": true, "podInfoOnMount": false, "volumeLifecycleModes": []any{"Persistent"}, "storageCapacity": false,
 		"fsGroupPolicy": "ReadWriteOnceWithFSType", "requiresRepublish": false, "seLinuxMount": false,
+		"preventPodSchedulingIfMissing": false,
 	}, old.Map("spec"))
 	k.Updates(t, old, map[string][]string{
 		`{"spec":{"attachRequired":false}}`:                                               {"Invalid:spec.attachedRequired"},

@@ -244,7 +244,8 @@ var groupPriorities = map[string]int64{
 	"": 18000, names.GroupApps: 17800, names.GroupEvents: 17750, names.GroupAuthentication: 17700, names.GroupAuthorization: 17600,
 	names.GroupAutoscaling: 17500, names.GroupBatch: 17400, names.GroupCertificates: 17300, names.GroupNetworking: 17200, names.GroupPolicy: 17100,
 	names.GroupRBAC: 17000, names.GroupStorage: 16800, names.GroupExtensions: 16700, names.GroupRegistration: 16700, names.GroupScheduling: 16600,
-	names.GroupCoordination: 16500, names.GroupNode: 16300, names.GroupEndpoints: 16200, names.GroupFlowControl: 16100, names.GroupDevices: 15900,
+	names.GroupCoordination: 16500, names.GroupNode: 16300, names.GroupEndpoints: 16200, names.GroupDevices: 16200, names.GroupFlowControl: 16100,
+	names.GroupMigration: 15800,
 }
 
 // The priorities of groups that are none of those, as definitions make them.

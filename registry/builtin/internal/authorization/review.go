@@ -170,6 +170,6 @@ func attributeFaults(f *check.Faults, o *meta.Object) {
 	case resource && path:
 		f.Invalid(check.At("spec", "nonResourceAttributes"), o.Map("spec", "nonResourceAttributes"), "cannot be specified in combination with resourceAttributes")
 	case !resource && !path:
-		f.Invalid(check.At("spec", "resourceAttributes"), nil, "exactly one of nonResourceAttributes or resourceAttributes must be specified")
+		f.Invalid(check.At("spec"), nil, "exactly one of nonResourceAttributes or resourceAttributes must be specified")
 	}
 }
