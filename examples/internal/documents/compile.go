@@ -27,7 +27,7 @@ var packages = map[string]string{
 // given are the variables and types that code in documents may use without a declaration.
 var given = map[string]string{
 	"ctx": "context.Context", "t": "*testing.T", "dir": "string", "scheme": "*runtime.Scheme",
-	"testEnv": "*envtest.Environment", "fleet": "*Fleet",
+	"widget": "*registry.Kind", "testEnv": "*envtest.Environment", "fleet": "*Fleet",
 }
 
 // Module says which of the blocks a module compiles.
