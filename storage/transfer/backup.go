@@ -15,7 +15,7 @@ import (
 // A file counts as a backup once it is whole and on the disk, which the caller sees to.
 func Backup(ctx context.Context, from storage.Backend, w io.Writer, o Options) (*Report, error) {
 	o.Cutover = nil
-	s := &source{store: from, o: o, report: &Report{Kept: true, Since: o.Since}}
+	s := &source{store: from, o: o.metered(), report: &Report{Kept: true, Since: o.Since}}
 	if err := s.backup(ctx, w); err != nil {
 		return s.report, fmt.Errorf("backup: %w", err)
 	}
@@ -42,7 +42,10 @@ func (s *source) backup(ctx context.Context, to io.Writer) error {
 	if since.Revision > newest {
 		return fmt.Errorf("%w: that one ends at revision %d, the store at %d", ErrNotOnTop, since.Revision, newest)
 	}
-	w, err := newWriter(to, header{Format: formatVersion, Oldest: s.oldest, Since: since, Stamps: stamps})
+	if err := s.count(ctx); err != nil {
+		return err
+	}
+	w, err := newWriter(to, header{Format: formatVersion, Oldest: s.oldest, Since: since, Versions: s.total, Stamps: stamps})
 	if err != nil {
 		return err
 	}

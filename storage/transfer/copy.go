@@ -22,6 +22,7 @@ func Copy(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 }
 
 func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, error) {
+	o = o.metered()
 	s := &source{store: from, o: o, report: &Report{}, twice: true}
 	if err := finished(ctx, from); err != nil {
 		return s.report, err
@@ -42,6 +43,9 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 		return s.report, err
 	}
 	defer s.stop()
+	if err := s.count(ctx); err != nil {
+		return s.report, err
+	}
 	d.settled = s.settled
 	if err := d.fill(ctx, s.oldest, s.versions(ctx)); err != nil {
 		return s.report, err
@@ -132,7 +136,7 @@ func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, 
 	}
 	for p.reached < newest {
 		if o.Progress != nil {
-			o.Progress(Progress{Phase: Raising, Revision: p.reached})
+			o.Progress(Progress{Phase: Raising, Revision: p.reached, Versions: int64(p.reached), Total: int64(newest)})
 		}
 		if err := p.raise(ctx, min(newest, p.reached+raiseStep)); err != nil {
 			return nil, err
@@ -211,7 +215,7 @@ func verify(ctx context.Context, b storage.Backend, at storage.Revision, want di
 	}
 	var found digest
 	var pace pace
-	p := Progress{Phase: Verifying, Revision: at}
+	p := Progress{Phase: Verifying, Revision: at, Total: want.keys}
 	for rec, err := range records {
 		var damaged *storage.DamagedError
 		switch {

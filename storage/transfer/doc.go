@@ -52,13 +52,15 @@ package transfer
 
 import (
 	"context"
+	"time"
 
 	"orch.io/controlplane/storage"
 )
 
 // Options say how something is moved. All fields may be left out.
 type Options struct {
-	// Progress is called every now and then, by one goroutine, which waits for it.
+	// Progress is called every now and then, by one goroutine, which waits for it. If it is
+	// set, Backup and Copy count the records of the source before they read them.
 	Progress func(Progress)
 
 	// Cutover is called by Copy when all records are copied and few commits are left. It
@@ -93,8 +95,11 @@ const (
 // Progress is how far it is.
 type Progress struct {
 	Phase    Phase
-	Versions int64            // records and deletions that were read, in Verifying those that were compared
+	Versions int64            // records and deletions that were read, in Verifying those that were compared, in Raising revisions
+	Total    int64            // of Versions, an estimate; 0: not known
 	Bytes    int64            // of their keys and values
+	Rate     float64          // Versions per second since the phase began
+	Left     time.Duration    // until the phase ends at that rate; 0: not known
 	Revision storage.Revision // that the source is read up to; in Raising the newest one of the destination
 }
 

@@ -42,10 +42,11 @@ const formatVersion = 1
 
 // header is what is known when a file is begun.
 type header struct {
-	Format int               `json:"format"`
-	Oldest storage.Revision  `json:"oldest"`
-	Since  Position          `json:"since"`
-	Stamps map[string]string `json:"stamps,omitempty"`
+	Format   int               `json:"format"`
+	Oldest   storage.Revision  `json:"oldest"`
+	Since    Position          `json:"since"`
+	Versions int64             `json:"versions,omitempty"` // that there were when the file was begun, about; 0: nobody counted
+	Stamps   map[string]string `json:"stamps,omitempty"`
 }
 
 // trailer is what is known at the end.
@@ -220,8 +221,8 @@ func newReader(from io.Reader) (*reader, error) {
 	if h.Format != formatVersion {
 		return nil, unusable("its format is %d, this release reads %d", h.Format, formatVersion)
 	}
-	if h.Oldest < 0 || h.Oldest > maxHistory || h.Since != (Position{}) && !h.Since.valid() {
-		return nil, unusable("its header has the revisions %d and %d", h.Oldest, h.Since.Revision)
+	if h.Versions < 0 || h.Oldest < 0 || h.Oldest > maxHistory || h.Since != (Position{}) && !h.Since.valid() {
+		return nil, unusable("its header has the revisions %d and %d and %d versions", h.Oldest, h.Since.Revision, h.Versions)
 	}
 	return r, nil
 }

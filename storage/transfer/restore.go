@@ -14,7 +14,7 @@ import (
 // the order in which they were made. Nothing of them is shown unless all of them are
 // whole and stand on each other. The store ends at the revision of the last one.
 func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Reader) (*Report, error) {
-	c := &chain{o: o, report: &Report{}}
+	c := &chain{o: o.metered(), report: &Report{}}
 	if err := c.restore(ctx, to, files); err != nil {
 		return c.report, fmt.Errorf("restore: %w", err)
 	}
@@ -25,7 +25,7 @@ func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Rea
 // their ends and returns what they hold, without the damaged records that were left out. The
 // first one may be incremental itself: what it has of an earlier file is not looked at.
 func Verify(ctx context.Context, o Options, files ...io.Reader) (*Report, error) {
-	c := &chain{o: Options{Progress: o.Progress}, report: &Report{Kept: true}, part: true}
+	c := &chain{o: Options{Progress: o.Progress}.metered(), report: &Report{Kept: true}, part: true}
 	if err := c.verify(ctx, files); err != nil {
 		return c.report, fmt.Errorf("verify: %w", err)
 	}
@@ -189,6 +189,10 @@ func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, erro
 
 func (c *chain) tell(phase Phase) {
 	if c.o.Progress != nil {
-		c.o.Progress(Progress{Phase: phase, Versions: c.report.Versions, Bytes: c.report.Bytes, Revision: c.report.Revision})
+		p := Progress{Phase: phase, Versions: c.report.Versions, Bytes: c.report.Bytes, Revision: c.report.Revision, Total: c.last().header.Versions}
+		if phase == Verifying {
+			p.Versions, p.Bytes, p.Total = 0, 0, c.report.Keys
+		}
+		c.o.Progress(p)
 	}
 }

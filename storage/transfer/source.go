@@ -40,6 +40,7 @@ type source struct {
 	report *Report
 	phase  Phase
 	pace   pace
+	total  int64 // versions that there were at the beginning, about; 0 if nobody asks for them
 }
 
 // pass is one reading of all records, from the first key to the last one.
@@ -345,8 +346,11 @@ func (s *source) tell(phase Phase) {
 		return
 	}
 	p := Progress{Phase: phase, Versions: s.report.Versions, Bytes: s.report.Bytes, Revision: s.seen}
-	if phase == Verifying {
-		p.Versions, p.Bytes = s.again.versions, s.again.bytes
+	switch phase {
+	case Copying:
+		p.Total = s.total
+	case Verifying:
+		p.Versions, p.Bytes, p.Total = s.again.versions, s.again.bytes, s.pass.versions
 	}
 	s.o.Progress(p)
 }

@@ -41,7 +41,7 @@ func Handler(from storage.Backend) http.Handler {
 			return
 		}
 		out := &answer{to: w, control: http.NewResponseController(w)}
-		_, err = Backup(r.Context(), from, out, Options{Since: since})
+		_, err = Backup(r.Context(), from, out, Options{Since: since, Progress: func(Progress) {}}) // so that the caller knows how much comes
 		switch {
 		case err == nil:
 		case out.begun:

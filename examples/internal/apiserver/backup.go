@@ -92,7 +92,9 @@ func (p *place) backup(ctx context.Context, since transfer.Position, w io.Writer
 	if err != nil {
 		return nil, inUse(err, "to save the store of a running server give --kubeconfig")
 	}
-	report, err := transfer.Backup(ctx, store, w, transfer.Options{Since: since, Progress: progress()})
+	shown := onStderr()
+	defer shown.end()
+	report, err := transfer.Backup(ctx, store, w, transfer.Options{Since: since, Progress: shown.tell})
 	return report, errors.Join(err, store.Close())
 }
 
@@ -114,7 +116,9 @@ func fetch(ctx context.Context, kubeconfig string, since transfer.Position, w io
 		return nil, err
 	}
 	defer body.Close()
-	report, err := transfer.Verify(ctx, transfer.Options{Progress: progress()}, io.TeeReader(body, w))
+	shown := onStderr()
+	defer shown.end()
+	report, err := transfer.Verify(ctx, transfer.Options{Progress: shown.tell}, io.TeeReader(body, w))
 	if err == nil && report.Since != since {
 		err = fmt.Errorf("the server sent a backup on top of revision %d, not of %d", report.Since.Revision, since.Revision)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
 	"orch.io/controlplane/storage/badgerstore"
 	"orch.io/controlplane/storage/transfer"
@@ -56,20 +55,6 @@ func inUse(err error, instead string) error {
 		return fmt.Errorf("%w: %s", err, instead)
 	}
 	return err
-}
-
-// progress tells on the standard error what is being done: at first, when that changes, and about
-// every second.
-func progress() func(transfer.Progress) {
-	var last transfer.Phase
-	var told time.Time
-	return func(p transfer.Progress) {
-		if p.Phase == last && time.Since(told) < time.Second {
-			return
-		}
-		last, told = p.Phase, time.Now()
-		fmt.Fprintf(os.Stderr, "%s: %d versions, %s, revision %d\n", p.Phase, p.Versions, size(p.Bytes), p.Revision)
-	}
 }
 
 func describe(r *transfer.Report) string {

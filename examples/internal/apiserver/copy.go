@@ -32,7 +32,9 @@ func (c Command) copy(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return inUse(err, "to move the store of a running server start it with the --to- flags")
 	}
-	report, err := copyStore(ctx, source, &from, &to, transfer.Options{Progress: progress()})
+	shown := onStderr()
+	report, err := copyStore(ctx, source, &from, &to, transfer.Options{Progress: shown.tell})
+	shown.end()
 	if err = errors.Join(err, source.Close()); err != nil {
 		return err
 	}

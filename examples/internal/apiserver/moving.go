@@ -108,8 +108,9 @@ func (m *moving) run(ctx context.Context, log *slog.Logger, out io.Writer) {
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 	stopped := false
+	shown := onStderr()
 	report, err := copyStore(inner, m.Store, m.from, m.to, transfer.Options{
-		Progress: progress(),
+		Progress: shown.tell,
 		Cutover: func(context.Context) error {
 			if !stop() {
 				return context.Cause(ctx)
@@ -119,6 +120,7 @@ func (m *moving) run(ctx context.Context, log *slog.Logger, out io.Writer) {
 			return markMoved(m.from.dataDir, m.to.String())
 		},
 	})
+	shown.end()
 	if err == nil {
 		m.refuse(unavailable("the store of this server has moved, please try again at another one"))
 		fmt.Fprintf(out, "moved to %s: %d records. %s. This server takes no more writes: end it, and start one over that\n", m.to, report.Keys, goOn(report, false))

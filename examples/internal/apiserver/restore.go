@@ -57,7 +57,8 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	if found.Since != (transfer.Position{}) {
 		return fmt.Errorf("%s was made on top of a backup of revision %d: that one is needed, too", files[0], found.Since.Revision)
 	}
-	o := transfer.Options{Progress: progress()}
+	shown := onStderr()
+	o := transfer.Options{Progress: shown.tell}
 	if *bump > 0 {
 		o.StartOver = found.Revision + storage.Revision(*bump)
 	}
@@ -68,6 +69,7 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 			return err
 		})
 	})
+	shown.end()
 	if err != nil {
 		return err
 	}
@@ -87,8 +89,10 @@ func goOn(r *transfer.Report, startOver bool) string {
 }
 
 func verifyFiles(ctx context.Context, files []string) (report *transfer.Report, err error) {
+	shown := onStderr()
+	defer shown.end()
 	err = withFiles(files, func(readers []io.Reader) (err error) {
-		report, err = transfer.Verify(ctx, transfer.Options{Progress: progress()}, readers...)
+		report, err = transfer.Verify(ctx, transfer.Options{Progress: shown.tell}, readers...)
 		return err
 	})
 	return report, err

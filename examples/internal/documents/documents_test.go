@@ -1,0 +1,42 @@
+package documents_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/examples/internal/documents"
+)
+
+const root = "../../.."
+
+// TestBlocksAreChecked: each block has a language that is checked, and a reason if it is not run.
+func TestBlocksAreChecked(t *testing.T) {
+	all, err := documents.Read(root)
+	require.NoError(t, err)
+	assert.Greater(t, len(all), 20)
+	for _, b := range all {
+		instruction, _, _ := strings.Cut(b.Note, ": ")
+		switch b.Lang {
+		case "go":
+			assert.Contains(t, []string{"", "continues"}, b.Note, b)
+		case "console", "sh":
+			assert.Contains(t, []string{"", "after", "not run"}, instruction, b)
+		case "":
+			assert.NotContains(t, b.Text, "$ ", "%s: a console block says so", b)
+		default:
+			assert.Fail(t, "no check for this language", "%s: %s", b, b.Lang)
+		}
+	}
+}
+
+// TestGoCompiles: those that use packages of Kubernetes are compiled by examples/operator.
+func TestGoCompiles(t *testing.T) {
+	all, err := documents.Read(root)
+	require.NoError(t, err)
+	n, err := documents.Module{Dir: "."}.Compile(root, all)
+	require.NoError(t, err)
+	assert.Equal(t, 2, n)
+}

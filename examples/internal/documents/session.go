@@ -1,0 +1,202 @@
+package documents
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Session runs the sh and console blocks of one document, one after the other, in a directory. A block
+// of sh is a script that succeeds. In a console block a command that begins with $ is followed by what it writes to its standard output; numbers and
+// widths of columns differ from run to run and are not compared.
+//
+// A server goes on in the background until the next one starts. What has to happen before a block
+// stands behind its language: commands, and the word end, which ends the server.
+type Session struct {
+	Dir      string
+	Env      []string            // changed by export
+	Programs []string            // that "go run ./examples/NAME" means; they are in the PATH
+	Serve    map[string][]string // further arguments of programs that serve
+	Replace  *strings.Replacer   // of texts in commands, such as addresses
+	Do       map[string]func() error
+
+	server *background
+}
+
+type background struct {
+	cmd    *exec.Cmd
+	mu     sync.Mutex // guards out
+	out    bytes.Buffer
+	exited chan error
+}
+
+// Write implements io.Writer.
+func (b *background) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.Write(p)
+}
+
+func (b *background) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.String()
+}
+
+// patience is how long a command may take.
+const patience = 2 * time.Minute
+
+// Run runs a block.
+func (s *Session) Run(b Block) error {
+	if before, ok := strings.CutPrefix(b.Note, "after: "); ok {
+		for _, command := range strings.Split(before, ";") {
+			if _, err := s.command(strings.TrimSpace(command), ""); err != nil {
+				return fmt.Errorf("before %s: %w", b, err)
+			}
+		}
+	}
+	if b.Lang == "sh" {
+		if _, err := s.command(b.Text, ""); err != nil {
+			return fmt.Errorf("%s: %w", b, err)
+		}
+		return nil
+	}
+	for _, c := range commands(b.Text) {
+		out, err := s.command(c.text, c.out)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", b, c.text, err)
+		}
+		if got, want := lines(out), lines(c.out); !slices.Equal(got, want) {
+			return fmt.Errorf("%s: %s: the document shows\n%s\nand the command writes\n%s", b, c.text, c.out, out)
+		}
+	}
+	return nil
+}
+
+type command struct{ text, out string }
+
+// commands returns those of a block, with what follows each.
+func commands(text string) (all []command) {
+	goesOn := false
+	for line := range strings.Lines(text) {
+		begin, is := strings.CutPrefix(line, "$ ")
+		switch {
+		case is:
+			all = append(all, command{text: begin})
+		case len(all) == 0:
+			continue
+		case goesOn:
+			all[len(all)-1].text += line
+		default:
+			all[len(all)-1].out += line
+		}
+		goesOn = (is || goesOn) && strings.HasSuffix(line, "\\\n")
+	}
+	return all
+}
+
+var (
+	digits = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+	sizes  = regexp.MustCompile(`0 (KiB|MiB|B)\b`)
+)
+
+// lines returns what is compared of a text.
+func lines(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		line = sizes.ReplaceAllString(digits.ReplaceAllString(line, "0"), "0 B")
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// command runs one command and returns its output; of a server, when that is what was wanted.
+func (s *Session) command(text, want string) (string, error) {
+	text = strings.TrimSpace(text)
+	if s.Replace != nil {
+		text = s.Replace.Replace(text)
+	}
+	for _, p := range s.Programs {
+		text = strings.Replace(text, "go run ./examples/"+p, p, 1)
+	}
+	word, rest, _ := strings.Cut(text, " ")
+	switch {
+	case word == "end":
+		return "", s.End()
+	case s.Do[word] != nil:
+		return "", s.Do[word]()
+	case word == "export":
+		s.Env = append(s.Env, rest)
+		return "", nil
+	case s.Serve[word] != nil && (rest == "" || rest[0] == '-'):
+		return s.serve(text+" "+strings.Join(s.Serve[word], " "), want)
+	}
+	c := exec.Command("bash", "-ec", text)
+	c.Dir, c.Env, c.WaitDelay = s.Dir, s.Env, time.Second
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	defer time.AfterFunc(patience, func() { _ = c.Process.Kill() }).Stop()
+	out, err := c.Output()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s%s", err, out, &stderr)
+	}
+	return string(out), err
+}
+
+// serve ends the server that runs and starts another one.
+func (s *Session) serve(text, want string) (string, error) {
+	if err := s.End(); err != nil {
+		return "", err
+	}
+	b := &background{cmd: exec.Command("bash", "-c", "exec "+text), exited: make(chan error, 1)}
+	var stderr bytes.Buffer
+	b.cmd.Dir, b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = s.Dir, s.Env, b, &stderr
+	if err := b.cmd.Start(); err != nil {
+		return "", err
+	}
+	go func() { b.exited <- b.cmd.Wait() }()
+	s.server = b
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		out := b.text()
+		if strings.Contains(out, "serving on ") && len(lines(out)) >= len(lines(want)) {
+			if want == "" {
+				return "", nil
+			}
+			return out, nil
+		}
+		select {
+		case err := <-b.exited:
+			s.server = nil
+			return "", fmt.Errorf("the server ended: %w\n%s%s", err, out, &stderr)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return "", errors.Join(errors.New("the server does not write what the document shows:\n"+b.text()), s.End())
+}
+
+// End ends the server that runs.
+func (s *Session) End() error {
+	if s.server == nil {
+		return nil
+	}
+	b := s.server
+	s.server = nil
+	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case err := <-b.exited:
+		return err
+	case <-time.After(patience):
+		return errors.Join(errors.New("the server does not end"), b.cmd.Process.Kill(), <-b.exited)
+	}
+}

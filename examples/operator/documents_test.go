@@ -1,0 +1,22 @@
+package operator
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/examples/internal/documents"
+)
+
+// TestGoOfDocumentsCompiles compiles what documents show with packages of Kubernetes.
+func TestGoOfDocumentsCompiles(t *testing.T) {
+	all, err := documents.Read("../..")
+	require.NoError(t, err)
+	n, err := documents.Module{
+		Dir: "examples/operator", Kubernetes: true, Dot: "orch.io/controlplane/examples/operator",
+		Packages: map[string]string{"client": "sigs.k8s.io/controller-runtime/pkg/client"},
+	}.Compile("../..", all)
+	require.NoError(t, err)
+	assert.Equal(t, 5, n)
+}

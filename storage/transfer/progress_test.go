@@ -1,0 +1,103 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+	"orch.io/controlplane/storage/transfer"
+)
+
+// slow is a store of which each record takes a millisecond.
+type slow struct{ *memstore.Store }
+
+func (s slow) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
+	at, records, err := s.Store.Scan(ctx, prefix, start, at)
+	return at, func(yield func(storage.Record, error) bool) {
+		for rec, err := range records {
+			time.Sleep(time.Millisecond)
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}, err
+}
+
+// noted returns a function for Options.Progress that notes what is told, and checks each of it against the one before.
+func noted(t *testing.T, all *[]transfer.Progress) func(transfer.Progress) {
+	return func(p transfer.Progress) {
+		assert.GreaterOrEqual(t, p.Left, time.Duration(0))
+		if p.Total > 0 {
+			assert.LessOrEqual(t, p.Versions, p.Total)
+		}
+		*all = append(*all, p)
+	}
+}
+
+// TestProgressFigures shows that backup, verification, restore and copy tell how much there is to
+// do, how fast it goes and how long it still takes.
+func TestProgressFigures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const records = 7_000
+		const versions = 2 * records // each is in the history, too
+		inner := memstore.New(memstore.Options{})
+		defer inner.Close()
+		for i := range records {
+			_, err := inner.Commit(t.Context(), storage.Write{Key: fmt.Sprintf("a/b/%05d", i), Value: []byte("v")})
+			require.NoError(t, err)
+		}
+		var file bytes.Buffer
+		var all []transfer.Progress
+		_, err := transfer.Backup(t.Context(), slow{inner}, &file, transfer.Options{Progress: noted(t, &all)})
+		require.NoError(t, err)
+		var rates int
+		for _, p := range all {
+			if p.Phase != transfer.Copying {
+				continue
+			}
+			assert.InDelta(t, versions, p.Total, 1)
+			if p.Rate > 0 {
+				rates++
+				assert.InDelta(t, float64(p.Total-p.Versions)/p.Rate, p.Left.Seconds(), 0.01)
+			}
+		}
+		assert.Greater(t, rates, 1)
+
+		for name, work := range map[string]func(o transfer.Options) error{
+			"verify": func(o transfer.Options) error {
+				_, err := transfer.Verify(t.Context(), o, io.MultiReader(bytes.NewReader(file.Bytes())))
+				return err
+			},
+			"restore": func(o transfer.Options) error {
+				to := memstore.New(memstore.Options{})
+				defer to.Close()
+				_, err := transfer.Restore(t.Context(), to, o, bytes.NewReader(file.Bytes()))
+				return err
+			},
+			"copy": func(o transfer.Options) error {
+				to := memstore.New(memstore.Options{})
+				defer to.Close()
+				_, err := transfer.Copy(t.Context(), inner, to, o)
+				return err
+			},
+		} {
+			all = nil
+			require.NoError(t, work(transfer.Options{Progress: noted(t, &all)}), name)
+			require.NotEmpty(t, all, name)
+			for _, p := range all {
+				assert.Greater(t, p.Total, int64(records-1), "%s %s", name, p.Phase)
+				assert.Less(t, p.Total, int64(versions+1), "%s %s", name, p.Phase)
+			}
+		}
+	})
+}
