@@ -7,9 +7,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Nulls returns a cause for each null of an applied object of a custom kind that
-// is no value of its field: it is not nullable and has no default. Elsewhere such
-// nulls are dropped; who applies one wants to own it.
+// Nulls returns a cause for each null of an object of a custom kind, as an apply made it,
+// that is no value of its field: the field is not nullable and has no default. Elsewhere
+// such nulls are dropped; here the applier wants to own them.
 func (s *Schema) Nulls(tree map[string]any) []meta.Cause {
 	if s == nil || s.Struct.Canonical() {
 		return nil
