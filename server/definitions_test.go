@@ -385,3 +385,16 @@ func TestDefinitionWithPlaceholderBundle(t *testing.T) {
 	must(t, s, 200, "GET", definedPath, "")
 	must(t, s, 422, "PATCH", definedCRD, patch("Cg=="))
 }
+
+func TestScaleWithoutWantedSizeNamesThePath(t *testing.T) {
+	s := servertest.New(t)
+	crd := strings.Replace(widgetDefinition(`{"a":{"type":"string"},"n":{"type":"integer"}}`), `"selectableFields"`,
+		`"subresources":{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},"selectableFields"`, 1)
+	must(t, s, 201, "POST", crdPath, crd)
+	s.Settle()
+	must(t, s, 201, "POST", definedPath, definedWidget("w", `{}`))
+	status := must(t, s, 500, "GET", definedPath+"/w/scale", "")
+	assert.Equal(t, `Internal error occurred: the spec replicas field ".spec.n" does not exist`, status.String("message"))
+	must(t, s, 200, "PATCH", definedPath+"/w/scale", `{"spec":{"replicas":2}}`)
+	assert.EqualValues(t, 2, must(t, s, 200, "GET", definedPath+"/w/scale", "").Int("spec", "replicas"))
+}
