@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -219,9 +220,14 @@ func accept(crd *meta.Object, taken takenNames) {
 		return
 	}
 	crd.SetCondition("NamesAccepted", "True", reason, message)
-	if !crd.HasCondition("Established") {
-		crd.SetCondition("Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
+	if crd.HasCondition("Established") {
+		return
 	}
+	if err := pki.CheckBundle(crd.String("spec", "conversion", "webhook", "clientConfig", "caBundle")); err != nil {
+		crd.SetCondition("Established", "False", "InvalidCABundle", "the CA bundle of the conversion webhook is invalid: "+err.Error())
+		return
+	}
+	crd.SetCondition("Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
 }
 
 // clash returns the first of the words, one or a list, that is taken.

@@ -3,9 +3,12 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -354,4 +357,44 @@ func TestDefaultsAreBounded(t *testing.T) {
 	define(strings.Repeat("x", 100))
 	must(t, s, 201, "POST", definedPath, definedWidget("w", many))
 	must(t, s, 200, "DELETE", definedPath+"/before", "")
+}
+
+// TestDefinitionWithPlaceholderBundle: a manifest may hold anything as the CA bundle of its
+// conversion webhook until the right one is injected.
+func TestDefinitionWithPlaceholderBundle(t *testing.T) {
+	s := servertest.New(t)
+	hook := func(bundle string) string {
+		return `"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://example.com/convert","caBundle":"` + bundle + `"},"conversionReviewVersions":["v1"]}},`
+	}
+	crd := strings.Replace(widgetDefinition(`{"a":{"type":"string"}}`), `"scope"`, hook("Cg==")+`"scope"`, 1)
+	must(t, s, 201, "POST", crdPath, crd)
+	s.Settle()
+	assert.Equal(t, []string{"NamesAccepted=True NoConflicts", "Established=False InvalidCABundle"}, conditionsOf(must(t, s, 200, "GET", definedCRD, "")))
+	must(t, s, 404, "GET", definedPath, "")
+
+	patch := func(bundle string) string {
+		return `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"` + bundle + `"}}}}}`
+	}
+	must(t, s, 200, "PATCH", definedCRD, patch("bm9uc2Vuc2U="))
+	tlsServer := httptest.NewTLSServer(nil)
+	defer tlsServer.Close()
+	valid := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer.Certificate().Raw}))
+	must(t, s, 200, "PATCH", definedCRD, patch(valid))
+	s.Settle()
+	assert.Equal(t, []string{"NamesAccepted=True NoConflicts", "Established=True InitialNamesAccepted"}, conditionsOf(must(t, s, 200, "GET", definedCRD, "")))
+	must(t, s, 200, "GET", definedPath, "")
+	must(t, s, 422, "PATCH", definedCRD, patch("Cg=="))
+}
+
+func TestScaleWithoutWantedSizeNamesThePath(t *testing.T) {
+	s := servertest.New(t)
+	crd := strings.Replace(widgetDefinition(`{"a":{"type":"string"},"n":{"type":"integer"}}`), `"selectableFields"`,
+		`"subresources":{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},"selectableFields"`, 1)
+	must(t, s, 201, "POST", crdPath, crd)
+	s.Settle()
+	must(t, s, 201, "POST", definedPath, definedWidget("w", `{}`))
+	status := must(t, s, 500, "GET", definedPath+"/w/scale", "")
+	assert.Equal(t, `Internal error occurred: the spec replicas field ".spec.n" does not exist`, status.String("message"))
+	must(t, s, 200, "PATCH", definedPath+"/w/scale", `{"spec":{"replicas":2}}`)
+	assert.EqualValues(t, 2, must(t, s, 200, "GET", definedPath+"/w/scale", "").Int("spec", "replicas"))
 }

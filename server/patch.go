@@ -376,12 +376,15 @@ func (s *Server) conformApplied(r *request, obj *meta.Object, v *resource.Versio
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}
-	unknown, faults := v.Conform(obj)
-	if len(faults) > 0 {
-		return v.DecodeError(faults)
+	// Fields that the schema does not have are refused where the patch is typed. Those that
+	// only a schema around them preserves are accepted there, and pruned here without a word.
+	_, faults := v.Conform(obj)
+	if len(faults) == 0 {
+		return nil
 	}
-	if len(unknown) > 0 && !v.ConformOnRead { // what a definition does not have is pruned
-		return meta.BadRequest("strict decoding error: unknown fields %s", strings.Join(unknown, ", "))
+	if f := faults[0]; v.ConformOnRead && !strings.HasPrefix(f.Field, "metadata") { // of an embedded object
+		f.Reason, f.Message = meta.CauseInvalid, strings.TrimPrefix(f.Message, f.Field+": ")
+		return meta.Invalid(v.GroupKind(), r.Name, []meta.Cause{f})
 	}
-	return nil
+	return v.DecodeError(faults)
 }

@@ -23,8 +23,8 @@ import (
 //
 //	go test ./server -run TestReferenceDiscovery -reference https://127.0.0.1:6443 -reference-token TOKEN
 var (
-	referenceURL   = flag.String("reference", "", "URL of a reference server whose discovery is recorded")
-	referenceToken = flag.String("reference-token", "", "bearer token of an administrator of that server")
+	reference      = flag.String("reference", "", "`URL` of a kube-apiserver whose answers are recorded or compared")
+	referenceToken = flag.String("reference-token", "admin-token", "bearer token of a member of system:masters at -reference")
 )
 
 const (
@@ -41,9 +41,9 @@ type discoveryRecord map[string]map[string]string
 // TestReferenceDiscovery fails on a difference from the recorded answers of the reference
 // server that is not listed with its reason, and on a listed one that is gone.
 func TestReferenceDiscovery(t *testing.T) {
-	if *referenceURL != "" {
+	if *reference != "" {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-		record := recordDiscovery(&api{t, *referenceURL, client}, "Authorization", "Bearer "+*referenceToken)
+		record := recordDiscovery(&api{t, *reference, client}, "Authorization", "Bearer "+*referenceToken)
 		text, err := json.MarshalIndent(record, "", " ")
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(referenceFile, append(text, '\n'), 0o600))

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/storage"
 	"orch.io/controlplane/server/internal/requestinfo"
+	"orch.io/controlplane/storage"
 )
 
 // response remembers what was answered.

@@ -92,7 +92,9 @@ func TestSerializedSumOfServers(t *testing.T) {
 	servers := []*servertest.Server{servertest.New(t, withDisks(store)), servertest.New(t, withDisks(store))}
 	apis := []*api{inProcess(t, servers[0]), inProcess(t, servers[1])}
 	path := fmt.Sprintf(diskPath, "default")
-	body := func(name string, size int) string { return fmt.Sprintf(`{"metadata":{"name":%q},"gigabytes":%d}`, name, size) }
+	body := func(name string, size int) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"gigabytes":%d}`, name, size)
+	}
 
 	codes := atOnce(16, func(i int) int { return apis[i%2].do("POST", path, body(fmt.Sprint("d", i), 10)).code })
 	assert.Equal(t, map[int]int{201: 10, 403: 6}, codes)
@@ -153,7 +155,9 @@ func TestSequencesAreApart(t *testing.T) {
 	})
 	a := inProcess(t, s)
 	a.must(201, "POST", namespacePath, `{"metadata":{"name":"other"}}`)
-	body := func(name, in string) string { return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"in":%q}}`, name, in) }
+	body := func(name, in string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"in":%q}}`, name, in)
+	}
 	for i, c := range []struct {
 		first, namespace, query, second string
 		attempts                        int

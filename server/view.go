@@ -130,6 +130,11 @@ func (s *Server) respondEntry(ctx context.Context, w *response, r *request, code
 		if err != nil {
 			return err
 		}
+		if r.sub.Readable != nil {
+			if err := r.sub.Readable(obj); err != nil {
+				return err
+			}
+		}
 		if obj, err = r.sub.Shown(ctx, obj); err != nil {
 			return err
 		}

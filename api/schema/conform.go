@@ -46,11 +46,11 @@ func (s *Schema) conform(tree map[string]any, c conformer) (unknown []string, fa
 	c.path = room[:0]
 	switch {
 	case s == nil:
-		c.embedded(tree, &Schema{Type: Object, Preserve: true})
+		c.embedded(tree, &Schema{Type: Object}, true)
 	case s.Struct.Canonical():
 		c.goStruct(tree, s)
 	default:
-		c.embedded(tree, s)
+		c.embedded(tree, s, s.Preserve)
 	}
 	slices.Sort(c.unknown)
 	slices.Sort(c.first)
@@ -72,6 +72,9 @@ type conformer struct {
 	within  *Struct // of Go, that the path leads into
 	above   int     // steps of the path to the Go value
 
+	brackets bool // in the paths of unknown fields, keys of maps stand in brackets
+
+	part     bool // the value is a part of an object, see defaultsChecker
 	leaveOut bool // what cannot take its form, see Fit
 	misfit   bool // there is such a value, not left out yet
 }
@@ -87,7 +90,7 @@ func (c *conformer) leaves() bool {
 
 func (c *conformer) drop(name string) {
 	if len(c.unknown) < maxUnknown && c.size < maxUnknownText {
-		path := c.path.to(name)
+		path := c.path.to(name, c.brackets)
 		c.size += len(path)
 		c.unknown = append(c.unknown, path)
 	}
@@ -95,10 +98,10 @@ func (c *conformer) drop(name string) {
 
 // metadata fits the metadata at the path of an object of a custom kind.
 func (c *conformer) metadata(v any) {
-	inner := conformer{path: c.path, size: c.size, above: len(c.path)}
+	inner := conformer{path: c.path, size: c.size, above: len(c.path), brackets: len(c.path) > 1}
 	inner.object(v, Metadata(names.Orch))
 	c.size = inner.size
-	if len(c.path) == 1 {
+	if len(c.path) == 1 && !c.part {
 		c.first = append(c.first, inner.unknown...)
 		c.faults = append(c.faults, inner.faults...)
 		return
@@ -128,7 +131,7 @@ func (c *conformer) value(v any, s *Schema, canonical bool) (result any, changed
 		canonical = s.Struct.Canonical()
 	}
 	if !canonical {
-		c.loose(v, s)
+		c.loose(v, s, false)
 		return nil, false
 	}
 	if s.Wire != Plain {
@@ -259,43 +262,44 @@ func (c *conformer) goStruct(m map[string]any, s *Schema) {
 	}
 }
 
-// loose drops the unknown fields of a value of a custom kind.
-func (c *conformer) loose(v any, s *Schema) {
+// loose drops the unknown fields of a value of a custom kind. If preserve is set, the
+// value is an item of a list that preserves unknown fields: it keeps them, too, but the
+// values of its declared fields do as their own schemas say.
+func (c *conformer) loose(v any, s *Schema, preserve bool) {
+	preserve = preserve || s.Preserve
 	switch v := v.(type) {
 	case map[string]any:
 		if s.Embedded {
-			c.embedded(v, s)
+			c.embedded(v, s, preserve)
 			return
 		}
 		for k, e := range v {
-			c.looseField(v, k, e, s)
+			c.looseField(v, k, e, s, preserve)
 		}
 	case []any:
 		items := s.Items
 		switch {
 		case items != nil:
-		case s.Preserve:
+		case preserve:
 			return
 		default:
 			items = &Schema{}
 		}
 		for i, e := range v {
 			c.path.item(i)
-			if n, changed := c.value(e, items, false); changed {
-				v[i] = n
-			}
+			c.loose(e, items, preserve)
 			c.path.pop()
 		}
 	}
 }
 
-func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema) {
+func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema, preserve bool) {
 	next, kind := s.Values, aKey
 	if f := s.Struct.Field(k); f != nil {
 		next, kind = f.Schema, aField
 	}
 	if next == nil {
-		if !s.Preserve {
+		if !preserve {
 			c.drop(k)
 			delete(m, k)
 		}
@@ -309,11 +313,13 @@ func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema) {
 }
 
 // embedded handles an object with apiVersion, kind and metadata of its own.
-func (c *conformer) embedded(m map[string]any, s *Schema) {
+func (c *conformer) embedded(m map[string]any, s *Schema, preserve bool) {
 	for k, e := range m {
 		switch k {
 		case "apiVersion", "kind":
-			if _, ok := e.(string); !ok {
+			if f := s.Struct.Field(k); e == nil && f != nil && !f.Schema.Nullable && f.Schema.Default == nil && len(c.path) > 0 {
+				delete(m, k)
+			} else if _, ok := e.(string); !ok {
 				c.path.field(k)
 				c.fault("Invalid value: %s: must be a string", show(e))
 				c.path.pop()
@@ -321,7 +327,7 @@ func (c *conformer) embedded(m map[string]any, s *Schema) {
 		case "metadata":
 			switch {
 			case e != nil:
-			case len(c.path) == 0 || s.Struct.Field(k) != nil:
+			case len(c.path) == 0 && !c.part || s.Struct.Field(k) != nil:
 				delete(m, k)
 				continue
 			default:
@@ -332,7 +338,7 @@ func (c *conformer) embedded(m map[string]any, s *Schema) {
 			c.metadata(e)
 			c.path.pop()
 		default:
-			c.looseField(m, k, e, s)
+			c.looseField(m, k, e, s, preserve)
 		}
 	}
 }

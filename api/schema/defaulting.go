@@ -24,6 +24,7 @@ func (c *defaultsChecker) schema(s *Schema, at place) {
 	if s.Items != nil {
 		c.schema(s.Items, at.below(at.path.Field("items"), atItem))
 	}
+	pruneDefaults(s.Values)
 	if s.Struct == nil {
 		return
 	}
@@ -80,32 +81,76 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		root.Embedded = true
 		s = &root
 	}
-	fit := conformer{}
+	fit := conformer{part: true}
 	pruned := meta.Clone(s.Default)
-	fit.loose(pruned, s)
+	fit.loose(pruned, s, false)
 	if len(fit.unknown) > 0 {
 		c.faults.Invalid(path, s.Default, "must not have unknown fields")
-		return
-	}
-	for _, f := range fit.faults {
-		c.fault(path, f.Field, strings.TrimPrefix(f.Message, f.Field+": "), meta.CauseInvalid)
+		pruned = meta.Clone(s.Default) // as it stands there, whatever else is wrong with it
 	}
 	if len(fit.faults) > 0 {
+		f := fit.faults[0]
+		c.faults = append(c.faults, causeBelow(path, f.Field, strings.TrimPrefix(f.Message, f.Field+": "), meta.CauseInvalid))
 		return
 	}
-	v := validator{effort: &effort{}}
+	v := validator{effort: &effort{}, preset: true}
 	v.value(pruned, nil, s, s.Struct.Canonical())
 	v.repeats = nil // as clients know it
-	for _, f := range v.found() {
-		if f.Field == wording.WholeField {
-			f.Field = ""
+	if len(v.objects) > 0 {
+		for _, f := range v.objects {
+			c.faults = append(c.faults, causeBelow(path, f.Field, f.Message, f.Reason))
 		}
-		c.fault(path, f.Field, f.Message, f.Reason)
+		return
+	}
+	for _, f := range v.found() {
+		switch {
+		case f.Field == wording.WholeField:
+			f.Field = ""
+		case s.beginsWithKey(f.Field): // as clients know it
+			f.Message = strings.Replace(f.Message, f.Field+" in body", "."+f.Field+" in body", 1)
+		}
+		f := causeBelow(path, f.Field, f.Message, f.Reason)
+		f.Field = strings.Replace(f.Field, ".default[", ".default.[", 1)
+		c.faults = append(c.faults, f)
+	}
+	if len(fit.unknown)+len(v.causes) == 0 && !meta.Equal(pruned, s.Default) {
+		s.Default = pruned // the metadata of embedded objects has its form
 	}
 }
 
-// fault notes what is wrong with a field of a default.
-func (c *defaultsChecker) fault(path *check.Path, field, message string, reason meta.CauseReason) {
-	field = strings.Replace(join(path.String(), field), ".default[", ".default.[", 1)
-	c.faults = append(c.faults, meta.Cause{Reason: reason, Field: field, Message: message})
+// beginsWithKey reports whether a path below a value of the schema begins with the key of a map.
+func (s *Schema) beginsWithKey(path string) bool {
+	if s.Values == nil || path == "" || path[0] == '[' {
+		return false
+	}
+	for _, f := range s.fields() {
+		if rest, ok := strings.CutPrefix(path, f.Name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return false
+		}
+	}
+	return true
+}
+
+// causeBelow returns the cause for a field of the value at a path.
+func causeBelow(path *check.Path, field, message string, reason meta.CauseReason) meta.Cause {
+	return meta.Cause{Reason: reason, Field: join(path.String(), field), Message: message}
+}
+
+// pruneDefaults drops from the defaults in s, which describes the values of a map, what the
+// schema does not have. Nothing checks such defaults when the definition is written.
+func pruneDefaults(s *Schema) {
+	if s == nil {
+		return
+	}
+	if s.Default != nil {
+		pruned := meta.Clone(s.Default)
+		fit := conformer{part: true}
+		fit.loose(pruned, s, false)
+		s.Default = pruned
+	}
+	pruneDefaults(s.Items)
+	pruneDefaults(s.Values)
+	for _, f := range s.fields() {
+		pruneDefaults(f.Schema)
+	}
 }

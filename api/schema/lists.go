@@ -97,23 +97,28 @@ func (v *validator) duplicates(l []any, s *Schema) {
 	if len(l) == 0 || s.Repeats && !set || !set && (!s.isMapList() || s.Items == nil) {
 		return
 	}
+	if i := slices.IndexFunc(l, noMapItem); !set && i >= 0 {
+		v.repeat(wording.MapItem, i, l[i])
+		return
+	}
 	seen := make(map[string]int, len(l))
 	for i, e := range l {
-		item, object := e.(map[string]any)
-		switch {
-		case set:
-			if key := identity(e); again(seen, key) {
+		if set {
+			if again(seen, identity(e)) {
 				v.repeat(wording.Duplicate, i, e)
 			}
-		case object:
-			if key := s.ItemKey(e); again(seen, key) {
-				v.repeat(wording.Duplicate, i, keysOf(item, s))
-			}
-		default:
-			v.repeat(wording.MapItem, i, e)
-			return
+		} else if again(seen, s.ItemKey(e)) {
+			item, _ := e.(map[string]any)
+			v.repeat(wording.Duplicate, i, keysOf(item, s))
 		}
 	}
+}
+
+// noMapItem reports whether a value cannot be an item of a map list. A null counts as an
+// item without keys; its type is checked elsewhere.
+func noMapItem(x any) bool {
+	_, object := x.(map[string]any)
+	return x != nil && !object
 }
 
 // again counts a key and reports whether it is there for the second time.

@@ -17,7 +17,7 @@ var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
 // missing adds the cause for a required field.
 func (v *validator) missing(name, why string) {
 	if !v.full() {
-		v.causes = append(v.causes, wording.Required.Cause(v.path.to(name), "", why, false))
+		v.causes = append(v.causes, wording.Required.Cause(v.path.to(name, false), "", why, false))
 	}
 }
 
@@ -32,7 +32,11 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	if s.KeyFormat != "" {
 		v.keys(m, s)
 	}
-	if s.Values != nil {
+	switch {
+	case s.Values == nil:
+	case s.Values.Forbidden:
+		v.forbidden(m, s)
+	default:
 		v.entries(m, before, s, canonical)
 		v.goneEntries(before, m, s)
 	}
@@ -121,6 +125,15 @@ func (v *validator) goneItems(before, l []any, s *Schema) {
 			v.path.item(i)
 			v.gone(e, s.Items)
 			v.path.pop()
+		}
+	}
+}
+
+// forbidden reports the fields of an object that may have no others than the schema names.
+func (v *validator) forbidden(m map[string]any, s *Schema) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if s.Struct.Field(k) == nil {
+			v.breaks(wording.ForbiddenProperty, k, k, false)
 		}
 	}
 }

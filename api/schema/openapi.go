@@ -31,7 +31,7 @@ func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []me
 	c, d := &structural{words: r.words}, &defaultsChecker{}
 	if !r.unread {
 		c.value(doc, s, place{path: at})
-		if len(c.faults)+len(r.faults) == 0 && s.Seal() == nil {
+		if len(c.faults) == 0 && !r.unfit && s.Seal() == nil {
 			d.schema(s, place{path: at, level: atRoot})
 		}
 	}
@@ -83,6 +83,7 @@ type openAPIReader struct {
 	faults   check.Faults
 	nodes    int
 	unread   bool // there is what a Schema cannot say
+	unfit    bool // a type or a pattern is none, so that values cannot be checked
 	dialect  bool // one names its dialect
 }
 
@@ -225,6 +226,7 @@ func (d node) basics(s *Schema) {
 	if word := d.text("type"); word != "" {
 		t, ok := openAPITypes[word]
 		if !ok {
+			d.unfit = true
 			d.faults.NotSupported(d.path("type"), word, slices.Sorted(maps.Keys(openAPITypes))...)
 			if word == "null" {
 				d.faults.Forbidden(d.path("type"), "type cannot be set to null, use nullable as an alternative")
@@ -236,7 +238,7 @@ func (d node) basics(s *Schema) {
 		var err error
 		if s.re, err = d.pattern(s.Pattern); err != nil {
 			d.faults.Invalid(d.path("pattern"), s.Pattern, "must be a valid regular expression, but isn't: "+err.Error())
-			s.Pattern = ""
+			s.Pattern, d.unfit = "", true
 		}
 	}
 }
@@ -315,9 +317,7 @@ func (d node) object(s *Schema) {
 	case nil:
 		return
 	case bool:
-		if more {
-			s.Values = &Schema{} // any value, of which nothing else is known
-		}
+		s.Values = &Schema{Nullable: true, Forbidden: !more} // nothing else is known of them
 	case map[string]any:
 		s.Values = d.schema(more, d.at.below(d.path("additionalProperties"), atField))
 	default:

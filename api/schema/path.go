@@ -54,4 +54,6 @@ func (p path) text(brackets bool) string {
 }
 
 // to returns the path of a field of the value that p leads to.
-func (p path) to(name string) string { return append(p[:len(p):len(p)], step{name, aField}).String() }
+func (p path) to(name string, brackets bool) string {
+	return append(p[:len(p):len(p)], step{name, aField}).text(brackets)
+}

@@ -68,6 +68,7 @@ type Schema struct {
 	Required []string
 
 	Preserve    bool // unknown fields are kept
+	Forbidden   bool // no value is valid: what additionalProperties: false says of the values of a map
 	IntOrString bool // an integer or a string
 	Embedded    bool // a whole object with apiVersion, kind and metadata
 

@@ -22,12 +22,12 @@ func (c *structural) value(doc map[string]any, s *Schema, at place) {
 		c.faults.Required(path.Field("items"), "must be specified")
 	}
 	c.below(doc, s, at)
-	c.extensions(s, path)
+	c.extensions(doc, s, path)
 	c.merging(doc, s, path)
 	c.combinations(doc, s, path)
 	c.typed(doc, s, at)
 	if at.level == atRoot {
-		c.root(s, path)
+		c.root(doc, s, path)
 		c.complete(s, s, path, path)
 	}
 	if at.level == atRoot || s.Embedded {
@@ -85,11 +85,11 @@ func typeMustBe(faults *check.Faults, s *Schema, path *check.Path, t Type, why s
 	}
 }
 
-func (c *structural) root(s *Schema, path *check.Path) {
+func (c *structural) root(doc map[string]any, s *Schema, path *check.Path) {
 	if s.Type != Any && s.Type != Object {
 		c.faults.Invalid(path.Field("type"), s.Type.String(), "must be object at the root")
 	}
-	if s.Values != nil {
+	if doc["additionalProperties"] != nil {
 		c.faults.Forbidden(path.Field("additionalProperties"), "must not be used at the root")
 	}
 	if s.Nullable {
@@ -131,7 +131,7 @@ func (c *structural) metadata(doc map[string]any, s *Schema, at place, whole boo
 	}
 }
 
-func (c *structural) extensions(s *Schema, path *check.Path) {
+func (c *structural) extensions(doc map[string]any, s *Schema, path *check.Path) {
 	word := &c.words
 	if s.IntOrString && s.Preserve {
 		c.faults.Invalid(path.Field(word.preserve), true, "must be false if "+word.intOrString+" is true")
@@ -139,7 +139,7 @@ func (c *structural) extensions(s *Schema, path *check.Path) {
 	if s.IntOrString && s.Embedded {
 		c.faults.Invalid(path.Field(word.embedded), true, "must be false if "+word.intOrString+" is true")
 	}
-	if s.Embedded && s.Values != nil {
+	if s.Embedded && doc["additionalProperties"] != nil {
 		c.faults.Forbidden(path.Field("additionalProperties"), "must not be used if "+word.embedded+" is set")
 	}
 	if s.Embedded && !s.Preserve && s.Struct == nil {
@@ -177,7 +177,7 @@ func (c *structural) merging(doc map[string]any, s *Schema, path *check.Path) {
 	case "map":
 		c.mapItems(s, path)
 	case "set":
-		c.setItems(s.Items, path.Field("items"))
+		c.setItems(s, path.Field("items"))
 	}
 }
 
@@ -219,12 +219,14 @@ func (c *structural) mapItems(s *Schema, path *check.Path) {
 	}
 }
 
-func (c *structural) setItems(items *Schema, at *check.Path) {
+func (c *structural) setItems(s *Schema, at *check.Path) {
+	items := s.Items
 	if items.Nullable {
 		c.keywords.Forbidden(at.Field("nullable"), "cannot be nullable when "+c.words.listType+" is set")
 	}
 	why := "must be atomic as item of a list with " + c.words.listType + "=set"
 	switch {
+	case s.Type != Array: // which is reported already
 	case items.Type == Array && items.ListType != "" && items.ListType != "atomic":
 		c.keywords.Invalid(at.Field(c.words.listType), items.ListType, why)
 	case items.Type == Object && items.MapType != "atomic":

@@ -40,6 +40,7 @@ type validator struct {
 	repeats []meta.Cause // duplicates, told last
 	visited int          // what was looked at, a number twice, to find the branch that fits best
 	branch  bool         // of a combination
+	preset  bool         // the value is a default of a definition: one of an integer or string may be anything
 	effort  *effort      // shared with all branches
 }
 
@@ -187,6 +188,9 @@ func (v *validator) typeFault(x any, s *Schema, canonical bool) {
 
 // hasType reports whether a value has the schema's JSON type.
 func (v *validator) hasType(x any, s *Schema) bool {
+	if s.IntOrString && v.preset {
+		return true
+	}
 	if s.IntOrString {
 		switch x := x.(type) {
 		case int64, string:

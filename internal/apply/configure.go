@@ -45,7 +45,7 @@ func (p *plan) wholes(path string, v any) (list []string) {
 			}
 		}
 	case []any:
-		if p.shape == shapeList || p.shape == shapeWhole || p.shape == shapeAny {
+		if p.shape == shapeList || p.shape == shapeWhole || p.shape == shapeAny || p.shape == shapeMixed {
 			list = append(list, path)
 		}
 		if p.items == nil {

@@ -13,6 +13,8 @@ func (p *plan) merge(live, patch any) (any, bool) {
 		}
 	case shapeSet, shapeKeyed:
 		return p.mergeList(live, patch)
+	case shapeMixed:
+		return nil, false
 	}
 	return meta.Clone(patch), true
 }

@@ -21,6 +21,7 @@ const (
 	shapeSet  // by item
 	shapeKeyed
 	shapeMap
+	shapeMixed // a value of any type, of which objects or lists have a shape: left to structured-merge-diff
 )
 
 // plan is one type of a compiled schema, laid out for the walks of this package
@@ -84,6 +85,8 @@ func (p *planner) ref(tr smd.TypeRef) *plan {
 
 func (p *planner) fill(out *plan, a smd.Atom, atomic bool) {
 	switch {
+	case a.Map != nil && a.List != nil:
+		out.shape = shapeMixed
 	case a.Map != nil:
 		out.shape, out.atomic = shapeMap, atomic || a.Map.ElementRelationship == smd.Atomic
 		out.fields = make(map[string]*plan, len(a.Map.Fields))

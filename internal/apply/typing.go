@@ -103,25 +103,43 @@ const (
 type structKey struct {
 	s        *schema.Struct
 	values   *schema.Schema
-	embedded bool
 	preserve bool
 }
 
 type compiler struct {
-	strict   bool
-	preserve bool // something above the value in hand preserves unknown fields, and so does all below
-	types    []smd.TypeDef
-	named    map[structKey]string
+	strict  bool
+	types   []smd.TypeDef
+	named   map[structKey]string
+	customs map[customKey]string
 }
 
 func compileType(s *schema.Schema, strict bool) typed.ParseableType {
-	c := &compiler{strict: strict, named: map[structKey]string{}}
+	c := &compiler{strict: strict, named: map[structKey]string{}, customs: map[customKey]string{}}
 	c.basics()
-	root := c.mapOf(s, true)
+	root := c.root(s)
 	root.ElementRelationship = smd.Separable
 	c.types = append(c.types, smd.TypeDef{Name: typeRoot, Atom: smd.Atom{Map: root}})
 	p := typed.Parser{Schema: smd.Schema{Types: c.types}}
 	return p.Type(typeRoot)
+}
+
+func (c *compiler) root(s *schema.Schema) *smd.Map {
+	switch {
+	case s == nil:
+		return c.customMap(&schema.Schema{Type: schema.Object}, true, true)
+	case !s.Struct.Canonical():
+		return c.customMap(s, s.Preserve, true)
+	}
+	m := c.mapOf(s)
+	m.Fields = append(wholeFields(), slices.DeleteFunc(m.Fields, func(f smd.StructField) bool {
+		return f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata"
+	})...)
+	return m
+}
+
+// wholeFields are the fields that every API object has.
+func wholeFields() []smd.StructField {
+	return []smd.StructField{field("apiVersion", scalarRef(smd.String)), field("kind", scalarRef(smd.String)), field("metadata", named(typeMeta))}
 }
 
 func named(name string) smd.TypeRef { return smd.TypeRef{NamedType: &name} }
@@ -175,7 +193,7 @@ func (c *compiler) ref(s *schema.Schema) smd.TypeRef {
 	switch {
 	case s == nil:
 		return named(typeDeduced)
-	case s.IntOrString, s.Wire == schema.IntOrString, s.Wire == schema.Quantity, s.Wire == schema.Time, s.Wire == schema.MicroTime, s.Wire == schema.Duration:
+	case s.Wire == schema.IntOrString, s.Wire == schema.Quantity, s.Wire == schema.Time, s.Wire == schema.MicroTime, s.Wire == schema.Duration:
 		return scalarRef(smd.Untyped)
 	case s.Wire == schema.Raw, s.Wire == schema.Fields, s.Wire == schema.OrBoolean, s.Wire == schema.OrList:
 		return named(typeAtomic)
@@ -196,15 +214,15 @@ func (c *compiler) ref(s *schema.Schema) smd.TypeRef {
 // object returns the type of a map or struct. A Struct becomes one named type,
 // so that it may hold itself; whether it is atomic is said where it is used.
 func (c *compiler) object(s *schema.Schema) smd.TypeRef {
-	if s.Struct == nil && s.Values == nil && s.Preserve && !s.Embedded && s.MapType != "atomic" {
+	if s.Struct == nil && s.Values == nil && s.Preserve && s.MapType != "atomic" {
 		return named(typeDeduced)
 	}
-	key := structKey{s.Struct, s.Values, s.Embedded, s.Preserve || c.preserve}
+	key := structKey{s.Struct, s.Values, s.Preserve}
 	name, done := c.named[key]
 	if !done {
 		name = fmt.Sprintf("type%d", len(c.named))
 		c.named[key] = name
-		m := c.mapOf(s, s.Embedded)
+		m := c.mapOf(s)
 		m.ElementRelationship = smd.Separable
 		c.types = append(c.types, smd.TypeDef{Name: name, Atom: smd.Atom{Map: m}})
 	}
@@ -216,28 +234,18 @@ func (c *compiler) object(s *schema.Schema) smd.TypeRef {
 	return ref
 }
 
-// mapOf returns the fields of an object; whole adds what every API object has.
-func (c *compiler) mapOf(s *schema.Schema, whole bool) *smd.Map {
-	if s == nil {
-		s = &schema.Schema{Preserve: true}
-	}
-	defer c.below(s)()
+// mapOf returns the fields of an object.
+func (c *compiler) mapOf(s *schema.Schema) *smd.Map {
 	m := &smd.Map{}
 	if s.Values != nil {
 		m.ElementType = c.ref(s.Values)
 	} else {
-		m.ElementType = c.others(c.preserve)
-	}
-	if whole {
-		m.Fields = append(m.Fields, field("apiVersion", scalarRef(smd.String)), field("kind", scalarRef(smd.String)), field("metadata", named(typeMeta)))
+		m.ElementType = c.others(s.Preserve)
 	}
 	if s.Struct == nil {
 		return m
 	}
 	for _, f := range s.Struct.Fields {
-		if whole && (f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata") {
-			continue
-		}
 		m.Fields = append(m.Fields, smd.StructField{Name: f.Name, Type: c.ref(f.Schema), Default: keyDefault(f)})
 	}
 	return m
@@ -263,16 +271,13 @@ func keyDefault(f *schema.Field) any {
 	return nil
 }
 
-// below lets what s holds inherit that s preserves unknown fields, until the result is called.
-func (c *compiler) below(s *schema.Schema) (leave func()) {
-	outer := c.preserve
-	c.preserve = outer || s.Preserve
-	return func() { c.preserve = outer }
+func (c *compiler) list(s *schema.Schema) smd.TypeRef {
+	return smd.TypeRef{Inlined: smd.Atom{List: declaredList(s, c.ref(s.Items))}}
 }
 
-func (c *compiler) list(s *schema.Schema) smd.TypeRef {
-	defer c.below(s)()
-	l := &smd.List{ElementType: c.ref(s.Items), ElementRelationship: smd.Atomic}
+// declaredList returns the list that s declares, of items of a type.
+func declaredList(s *schema.Schema, items smd.TypeRef) *smd.List {
+	l := &smd.List{ElementType: items, ElementRelationship: smd.Atomic}
 	switch listType(s) {
 	case "set":
 		l.ElementRelationship = smd.Associative
@@ -282,7 +287,7 @@ func (c *compiler) list(s *schema.Schema) smd.TypeRef {
 			l.Keys = []string{s.PatchMergeKey}
 		}
 	}
-	return smd.TypeRef{Inlined: smd.Atom{List: l}}
+	return l
 }
 
 // listType returns the list type that s declares, or that its patch strategy

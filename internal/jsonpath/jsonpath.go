@@ -5,6 +5,9 @@
 //	.metadata.labels.app\.example\.com               a dot in a name, escaped
 //	.metadata.labels['app.example.com']              or quoted
 //	.spec.containers[0].name   .spec.list[-1]        items, from the end too
+//	.spec.list[1:]   .spec.list[-1:]   .spec.list[::2]   some of the items
+//	.spec.list[0,2]   .metadata['name','uid']         several items or fields
+//	.spec.list[].name                                the first item
 //	.spec.containers[*].image                        every item or value
 //	.status.conditions[?(@.type=="Ready")].status    items by a test
 //
@@ -33,6 +36,8 @@ type step struct {
 	name  string // field
 	index int    // index
 	test  *test  // filter
+	slice slice
+	union []step
 }
 
 type stepKind uint8
@@ -42,7 +47,36 @@ const (
 	stepIndex
 	stepAll
 	stepFilter
+	stepSlice
+	stepUnion
 )
+
+// slice selects items of a list. A bound below zero counts from the end of the list.
+type slice struct {
+	start, end int
+	toEnd      bool // end is the length of the list
+	step       int
+}
+
+// of returns the items of a list; none if a bound is not in the list.
+func (s slice) of(l []any) (items []any) {
+	start, end := s.start, s.end
+	if start < 0 {
+		start += len(l)
+	}
+	if s.toEnd {
+		end = len(l)
+	} else if end < 0 {
+		end += len(l)
+	}
+	if start < 0 || end > len(l) {
+		return nil
+	}
+	for i := start; i < end; i += s.step {
+		items = append(items, l[i])
+	}
+	return items
+}
 
 type test struct {
 	left  []step
@@ -105,6 +139,11 @@ func walk(v any, steps []step, yield func(any) bool) bool {
 		return yield(v)
 	}
 	s, rest := steps[0], steps[1:]
+	for _, part := range s.union {
+		if !walk(v, []step{part}, func(x any) bool { return walk(x, rest, yield) }) {
+			return false
+		}
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		return walkObject(v, s, rest, yield)
@@ -142,7 +181,10 @@ func walkList(l []any, s step, rest []step, yield func(any) bool) bool {
 			i += len(l)
 		}
 		return i < 0 || i >= len(l) || walk(l[i], rest, yield)
-	case stepAll, stepFilter:
+	case stepAll, stepFilter, stepSlice:
+		if s.kind == stepSlice {
+			l = s.slice.of(l)
+		}
 		for _, e := range l {
 			if s.kind == stepFilter && !s.test.holds(e) {
 				continue

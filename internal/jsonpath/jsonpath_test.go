@@ -35,6 +35,19 @@ func TestAll(t *testing.T) {
 		".spec.list[7]":              nil,
 		".spec.list[-7]":             nil,
 		".spec.list[*]":              {"a", "b", int64(1)},
+		".spec.list[1:]":             {"b", int64(1)},
+		".spec.list[-1:]":            {int64(1)},
+		".spec.list[:2]":             {"a", "b"},
+		".spec.list[0:-1]":           {"a", "b"},
+		".spec.list[::2]":            {"a", int64(1)},
+		".spec.list[1:1]":            nil,
+		".spec.list[2:9]":            nil,
+		".spec.list[-9:]":            nil,
+		".spec.list[0,2]":            {"a", int64(1)},
+		".spec.list[-1:, 0]":         {int64(1), "a"},
+		".status.conditions[].type":  {"Ready"},
+		".status.conditions[-1:].n":  {int64(2)},
+		".spec['ratio','replicas']":  {0.5, int64(3)},
 		`.metadata.labels['a.b/c']`:  {"x"},
 		`.metadata.labels["a.b/c"]`:  {"x"},
 		`.metadata.labels.a\.b/c`:    {"x"},
@@ -74,7 +87,7 @@ func TestFiltersCompareNumbersExactly(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, path := range []string{"", "a", ".a[", ".a[x]", ".a..b", ".a.", ".a[?(b==1)]", ".a[?(@.b==c)]", ".a[?(@.b==1]", ".a[0]b[", ".a['x", ".a['x'", ".a b",
+	for _, path := range []string{"", "a", ".a[", ".a[x]", ".a[::0]", "." + strings.Repeat("[0,0]", 7), ".a[1:2:3:4]", ".a[0,", ".a[0 1]", ".a['x',0", ".a..b", ".a.", ".a[?(b==1)]", ".a[?(@.b==c)]", ".a[?(@.b==1]", ".a[0]b[", ".a['x", ".a['x'", ".a b",
 		strings.Repeat(".a", 100), "." + strings.Repeat("a", 5000), ".a[99999999999]", "{}", "$"} {
 		_, err := jsonpath.Parse(path)
 		assert.Error(t, err, "%.30q", path)

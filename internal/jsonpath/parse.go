@@ -21,7 +21,7 @@ func Parse(text string) (*Path, error) {
 	if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") {
 		s = s[1 : len(s)-1]
 	}
-	p := &parser{s: s}
+	p := &parser{s: s, ways: 1}
 	if strings.HasPrefix(s, "$") {
 		p.i++
 	}
@@ -42,8 +42,9 @@ func Parse(text string) (*Path, error) {
 }
 
 type parser struct {
-	s string
-	i int
+	s    string
+	i    int
+	ways int // that the unions lead together: their parts may overlap, and each is walked
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -120,32 +121,79 @@ func (p *parser) name(stop string) (step, error) {
 
 func (p *parser) bracket() (step, error) {
 	p.i++ // [
+	s, err := p.selected()
+	if err != nil || p.take("]") {
+		return s, err
+	}
+	union := step{kind: stepUnion, union: []step{s}}
+	for p.take(",") {
+		p.spaces()
+		if s, err = p.selected(); err != nil {
+			return s, err
+		}
+		union.union = append(union.union, s)
+		p.spaces()
+	}
+	if !p.take("]") {
+		return s, p.errorf("] is missing")
+	}
+	if p.ways *= len(union.union); p.ways > maxSteps {
+		return s, p.errorf("the unions lead more than %d ways", maxSteps)
+	}
+	return union, nil
+}
+
+// selected reads what stands in brackets, or a part of a union.
+func (p *parser) selected() (step, error) {
 	switch c := p.peek(); {
-	case p.take("*]"):
+	case p.take("*"):
 		return step{kind: stepAll}, nil
 	case p.take("?("):
 		t, err := p.test()
-		if err == nil && !p.take(")]") {
+		if err == nil && !p.take(")") {
 			err = p.errorf("the test must end with )]")
 		}
 		return step{kind: stepFilter, test: t}, err
 	case c == '\'' || c == '"':
 		name, err := p.quoted()
-		if err == nil && !p.take("]") {
-			err = p.errorf("] is missing")
-		}
 		return step{kind: stepField, name: name}, err
 	}
-	end := strings.IndexByte(p.s[p.i:], ']')
+	end := strings.IndexAny(p.s[p.i:], "],")
 	if end < 0 {
 		return step{}, p.errorf("] is missing")
 	}
-	n, err := strconv.ParseInt(p.s[p.i:p.i+end], 10, 32)
-	if err != nil {
-		return step{}, p.errorf("%q is no index", p.s[p.i:p.i+end])
+	text := p.s[p.i : p.i+end]
+	p.i += end
+	if text == "" {
+		return step{kind: stepIndex}, nil // as clients know it, the first item
 	}
-	p.i += end + 1
-	return step{kind: stepIndex, index: int(n)}, nil
+	return p.items(text)
+}
+
+// items reads an index, or a slice such as 1:, -1: or ::2.
+func (p *parser) items(text string) (step, error) {
+	parts := strings.Split(text, ":")
+	var numbers [3]int
+	for i, part := range parts {
+		if part == "" && len(parts) > 1 && i < len(numbers) {
+			continue
+		}
+		n, err := strconv.ParseInt(part, 10, 32)
+		if err != nil || i >= len(numbers) {
+			return step{}, p.errorf("%q is no index", text)
+		}
+		numbers[i] = int(n)
+	}
+	if len(parts) == 1 {
+		return step{kind: stepIndex, index: numbers[0]}, nil
+	}
+	s := slice{start: numbers[0], end: numbers[1], toEnd: parts[1] == "", step: 1}
+	if len(parts) == 3 && parts[2] != "" {
+		if s.step = numbers[2]; s.step <= 0 {
+			return step{}, p.errorf("the step of %q must be greater than 0", text)
+		}
+	}
+	return step{kind: stepSlice, slice: s}, nil
 }
 
 func (p *parser) test() (*test, error) {

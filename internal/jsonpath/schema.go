@@ -1,6 +1,10 @@
 package jsonpath
 
-import "orch.io/controlplane/api/schema"
+import (
+	"slices"
+
+	"orch.io/controlplane/api/schema"
+)
 
 // LeadsInto reports whether a value of a schema can have what the path leads to. A nil
 // schema says nothing, so that anything can be in it.
@@ -12,6 +16,8 @@ func leads(steps []step, s *schema.Schema) bool {
 	}
 	rest := steps[1:]
 	switch next := steps[0]; next.kind {
+	case stepUnion:
+		return slices.ContainsFunc(next.union, func(part step) bool { return leads(append([]step{part}, rest...), s) })
 	case stepField:
 		below, ok := s.At(next.name)
 		return ok && leads(rest, below)

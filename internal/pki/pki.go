@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/asn1"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -120,6 +121,19 @@ func ParsePool(text []byte) (*x509.CertPool, error) {
 		return nil, errors.New("no certificate in the bundle")
 	}
 	return pool, nil
+}
+
+// CheckBundle returns the error of ParsePool for a bundle in base64, as configurations of
+// webhooks hold it. An empty one is none, and no error.
+func CheckBundle(encoded string) error {
+	if encoded == "" {
+		return nil
+	}
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err == nil {
+		_, err = ParsePool(text)
+	}
+	return err
 }
 
 // ParseKeyPair is tls.X509KeyPair: the first certificate of a chain must be for

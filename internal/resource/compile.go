@@ -286,7 +286,7 @@ func (c *compiler) behavior(t *Type) {
 		c.fault("Upgrade is for kinds of Go structs")
 	}
 	for _, s := range k.Subresources {
-		t.Subresources = append(t.Subresources, Subresource{s, c.body(s)})
+		t.Subresources = append(t.Subresources, Subresource{Subresource: s, Body: c.body(s)})
 	}
 	if t.Status && t.Subresource("status") == nil {
 		for _, v := range t.Versions {

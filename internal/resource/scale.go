@@ -3,6 +3,7 @@ package resource
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
@@ -67,7 +68,21 @@ func (c *compiler) scale(t *Type) {
 	case !t.ScaleIsObject: // else its schema says what replicas may be
 		sub.Validate = p.validateSizes
 	}
-	t.Subresources = append(t.Subresources, Subresource{sub, c.body(sub)})
+	compiled := Subresource{Subresource: sub, Body: c.body(sub)}
+	if c.kind.Custom() {
+		compiled.Readable = p.readable
+	}
+	t.Subresources = append(t.Subresources, compiled)
+}
+
+// readable returns an error that names the path if an item has no wanted size. A size of
+// zero instead could make a controller remove the instances.
+func (all scales) readable(obj *meta.Object) error {
+	path := all.of(obj).spec
+	if n, ok := obj.Get(path...); ok && n != nil {
+		return nil
+	}
+	return meta.Failure(http.StatusInternalServerError, meta.ReasonInternalError, "Internal error occurred: the spec replicas field %q does not exist", dotted(path))
 }
 
 // scaleBody returns the kind of the body: with the columns of a Scale, unless it has its own.

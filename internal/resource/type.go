@@ -122,6 +122,10 @@ type Version struct {
 type Subresource struct {
 	registry.Subresource
 	Body *Version // of the body, if that is not the item: the one that discovery tells
+
+	// Readable returns the error for a GET of an item that has nothing to show at the
+	// sub-resource; nil: all items have something.
+	Readable func(obj *meta.Object) error
 }
 
 // BodyIn returns the version of the body that an apiVersion names: Body, unless it is one

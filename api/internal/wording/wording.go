@@ -41,6 +41,7 @@ const (
 	MaxProperties
 	Duplicate
 	MapItem
+	ForbiddenProperty
 	AllOf
 	AnyOf
 	OneOf
@@ -94,17 +95,18 @@ var table = [...]words{
 	MaxItems: {meta.CauseTooMany, `Too many: {value}: must have at most {limit} item{s}`, "", false},
 	MinProperties: {meta.CauseInvalid, `Invalid value: {value}: {at} in body should have at least {limit} properties`,
 		`Invalid value: {value}: must have at least {limit} item{s}`, false},
-	MaxProperties: {meta.CauseTooMany, `Too many: {value}: must have at most {limit} item{s}`, "", false},
-	Duplicate:     {meta.CauseDuplicate, `Duplicate value: {value}`, "", false},
-	MapItem:       {meta.CauseInvalid, `Invalid value: {value}: must be an object for an array of list-type map`, "", false},
-	AllOf:         {meta.CauseInvalid, `Invalid value: "": "{at}" must validate all the schemas (allOf){limit}`, "", true},
-	AnyOf:         {meta.CauseInvalid, `Invalid value: "": "{at}" must validate at least one schema (anyOf)`, "", true},
-	OneOf:         {meta.CauseInvalid, `Invalid value: "": "{at}" must validate one and only one schema (oneOf). {limit}`, "", true},
-	Not:           {meta.CauseInvalid, `Invalid value: "": "{at}" must not validate the schema (not)`, "", true},
-	Effort:        {meta.CauseInvalid, `Invalid value: checking the object against its schema takes too long`, "", false},
-	Forbidden:     {meta.CauseForbidden, `Forbidden{why}`, "", false},
-	NotFound:      {meta.CauseNotFound, `Not found: {value}`, "", false},
-	Shape:         {meta.CauseTypeInvalid, `Invalid value: {value}: must be {limit}`, "", false},
+	MaxProperties:     {meta.CauseTooMany, `Too many: {value}: must have at most {limit} item{s}`, "", false},
+	Duplicate:         {meta.CauseDuplicate, `Duplicate value: {value}`, "", false},
+	MapItem:           {meta.CauseInvalid, `Invalid value: {value}: must be an object for an array of list-type map`, "", false},
+	ForbiddenProperty: {meta.CauseInvalid, `Invalid value: {value}: {at}.{limit} in body is a forbidden property`, "", false},
+	AllOf:             {meta.CauseInvalid, `Invalid value: "": "{at}" must validate all the schemas (allOf){limit}`, "", true},
+	AnyOf:             {meta.CauseInvalid, `Invalid value: "": "{at}" must validate at least one schema (anyOf)`, "", true},
+	OneOf:             {meta.CauseInvalid, `Invalid value: "": "{at}" must validate one and only one schema (oneOf). {limit}`, "", true},
+	Not:               {meta.CauseInvalid, `Invalid value: "": "{at}" must not validate the schema (not)`, "", true},
+	Effort:            {meta.CauseInvalid, `Invalid value: checking the object against its schema takes too long`, "", false},
+	Forbidden:         {meta.CauseForbidden, `Forbidden{why}`, "", false},
+	NotFound:          {meta.CauseNotFound, `Not found: {value}`, "", false},
+	Shape:             {meta.CauseTypeInvalid, `Invalid value: {value}: must be {limit}`, "", false},
 }
 
 // WholeField is the field of causes for a value that fails as a whole.

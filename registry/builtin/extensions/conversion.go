@@ -1,7 +1,6 @@
 package extensions
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 
@@ -44,26 +43,14 @@ func (d *definition) webhook(at *check.Path, config map[string]any) {
 		return
 	}
 	c.Validate(&d.faults, at)
-	bundle, before := meta.NewObject(config).String("caBundle"), ""
-	if d.old != nil {
-		before = d.old.String("spec", "conversion", "webhook", "clientConfig", "caBundle")
+	if d.old == nil || !d.old.HasCondition("Established") {
+		return // a manifest may hold a placeholder until the bundle is injected
 	}
-	if err := unreadable(bundle); err != nil && unreadable(before) == nil {
+	bundle := meta.NewObject(config).String("caBundle")
+	before := d.old.String("spec", "conversion", "webhook", "clientConfig", "caBundle")
+	if err := pki.CheckBundle(bundle); err != nil && pki.CheckBundle(before) == nil {
 		d.faults.Invalid(at.Field("caBundle"), bundle, "unable to load root certificates: "+err.Error())
 	}
-}
-
-// unreadable says what is wrong with authorities, PEM in base64; empty are those of the
-// system.
-func unreadable(bundle string) error {
-	if bundle == "" {
-		return nil
-	}
-	pem, err := base64.StdEncoding.DecodeString(bundle)
-	if err == nil {
-		_, err = pki.ParsePool(pem)
-	}
-	return err
 }
 
 // reviews checks that one of the versions is one that this server sends, unless none was

@@ -252,7 +252,7 @@ func TestConversionWebhook(t *testing.T) {
 		{hook, service(`,"path":"convert"`) + versions, []string{at + `.service.path: Invalid value: "convert": must start with a '/'`}},
 		{hook, service(`,"port":65536`) + versions, []string{
 			`spec.conversion.webhook.clientConfig.service.port: Invalid value: 65536: port is not valid: must be between 1 and 65535, inclusive`}},
-		{hook, config(`"caBundle":"Cg==","url":"https://example.com"`) + versions, []string{at + `.caBundle: Invalid value: "Cg==": unable to load root certificates: no certificate in the bundle`}},
+		{hook, config(`"caBundle":"Cg==","url":"https://example.com"`) + versions, nil},
 		{hook, service("") + `,"conversionReviewVersions":["v2"]`, []string{reviews + `: Invalid value: ["v2"]: must include at least one of v1, v1beta1`}},
 		{hook, service("") + `,"conversionReviewVersions":["v1","v1","V"]`, []string{reviews + `[1]: Invalid value: "v1": duplicate version`, reviews + `[2]: Invalid value: "V": a DNS-1035 label must`}},
 		{none, service("") + versions, []string{at + ": Forbidden: should not be set when strategy is not set to Webhook", reviews + ": Forbidden: should not be set when strategy is not set to Webhook"}},
@@ -278,5 +278,8 @@ func TestOldConversionWebhook(t *testing.T) {
 			`"},"conversionReviewVersions":["`+versions+`"]}},"group"`, `"kind":"Widget"`, `"kind":"Widget","shortNames":["`+plural+`"]`)
 	}
 	assert.Empty(t, validate(t, v, hook("Cg==", "v7", "b"), hook("Cg==", "v7", "a")))
-	assert.Len(t, validate(t, v, hook("Cg==", "v7", "b"), hook("", "v1", "a")), 2)
+	assert.Len(t, validate(t, v, hook("Cg==", "v7", "b"), hook("", "v1", "a")), 1)
+	established := hook("", "v1", "a")
+	established.SetCondition("Established", "True", "InitialNamesAccepted", "")
+	assert.Len(t, validate(t, v, hook("Cg==", "v7", "b"), established), 2)
 }

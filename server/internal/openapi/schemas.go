@@ -343,7 +343,11 @@ func (b *builder) inline(s *schema.Schema) map[string]any {
 	if s.Format != "" {
 		def["format"] = s.Format
 	}
-	if s.Values != nil {
+	switch {
+	case s.Values == nil:
+	case !b.canonical && s.Values.Type == schema.Any && !s.Values.IntOrString && !s.Values.Preserve:
+		def["additionalProperties"] = !s.Values.Forbidden // the definition says no more
+	default:
 		def["additionalProperties"] = b.value(s.Values, s.Values.Doc)
 	}
 	if s.Items != nil {
