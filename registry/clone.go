@@ -37,7 +37,7 @@ func (k *Kind) Clone() *Kind {
 	c.Scale, c.Pool, c.Reference = k.Scale.clone(), shallow(k.Pool), shallow(k.Reference)
 	if r := c.Reference; r != nil {
 		r.StatusMetadata, r.Unowned = slices.Clone(r.StatusMetadata), slices.Clone(r.Unowned)
-		r.OnlySubresources = maps.Clone(r.OnlySubresources)
+		r.OptionalVersions, r.OnlySubresources = slices.Clone(r.OptionalVersions), maps.Clone(r.OnlySubresources)
 	}
 	return &c
 }

@@ -57,7 +57,7 @@ func TestFromCRD(t *testing.T) {
 	assert.True(t, typ.ConformOnRead && !typ.Namespaced && typ.Status && typ.PutWithVersion)
 	assert.Equal(t, "v1", typ.Versions[0].Name)
 	assert.Equal(t, "v1", typ.Storage.Name)
-	assert.Equal(t, "example.com/v1beta1 Gadget is deprecated", typ.Version("v1beta1").Deprecated)
+	assert.Equal(t, "example.com/v1beta1 Gadget is deprecated; use example.com/v1 Gadget", typ.Version("v1beta1").Deprecated)
 	assert.NotNil(t, typ.Subresource("scale"))
 	assert.NotNil(t, typ.SelectableField("spec.color"))
 	assert.Nil(t, typ.Storage.Proto())

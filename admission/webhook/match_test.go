@@ -112,7 +112,7 @@ func TestReviewsAreExempt(t *testing.T) {
 			b.Features = map[string]bool{features.ExcludeAdmissionWebhookVirtualResources: exempt}
 		})
 		h := k.serve(says("{allowed: true}"))
-		k.register("validating", "all", h, `rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]`)
+		k.register("validating", "all", h, `rules: [{operations: ["*"], apiGroups: [authentication.k8s.io, authorization.k8s.io, admissionregistration.k8s.io], apiVersions: ["*"], resources: ["*/*"]}]`)
 		for _, do := range [][2]string{
 			{"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "spec: {nonResourceAttributes: {path: /, verb: get}}"},
 			{"POST /apis/authorization.k8s.io/v1/subjectaccessreviews", "spec: {user: a, nonResourceAttributes: {path: /, verb: get}}"},

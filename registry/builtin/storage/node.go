@@ -18,7 +18,7 @@ type CSINode struct {
 	// Spec lists the drivers.
 	Spec CSINodeSpec `json:"spec" protobuf:"2"`
 	// Status is how the drivers are.
-	Status CSINodeStatus `json:"status,omitzero" protobuf:"3"`
+	Status CSINodeStatus `json:"status,omitempty" protobuf:"3"`
 }
 
 // CSINodeSpec lists the drivers of a node.
