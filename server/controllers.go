@@ -93,7 +93,7 @@ var controllerAccounts = map[string]string{
 // its own, because it makes the tokens of the accounts.
 func (s *Server) identityOf(name string) *auth.User {
 	if name == "serviceaccount-token" {
-		return &auth.User{Name: names.UserControllerManager, Groups: []string{auth.Authenticated}}
+		return &auth.User{Name: s.names.Wire(names.UserControllerManager), Groups: []string{auth.Authenticated}}
 	}
 	account, ok := controllerAccounts[name]
 	if !ok {

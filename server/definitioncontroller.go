@@ -42,7 +42,7 @@ func (s *Server) definitionController() controller.Controller {
 			if o := s.defined(c.Key.Name).outline; o != nil {
 				keys = append(keys, acceptKey+o.String("spec", "group"))
 			}
-			if c.Object.Terminating() {
+			if c.Object.Terminating() && !onlyStatusChanged(c.Object, c.Old) {
 				keys = append(keys, removeKey+c.Key.Name)
 			}
 			return keys
@@ -54,6 +54,13 @@ func (s *Server) definitionController() controller.Controller {
 			return 0, s.acceptNames(ctx, strings.TrimPrefix(key, acceptKey))
 		},
 	}
+}
+
+// onlyStatusChanged reports whether an update of a definition that is being deleted left all but its
+// status alone. The controller writes there what the deletion waits for, which may differ each
+// time, and must not be called again for it.
+func onlyStatusChanged(now, old *meta.Object) bool {
+	return old != nil && old.Terminating() && slices.Equal(now.Finalizers(), old.Finalizers()) && now.Generation() == old.Generation()
 }
 
 // acceptNames decides which names each definition of a group gets: one definition at a time,

@@ -137,7 +137,7 @@ func TestDryRun(t *testing.T) {
 			{200, "PATCH", "/a", `{"data":{"v":"2"}}`, "", "2"},
 			{200, "PATCH", "/a", `[{"op":"replace","path":"/data/v","value":"2"}]`, "application/json-patch+json", "2"},
 			{200, "PATCH", "/plain", `{"apiVersion":"v1","kind":"ConfigMap","data":{"v":"2"}}`, apply, "2"},
-			{201, "PATCH", "/new", `{"apiVersion":"v1","kind":"ConfigMap","data":{"v":"2"}}`, apply, "2"},
+			{201, "PATCH", "/new", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"new"},"data":{"v":"2"}}`, apply, "2"},
 			{409, "PATCH", "/a", `{"apiVersion":"v1","kind":"ConfigMap","data":{"v":"2"}}`, apply, ""},
 			{200, "DELETE", "/a", "", "", "1"},
 			{200, "DELETE", "/plain", "", "", ""},

@@ -79,7 +79,7 @@ func TestDeprecationSignals(t *testing.T) {
 			{"example.com", "v1beta1", "sites", "example.com/v1beta1 Site is deprecated in v1.20+, unavailable in v1.30+; use example.com/v1 Site", "1.30"},
 			{"example.com", "v1beta2", "sites", "", ""},
 			{"example.com", "v1alpha1", "sites", "no more of this", ""},
-			{"example.org", "v1beta1", "sheets", "example.org/v1beta1 Sheet is deprecated", ""},
+			{"example.org", "v1beta1", "sheets", "example.org/v1beta1 Sheet is deprecated; use example.org/v1 Sheet", ""},
 			{"example.org", "v1beta2", "sheets", "go on", ""},
 		} {
 			got := a.must(200, "GET", "/apis/"+c.group+"/"+c.version+"/"+c.resource, nil)

@@ -125,6 +125,7 @@ func TestGates(t *testing.T) {
 			})
 		}
 	}
+	seen[features.ExcludeAdmissionWebhookVirtualResources] = true // see TestReviewsAreExempt of package webhook
 	for _, f := range gatedFields {
 		seen[f.gate] = true // see TestFieldsOfFeaturesThatAreOff
 	}

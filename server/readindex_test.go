@@ -119,7 +119,7 @@ func asking(t *testing.T) (a *api, account, bootstrap []string) {
 	in := func(namespace string) string {
 		return `"namespaceSelector":{"matchLabels":{"` + namespace + `":"yes"}}`
 	}
-	a.must(201, "POST", registration+"validatingadmissionpolicies", `{"metadata":{"name":"x"},"spec":{"matchConstraints":{"resourceRules":`+rules+`,`+in("policed")+`},
+	a.must(201, "POST", registration+"validatingadmissionpolicies", `{"metadata":{"name":"x"},"spec":{"matchConstraints":{"resourceRules":`+strings.Replace(rules, `"resources"`, `"scope":"Namespaced","resources"`, 1)+`,`+in("policed")+`},
 		"paramKind":{"apiVersion":"v1","kind":"ConfigMap"},"validations":[{"expression":"params.data.allowed == 'yes' && namespaceObject.metadata.name == 'policed'"}]}}`)
 	a.must(201, "POST", "/api/v1/namespaces/default/configmaps", newConfigMap("parameter", "allowed", "yes"))
 	a.must(201, "POST", registration+"validatingadmissionpolicybindings", `{"metadata":{"name":"x"},"spec":{"policyName":"x","validationActions":["Deny"],

@@ -3,6 +3,8 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,4 +128,21 @@ func TestADefinitionSaysWhatItsRemovalWaitsFor(t *testing.T) {
 			a.must(404, "GET", definedCRD, nil)
 		})
 	})
+}
+
+// TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce: a conversion webhook whose error differs each time does not keep
+// the controller of definitions busy through the condition that quotes the error.
+func TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce(t *testing.T) {
+	a, hook, _ := barServer(t)
+	a.must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
+	var calls atomic.Int64
+	hook.lies(func(r map[string]any) string {
+		return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":%q,"result":{"status":"Failure","message":"no %d"}}}`,
+			text(r, "request", "uid"), calls.Add(1))
+	})
+	storeV2(a)
+	a.must(200, "DELETE", crdPath+"/bars.example.com", nil)
+	time.Sleep(time.Second)
+	require.Less(t, calls.Load(), int64(100), "a second has room for thousands")
+	hook.lies(nil)
 }

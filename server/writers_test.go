@@ -119,7 +119,7 @@ func TestManyAppliers(t *testing.T) {
 		for w := range appliers {
 			all.Go(func() {
 				got := a.do("PATCH", fmt.Sprintf("%s/x?fieldManager=w%d", configMaps, w),
-					fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"w%d":"1"}}`, w), "Content-Type", applyType)
+					fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"w%d":"1"}}`, w), "Content-Type", applyType)
 				if got.code == 201 {
 					created.Add(1)
 					return
@@ -177,7 +177,7 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 						method, path, contentType, body string
 						codes                           []int
 					}{
-						{"PATCH", configMaps + "/x?force=true&fieldManager=m", applyType, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"i":"%d"}}`, i), []int{200, 201}},
+						{"PATCH", configMaps + "/x?force=true&fieldManager=m", applyType, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"i":"%d"}}`, i), []int{200, 201}},
 						{"PUT", configMaps + "/x", "application/json", fmt.Sprintf(`{"metadata":{"name":"x"},"data":{"i":"%d"}}`, i), []int{200, 404}},
 						{"DELETE", configMaps + "/x", "application/json", "", []int{200, 404}},
 						{"DELETE", configMaps, "application/json", "", []int{200}},

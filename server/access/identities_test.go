@@ -84,7 +84,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 
 	account := func(name string) string { return auth.ServiceAccountUser(system, name) }
 	for _, name := range []string{
-		names.UserControllerManager, account("generic-garbage-collector"), account("namespace-controller"), account("pvc-protection-controller"),
+		profile.Wire(names.UserControllerManager), account("generic-garbage-collector"), account("namespace-controller"), account("pvc-protection-controller"),
 		account("clusterrole-aggregation-controller"), account("service-account-controller"), account("root-ca-cert-publisher"), account("token-cleaner"),
 	} {
 		assert.True(t, by[name], "%s writes nothing: %v", name, by)

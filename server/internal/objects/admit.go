@@ -111,22 +111,20 @@ func (e *renamedError) Error() string {
 // maxRenames bounds how often admission may give a new object another name.
 const maxRenames = 8
 
-// follow repeats a write under the names that admission gives the new object.
+// follow makes a write under the name that admission gave the new object.
 func (s *Store) follow(ctx context.Context, w *Write, renamed *renamedError) (*Result, error) {
-	for range maxRenames {
-		one := *w
-		one.Key.Name, one.MustCreate, one.renamed = renamed.request.Name, true, renamed
-		res, err := s.write(ctx, &one)
-		if one.renamed != nil {
-			one.renamed.request.Ended(false)
-		}
-		w.admissions = one.admissions
-		if !errors.As(err, &renamed) {
-			return res, err
-		}
+	if w.renames == maxRenames {
+		renamed.request.Ended(false)
+		return nil, meta.Internal(errors.New("admission gives the object another name each time"))
 	}
-	renamed.request.Ended(false)
-	return nil, meta.Internal(errors.New("admission gives the object another name each time"))
+	one := *w
+	one.Key.Name, one.MustCreate, one.renamed, one.renames = renamed.request.Name, true, renamed, w.renames+1
+	res, err := s.Write(ctx, &one)
+	if one.renamed != nil {
+		one.renamed.request.Ended(false)
+	}
+	w.admissions = one.admissions
+	return res, err
 }
 
 // verbOf returns the verb of the request that has such options.

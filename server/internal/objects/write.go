@@ -55,6 +55,7 @@ type Write struct {
 	generated bool      // the name was generated, and admission may give another one
 
 	renamed    *renamedError // the request that gave the object the name of the key, see follow; nil: none, or taken
+	renames    int           // names that admission gave the object before this one
 	admissions int           // attempts that admission let pass
 
 	audit func(Audited) // audits the end of a write of a built-in controller; nil: it is not audited
@@ -116,14 +117,6 @@ type Result struct {
 //
 // If admission gives a new object another name, the write goes on under that name.
 func (s *Store) Write(ctx context.Context, w *Write) (*Result, error) {
-	res, err := s.write(ctx, w)
-	if renamed := (*renamedError)(nil); errors.As(err, &renamed) {
-		return s.follow(ctx, w, renamed)
-	}
-	return res, err
-}
-
-func (s *Store) write(ctx context.Context, w *Write) (*Result, error) {
 	a := &attempt{Write: w}
 	defer func() { a.turn.end() }()
 	ctx = s.With(ctx, readindex.Of(ctx, &s.index)) // of the request, or of the write alone
@@ -143,6 +136,10 @@ func (s *Store) write(ctx context.Context, w *Write) (*Result, error) {
 		}
 		if a.on.sequence != nil {
 			res, err = s.confirm(ctx, a, res, err)
+		}
+		var renamed *renamedError
+		if errors.As(err, &renamed) {
+			return s.follow(ctx, w, renamed)
 		}
 		var conflict *storage.ConflictError
 		if !errors.As(err, &conflict) {
