@@ -88,3 +88,19 @@ func TestTemplateWarningsAtEachGeneration(t *testing.T) {
 	}
 	assert.Empty(t, k.Warnings(t, old, `{"status":{"replicas":1}}`, "status"))
 }
+
+// TestVolumeWarningTexts: warnings about volumes and claims name the release of a deprecation.
+func TestVolumeWarningTexts(t *testing.T) {
+	volumes := kindtest.Of(t, names.Kubernetes, core.Kinds(), "PersistentVolume")
+	assert.Equal(t, []string{
+		`metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "storageClassName" attribute instead`,
+		"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.",
+		"spec.rbd: deprecated in v1.28, non-functional in v1.31+",
+		`spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead`,
+	}, volumes.Warnings(t, nil, `{"metadata":{"annotations":{"volume.beta.kubernetes.io/storage-class":"s"}},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},
+		"persistentVolumeReclaimPolicy":"Recycle","rbd":{"monitors":["a"],"image":"i"},
+		"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"beta.kubernetes.io/os","operator":"In","values":["l"]}]}]}}}}`, ""))
+	claims := kindtest.Of(t, names.Kubernetes, core.Kinds(), "PersistentVolumeClaim")
+	assert.Equal(t, []string{`spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer`},
+		claims.Warnings(t, nil, `{"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1500m"}}}}`, ""))
+}

@@ -8,8 +8,11 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// deprecatedVolumes are the deprecated volume sources of pods and their warnings.
-var deprecatedVolumes = []struct{ source, why string }{
+// deprecatedVolume is a deprecated volume source and the warning about it.
+type deprecatedVolume struct{ source, why string }
+
+// deprecatedVolumes are the deprecated sources of pods and persistent volumes.
+var deprecatedVolumes = []deprecatedVolume{
 	{"cloudEPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"},
 	{"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"},
 	{"storeEVolume", "deprecated in v1.16, non-functional in v1.22+"},
