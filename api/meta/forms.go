@@ -44,7 +44,11 @@ func CheckDNSLabel(s string) []string {
 	if len(s) > maxLabel {
 		faults = append(faults, tooLong(maxLabel))
 	}
-	if !dnsLabel(s) {
+	switch {
+	case dnsLabel(s):
+	case dnsSubdomain(s):
+		faults = append(faults, "must not contain dots")
+	default:
 		faults = append(faults, Like("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
 			labelPattern, "my-name", "123-abc"))
 	}

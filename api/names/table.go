@@ -89,6 +89,9 @@ const (
 	LimitsSet               = "orch.io/limit-ranger"
 	PodSecurity             = "pod-security.orch.io/" // and the mode or what is noted
 	SecurityPolicy          = "orch.io/psp"
+	CriticalPod             = "scheduler.alpha.orch.io/critical-pod"
+	Sysctls                 = "security.alpha.orch.io/sysctls"
+	UnsafeSysctls           = "security.alpha.orch.io/unsafe-sysctls"
 	AppArmorProfile         = "container.apparmor.security.beta.orch.io/" // and the container
 	SeccompPod              = "seccomp.security.alpha.orch.io/pod"
 	SeccompContainer        = "container.seccomp.security.alpha.orch.io/" // and the container
@@ -225,6 +228,8 @@ var prefixes = []prefix{
 	{"pod-security.orch.io/", "pod-security.kubernetes.io/"},
 	{"container.apparmor.security.beta.orch.io/", "container.apparmor.security.beta.kubernetes.io/"},
 	{"apparmor.security.beta.orch.io/", "apparmor.security.beta.kubernetes.io/"},
+	{"app.orch.io/", "app.kubernetes.io/"},
+	{"security.alpha.orch.io/", "security.alpha.kubernetes.io/"},
 	{"seccomp.security.alpha.orch.io/", "seccomp.security.alpha.kubernetes.io/"},
 	{"container.seccomp.security.alpha.orch.io/", "container.seccomp.security.alpha.kubernetes.io/"},
 	{"batch.orch.io/", "batch.kubernetes.io/"},

@@ -102,7 +102,7 @@ type DaemonSetStatus struct {
 }
 
 func daemonSets() *registry.Kind {
-	return podsOf(registry.Definition[DaemonSet]{
+	k := podsOf(registry.Definition[DaemonSet]{
 		ShortNames: []string{"ds"},
 		Versions:   formerDaemonSets(),
 		Columns: []registry.Column{
@@ -118,29 +118,53 @@ func daemonSets() *registry.Kind {
 		Validate: validateDaemonSet,
 		Behavior: registry.Behavior{
 			Default: defaultDaemonSet,
+			Prepare: countTemplates,
 		},
 	}, selectorColumn())
+	warn := k.Warn
+	k.Warn = func(w *registry.Change[meta.Object]) []string {
+		if w.Old != nil && !templateChanged(w) {
+			return nil
+		}
+		return warn(w)
+	}
+	return k
 }
 
-// defaultDaemonSet fills in what the schema's defaults cannot say.
+// defaultDaemonSet sets the defaults that schema tags cannot express.
 func defaultDaemonSet(w *registry.Change[meta.Object]) {
-	countTemplates(w)
+	switch {
+	case w.Subresource != "":
+		setTemplateNumber(w.New, templateNumber(w.Old))
+	case w.New.Annotation(names.TemplateGeneration) == "":
+		setTemplateNumber(w.New, 0)
+	}
 	if w.New.String("spec", "updateStrategy", "type") == rollingUpdate {
 		fill(w.New, map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}, "spec", "updateStrategy", "rollingUpdate")
 	}
 }
 
-// countTemplates keeps the number of the template in an annotation, where clients of
-// before metadata.generation look for it. It is not the caller's to change.
+// countTemplates sets the template's number in the annotation that clients read if they
+// predate metadata.generation. Callers cannot change the number. It is counted after field
+// ownership is recorded, so that the writer of a new template does not own the annotation.
 func countTemplates(w *registry.Change[meta.Object]) {
 	number := max(1, templateNumber(w.New))
 	if w.Old != nil {
 		number = templateNumber(w.Old)
-		if !meta.Equal(w.New.Map("spec", "template"), w.Old.Map("spec", "template")) {
+		if templateChanged(w) {
 			number++
 		}
 	}
-	w.New.Set(strconv.FormatInt(number, 10), "metadata", "annotations", names.TemplateGeneration)
+	setTemplateNumber(w.New, number)
+}
+
+// templateChanged reports whether an update changes the pod template.
+func templateChanged(w *registry.Change[meta.Object]) bool {
+	return !meta.Equal(w.New.Map("spec", "template"), w.Old.Map("spec", "template"))
+}
+
+func setTemplateNumber(o *meta.Object, number int64) {
+	o.Set(strconv.FormatInt(number, 10), "metadata", "annotations", names.TemplateGeneration)
 }
 
 func templateNumber(o *meta.Object) int64 {

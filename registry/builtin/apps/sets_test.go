@@ -2,6 +2,7 @@ package apps_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,6 +93,12 @@ func TestDaemonSet(t *testing.T) {
 		obj, _ := k.Update(t, old, patch, "")
 		require.Equal(t, want, obj.Annotation(names.TemplateGeneration), patch)
 	}
+	require.Empty(t, k.Warnings(t, nil, `{"spec":{`+pods+`}}`, ""))
+	aliases := `"hostAliases":[{"ip":"1.2.3.4"},{"ip":"1.2.3.4"}]`
+	warned, _ := k.Create(t, `{"spec":{`+strings.Replace(pods, `"containers":`, aliases+`,"containers":`, 1)+`}}`)
+	duplicate := []string{`spec.template.spec.hostAliases[1].ip: duplicate ip "1.2.3.4"`}
+	require.Equal(t, duplicate, k.Warnings(t, warned, `{"spec":{"template":{"spec":{"nodeSelector":{"a":"b"}}}}}`, ""))
+	require.Empty(t, k.Warnings(t, warned, `{"spec":{"minReadySeconds":3}}`, ""), "only a new template causes warnings")
 	obj, faults := k.Update(t, old, `{"status":{"desiredNumberScheduled":3,"numberReady":4,"collisionCount":2}}`, "status")
 	require.Empty(t, faults)
 	require.Equal(t, int64(3), k.Cell(t, obj, "Desired"))

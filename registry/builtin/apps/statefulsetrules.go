@@ -106,7 +106,7 @@ func warnOfStatefulSet(w *registry.Change[StatefulSet]) (texts []string) {
 	}
 	for i, claim := range s.VolumeClaimTemplates {
 		if q := claim.Spec.Resources.Requests["storage"]; !q.Whole() {
-			texts = append(texts, fmt.Sprintf("spec.volumeClaimTemplates[%d].resources.requests[storage]: fractional byte value %q, must be an integer", i, q))
+			texts = append(texts, fmt.Sprintf("spec.volumeClaimTemplates[%d].resources.requests[storage]: fractional byte value %q is invalid, must be an integer", i, q))
 		}
 	}
 	return texts

@@ -218,7 +218,7 @@ func (r *specRules) claimResource(at *check.Path, name string) bool {
 func warnOfClaim(w *registry.Change[PersistentVolumeClaim]) []string {
 	texts := warnOfOldClass(w.Names, w.New.Annotations)
 	if q := w.New.Spec.Resources.Requests[storage]; !q.Whole() {
-		texts = append(texts, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q, must be an integer", q))
+		texts = append(texts, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q is invalid, must be an integer", q))
 	}
 	return texts
 }

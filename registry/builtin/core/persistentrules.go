@@ -273,14 +273,12 @@ func renamed(p names.Profile, a *VolumeNodeAffinity) *VolumeNodeAffinity {
 func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
 	texts := warnOfOldClass(w.Names, w.New.Annotations)
 	if w.New.Spec.PersistentVolumeReclaimPolicy == recycle {
-		texts = append(texts, "spec.persistentVolumeReclaimPolicy: "+recycle+" is deprecated; provision volumes dynamically instead")
+		texts = append(texts, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
 	}
 	for _, src := range w.New.Spec.sources() {
-		switch src.field {
-		case "cloudEPersistentDisk", "storeEVolume", "storeFVolume", "storeBfs", "storeAblock", "storeAfs":
-			if src.source != nil {
-				texts = append(texts, "spec."+w.Names.Field(src.field)+": deprecated")
-			}
+		i := slices.IndexFunc(deprecatedVolumes, func(d deprecatedVolume) bool { return d.source == src.field })
+		if i >= 0 && src.source != nil {
+			texts = append(texts, "spec."+w.Names.Field(src.field)+": "+deprecatedVolumes[i].why)
 		}
 	}
 	a := w.New.Spec.NodeAffinity
@@ -289,11 +287,9 @@ func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
 	}
 	for i, t := range a.Required.NodeSelectorTerms {
 		for j, e := range t.MatchExpressions {
-			for _, label := range w.Names.OldNodeLabels() {
-				if e.Key == label.Before {
-					at := check.At("spec", "nodeAffinity", "required", "nodeSelectorTerms").Index(i).Field("matchExpressions").Index(j).Field("key")
-					texts = append(texts, fmt.Sprintf("%s: %s is deprecated; use %q instead", at, e.Key, label.Now))
-				}
+			if why := w.Names.NodeLabelDeprecation(e.Key); why != "" {
+				at := check.At("spec", "nodeAffinity", "required", "nodeSelectorTerms").Index(i).Field("matchExpressions").Index(j).Field("key")
+				texts = append(texts, fmt.Sprintf("%s: %s is %s", at, e.Key, why))
 			}
 		}
 	}
@@ -306,5 +302,5 @@ func warnOfOldClass(p names.Profile, annotations map[string]string) []string {
 	if _, ok := annotations[key]; !ok {
 		return nil
 	}
-	return []string{check.At("metadata", "annotations").Key(key).String() + `: deprecated; use "storageClassName" instead`}
+	return []string{check.At("metadata", "annotations").Key(key).String() + `: deprecated since v1.8; use "storageClassName" attribute instead`}
 }

@@ -61,13 +61,13 @@ func pods() *registry.Kind {
 	})
 }
 
-// warnOfNewPod warns of a new pod. Those that run are written often, and hardly
-// ever by people.
+// warnOfNewPod returns the warnings about a new pod. Updates of pods have none because
+// controllers, not people, make most of them.
 func warnOfNewPod(w *registry.Change[meta.Object]) []string {
 	if w.Old != nil {
 		return nil
 	}
-	return WarnOfPod(w, "spec")
+	return append(warnOfHostname(w, "the Pod's hostname"), WarnOfPod(w, "spec")...)
 }
 
 // podGrace returns the seconds that a pod gets to end: none unless it may run

@@ -61,9 +61,15 @@ func CheckLastingTemplate(p names.Profile, found check.Faults, at *check.Path, s
 	return f
 }
 
-// WarnOfPodNames warns who creates an object whose name, which those of its pods begin
-// with, is no DNS label.
+// WarnOfPodNames returns a warning if a new object, whose name prefixes the names of its pods,
+// has a name that is not a DNS label.
 func WarnOfPodNames(w *registry.Change[meta.Object]) []string {
+	return warnOfHostname(w, "Pod names and hostnames")
+}
+
+// warnOfHostname returns a warning if a new object has a name that is not a DNS label, although
+// the name is used in hostnames.
+func warnOfHostname(w *registry.Change[meta.Object], use string) []string {
 	if w.Old != nil || w.New.Name() == "" {
 		return nil
 	}
@@ -71,5 +77,5 @@ func WarnOfPodNames(w *registry.Change[meta.Object]) []string {
 	if len(faults) == 0 {
 		return nil
 	}
-	return []string{"metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [" + strings.Join(faults, " ") + "]"}
+	return []string{"metadata.name: this is used in " + use + ", which can result in surprising behavior; a DNS label is recommended: [" + strings.Join(faults, " ") + "]"}
 }

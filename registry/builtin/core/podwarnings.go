@@ -2,6 +2,8 @@ package core
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 
 	"orch.io/controlplane/api/check"
@@ -10,172 +12,178 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// WarnOfPod warns of what is accepted in the spec of a pod at a path, and not
-// what its author should want. A spec that stays as it was is not worth a
-// warning.
+// WarnOfPod returns warnings about valid but questionable fields of the pod spec at a path. An
+// update that keeps the object's generation returns none.
 func WarnOfPod(write *registry.Change[meta.Object], path ...string) []string {
-	spec := write.New.Map(path...)
-	if write.Old != nil && meta.Equal(spec, write.Old.Map(path...)) {
+	if write.Old != nil && write.New.Generation() == write.Old.Generation() {
 		return nil
 	}
-	w := podWarnings{names: write.Names, spec: meta.NewObject(spec), at: check.At(path...)}
-	w.profiles(write.New.Map(append(slices.Clone(path[:len(path)-1]), "metadata", "annotations")...), check.At(path[:len(path)-1]...), len(path) == 1)
-	w.nodes()
-	w.selectors()
-	w.volumes()
-	w.pullSecrets(w.at.Field("imagePullSecrets"))
-	for _, list := range []string{"initContainers", "containers"} {
-		for i, c := range containersOf(w.spec.Tree(), list) {
-			w.container(w.at.Field(list).Index(i), meta.NewObject(c))
-		}
+	owner := path[:len(path)-1]
+	w := podWarnings{
+		names: write.Names, pod: len(owner) == 0, spec: meta.NewObject(write.New.Map(path...)), at: check.At(path...),
+		annotations:   write.New.Map(append(slices.Clone(owner), "metadata", "annotations")...),
+		annotationsAt: check.At(append(slices.Clone(owner), "metadata", "annotations")...),
 	}
+	w.nodes()
+	w.oldAnnotations()
+	w.volumes()
+	w.duplicates("hostAliases", "ip")
+	w.pullSecrets(w.at.Field("imagePullSecrets"))
+	w.fractions(w.at.Field("overhead"), w.spec.Map("overhead"), "memory", "ephemeral-storage")
+	w.containers()
 	if w.spec.Int("terminationGracePeriodSeconds") < 0 {
 		w.warn(w.at.Field("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
 	}
+	w.affinities()
+	w.addresses()
 	return w.texts
 }
 
 type podWarnings struct {
-	names names.Profile
-	spec  *meta.Object
-	at    *check.Path
-	texts []string
+	names         names.Profile
+	pod           bool // a Pod, not a template
+	spec          *meta.Object
+	at            *check.Path
+	annotations   map[string]any // of the pod or template
+	annotationsAt *check.Path
+	texts         []string
 }
 
 func (w *podWarnings) warn(at *check.Path, why string) {
 	w.texts = append(w.texts, at.String()+": "+why)
 }
 
-// profiles warns of annotations that name profiles where there are fields for that: those
-// of seccomp are not looked at any more, those of AppArmor fill in the fields of pods.
-func (w *podWarnings) profiles(annotations map[string]any, owner *check.Path, pod bool) {
-	warn := func(key, why string) {
-		if _, said := annotations[key]; said {
-			w.warn(owner.Field("metadata").Field("annotations").Key(key), why)
-		}
+// oldAnnotations warns of pod annotations that fields replaced.
+func (w *podWarnings) oldAnnotations() {
+	w.annotation(w.names.Wire(names.CriticalPod), `non-functional in v1.16+; use the "priorityClassName" field instead`)
+	for _, name := range []string{names.Sysctls, names.UnsafeSysctls} {
+		w.annotation(w.names.Wire(name), `non-functional in v1.11+; use the "sysctls" field instead`)
 	}
-	const seccomp, appArmor = `non-functional in v1.27+; use the "seccompProfile" field instead`, `deprecated since v1.30; use the "appArmorProfile" field instead`
 	if w.spec.Map("securityContext", "seccompProfile") == nil {
-		warn(w.names.Wire(names.SeccompPod), seccomp)
-	}
-	for _, fields := range containersOf(w.spec.Tree(), "initContainers", "containers") {
-		c := meta.NewObject(fields)
-		if c.Map("securityContext", "seccompProfile") == nil {
-			warn(w.names.Wire(names.SeccompContainer)+c.String("name"), seccomp)
-		}
-		if pod || c.Map("securityContext", "appArmorProfile") == nil {
-			warn(w.names.Wire(names.AppArmorProfile)+c.String("name"), appArmor)
-		}
+		w.annotation(w.names.Wire(names.SeccompPod), seccompReplaced)
 	}
 }
 
-// nodes warns of old names of node labels.
+const (
+	seccompReplaced  = `non-functional in v1.27+; use the "seccompProfile" field instead`
+	appArmorReplaced = `deprecated since v1.30; use the "appArmorProfile" field instead`
+)
+
+// annotation warns of an annotation if the pod has it.
+func (w *podWarnings) annotation(key, why string) {
+	if _, ok := w.annotations[key]; ok {
+		w.warn(w.annotationsAt.Key(key), why)
+	}
+}
+
+// nodes warns of deprecated node labels, invalid values of preferred ones, and topology spread
+// constraints that match no pod.
 func (w *podWarnings) nodes() {
-	for _, old := range w.names.OldNodeLabels() {
-		if _, ok := w.spec.Map("nodeSelector")[old.Before]; ok {
-			w.warn(w.at.Field("nodeSelector").Key(old.Before), fmt.Sprintf("deprecated; use %q instead", old.Now))
+	for _, label := range slices.Sorted(maps.Keys(w.spec.Map("nodeSelector"))) {
+		if why := w.names.NodeLabelDeprecation(label); why != "" {
+			w.warn(w.at.Field("nodeSelector").Key(label), why)
 		}
-		for i, v := range w.spec.List("topologySpreadConstraints") {
-			if m, _ := v.(map[string]any); m["topologyKey"] == old.Before {
-				w.warn(w.at.Field("topologySpreadConstraints").Index(i).Field("topologyKey"), fmt.Sprintf("%s is deprecated; use %q instead", old.Before, old.Now))
+	}
+	at := w.at.Field("affinity").Field("nodeAffinity")
+	for i, term := range w.spec.Objects("affinity", "nodeAffinity", required, "nodeSelectorTerms") {
+		w.nodeTerm(at.Field(required).Field("nodeSelectorTerms").Index(i), term, false)
+	}
+	for i, term := range w.spec.Objects("affinity", "nodeAffinity", preferred) {
+		w.nodeTerm(at.Field(preferred).Index(i).Field("preference"), meta.NewObject(term.Map("preference")), true)
+	}
+	for i, c := range w.spec.Objects("topologySpreadConstraints") {
+		at := w.at.Field("topologySpreadConstraints").Index(i)
+		w.nodeLabel(at.Field("topologyKey"), c.String("topologyKey"))
+		w.selector(at, c)
+	}
+}
+
+func (w *podWarnings) nodeTerm(at *check.Path, term *meta.Object, values bool) {
+	for i, e := range term.Objects("matchExpressions") {
+		at := at.Field("matchExpressions").Index(i)
+		w.nodeLabel(at.Field("key"), e.String("key"))
+		if !values {
+			continue
+		}
+		for j, v := range e.List("values") {
+			text, _ := v.(string)
+			for _, why := range meta.CheckLabelValue(text) {
+				w.warn(at.Field("values").Index(j), text+" is invalid, "+why)
 			}
 		}
 	}
 }
 
-// selectors warns of missing selectors, which choose no pod.
-func (w *podWarnings) selectors() {
-	const why = "a null labelSelector results in matching no pod"
-	missing := func(at *check.Path, v any) {
-		if m, ok := v.(map[string]any); ok && m["labelSelector"] == nil {
-			w.warn(at.Field("labelSelector"), why)
-		}
+func (w *podWarnings) nodeLabel(at *check.Path, label string) {
+	if why := w.names.NodeLabelDeprecation(label); why != "" {
+		w.warn(at, label+" is "+why)
 	}
-	for i, v := range w.spec.List("topologySpreadConstraints") {
-		missing(w.at.Field("topologySpreadConstraints").Index(i), v)
-	}
+}
+
+// affinities warns of pod affinity terms that match no pod.
+func (w *podWarnings) affinities() {
 	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
 		at := w.at.Field("affinity").Field(kind)
-		for i, v := range w.spec.List("affinity", kind, required) {
-			missing(at.Field(required).Index(i), v)
+		for i, term := range w.spec.Objects("affinity", kind, required) {
+			w.selector(at.Field(required).Index(i), term)
 		}
-		for i, v := range w.spec.List("affinity", kind, preferred) {
-			m, _ := v.(map[string]any)
-			missing(at.Field(preferred).Index(i).Field("podAffinityTerm"), m["podAffinityTerm"])
-		}
-	}
-}
-
-// volumes warns of deprecated sources.
-func (w *podWarnings) volumes() {
-	deprecated := []string{
-		"gitRepo", "cloudEPersistentDisk", "storeEVolume", "storeGVolume", "storeFVolume",
-		"storeDfs", "storeBfs", "storeAblock", "storeAfs",
-	}
-	for i, v := range w.spec.List("volumes") {
-		m, _ := v.(map[string]any)
-		if p, ok := m["projected"].(map[string]any); ok {
-			sources, _ := p["sources"].([]any)
-			for _, s := range sources {
-				if s, _ := s.(map[string]any); len(s) == 0 {
-					w.texts = append(w.texts, fmt.Sprintf("volume %q (Projected) has no sources provided", m["name"]))
-				}
-			}
-		}
-		for _, source := range deprecated {
-			if field := w.names.Field(source); m[field] != nil {
-				w.warn(w.at.Field("volumes").Index(i).Field(field), "deprecated")
-			}
+		for i, term := range w.spec.Objects("affinity", kind, preferred) {
+			w.selector(at.Field(preferred).Index(i).Field("podAffinityTerm"), meta.NewObject(term.Map("podAffinityTerm")))
 		}
 	}
 }
 
-// pullSecrets warns of names that are empty or stand twice.
+func (w *podWarnings) selector(at *check.Path, term *meta.Object) {
+	if term.Map("labelSelector") == nil {
+		w.warn(at.Field("labelSelector"), "a null labelSelector results in matching no pod")
+	}
+}
+
+// duplicates warns of items of a list that repeat the value of a field.
+func (w *podWarnings) duplicates(list, field string) {
+	seen := map[string]bool{}
+	for i, item := range w.spec.Objects(list) {
+		value := item.String(field)
+		if seen[value] {
+			w.warn(w.at.Field(list).Index(i).Field(field), fmt.Sprintf("duplicate %s %q", field, value))
+		}
+		seen[value] = true
+	}
+}
+
+// pullSecrets warns of duplicate and of empty names.
 func (w *podWarnings) pullSecrets(at *check.Path) {
-	seen := map[string]bool{}
-	for i, v := range w.spec.List("imagePullSecrets") {
-		m, _ := v.(map[string]any)
-		name, _ := m["name"].(string)
-		if seen[name] {
-			w.warn(at.Index(i).Field("name"), fmt.Sprintf("duplicate name %q", name))
-		}
-		if seen[name] = true; name == "" {
-			w.warn(at.Index(i).Field("name"), "invalid empty name \"\"")
+	w.duplicates("imagePullSecrets", "name")
+	for i, secret := range w.spec.Objects("imagePullSecrets") {
+		if secret.String("name") == "" {
+			w.warn(at.Index(i).Field("name"), `invalid empty name ""`)
 		}
 	}
 }
 
-// container warns of what hides something else of its kind, and of parts of
-// bytes.
-func (w *podWarnings) container(at *check.Path, c *meta.Object) {
-	seen := map[string]bool{}
-	for i, v := range c.List("env") {
-		m, _ := v.(map[string]any)
-		name, _ := m["name"].(string)
-		if seen[name] {
-			w.warn(at.Field("env").Index(i), fmt.Sprintf("hides previous definition of %q, which may be dropped when using apply", name))
+// fractions warns of amounts of bytes that are not integers.
+func (w *podWarnings) fractions(at *check.Path, amounts map[string]any, resources ...string) {
+	for _, name := range resources {
+		text, _ := amounts[name].(string)
+		if q, err := meta.ParseQuantity(text); text != "" && err == nil && !q.Whole() {
+			w.warn(at.Key(name), fmt.Sprintf("fractional byte value %q is invalid, must be an integer", text))
 		}
-		seen[name] = true
 	}
-	type port struct{ number, host, protocol, ip any }
-	var ports []port
-	for i, v := range c.List("ports") {
-		m, _ := v.(map[string]any)
-		p := port{m["containerPort"], m["hostPort"], m["protocol"], m["hostIP"]}
-		if j := slices.Index(ports, p); j >= 0 {
-			w.warn(at.Field("ports").Index(i), "duplicate port definition with "+at.Field("ports").Index(j).String())
-		}
-		if p.ip != nil && p.ip != "" && p.host == nil {
-			w.warn(at.Field("ports").Index(i), "hostIP set without hostPort")
-		}
-		ports = append(ports, p)
+}
+
+// addresses warns of IPv6 addresses that are not in canonical form.
+func (w *podWarnings) addresses() {
+	for i, v := range w.spec.List("dnsConfig", "nameservers") {
+		text, _ := v.(string)
+		w.address(w.at.Field("dnsConfig").Field("nameservers").Index(i), text)
 	}
-	for _, list := range []string{"requests", "limits"} {
-		for _, name := range []string{"memory", "ephemeral-storage"} {
-			text := c.String("resources", list, name)
-			if q, err := meta.ParseQuantity(text); text != "" && err == nil && !q.Whole() {
-				w.warn(at.Field("resources").Field(list).Key(name), fmt.Sprintf("fractional byte value %q is invalid, must be an integer", text))
-			}
-		}
+	for i, alias := range w.spec.Objects("hostAliases") {
+		w.address(w.at.Field("hostAliases").Index(i).Field("ip"), alias.String("ip"))
+	}
+}
+
+func (w *podWarnings) address(at *check.Path, text string) {
+	if a, err := netip.ParseAddr(text); err == nil && a.Is6() && a.String() != text {
+		w.warn(at, fmt.Sprintf("IPv6 address %q should be in RFC 5952 canonical format (%q)", text, a))
 	}
 }

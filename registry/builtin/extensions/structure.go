@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/registry"
@@ -100,61 +101,67 @@ func (c *defaultRules) check(ctx context.Context, s *schema.Schema, at *check.Pa
 	}
 }
 
-// warn tells of the formats that say nothing, once they are new.
-func warn(w *registry.Change[meta.Object]) (warnings []string) {
-	if w.Old != nil && meta.Equal(w.Old.Map("spec"), w.New.Map("spec")) {
+// warn returns warnings about the schemas of a definition. An update returns only those that
+// the old definition does not cause.
+func warn(w *registry.Change[meta.Object]) []string {
+	if w.Old == nil {
+		return schemaWarnings(w.Names, w.New)
+	}
+	if meta.Equal(w.Old.Map("spec"), w.New.Map("spec")) {
 		return nil
 	}
-	known := map[string]bool{}
-	if w.Old != nil {
-		for _, f := range unknownFormats(w.Old) {
-			known[f] = true
-		}
-	}
-	for _, f := range unknownFormats(w.New) {
-		if !known[f] {
-			warnings = append(warnings, fmt.Sprintf("unrecognized format %q", f))
-		}
-	}
-	return warnings
+	old := schemaWarnings(w.Names, w.Old)
+	return slices.DeleteFunc(schemaWarnings(w.Names, w.New), func(text string) bool { return slices.Contains(old, text) })
 }
 
-// unknownFormats returns the formats of a definition that say nothing, each once.
-func unknownFormats(o *meta.Object) (formats []string) {
+// schemaWarnings returns the warnings about unrecognized formats, then those about sets of
+// objects and arrays, each once.
+func schemaWarnings(p names.Profile, o *meta.Object) []string {
+	listType := p.Extension("list-type")
+	var formats, sets []string
 	d := definition{Object: o}
 	for _, v := range d.versions() {
-		formats = appendFormats(formats, v.Map("schema", "openAPIV3Schema"))
+		eachSchema(v.Map("schema", "openAPIV3Schema"), func(doc *meta.Object) {
+			typ, format := doc.String("type"), doc.String("format")
+			if format != "" && !hasFormat(typ, format) {
+				formats = append(formats, fmt.Sprintf("unrecognized format %q", format))
+			}
+			item := doc.String("items", "type")
+			if doc.String(listType) == "set" && (item == "object" || item == "array") {
+				sets = append(sets, fmt.Sprintf("%s: set for items of type %q is not supported by server-side apply or CEL validation rules", listType, item))
+			}
+		})
 	}
-	return formats
+	slices.Sort(sets)
+	var texts []string
+	for _, text := range slices.Concat(formats, sets) {
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }
 
-func appendFormats(formats []string, v any) []string {
+// eachSchema calls visit with a schema and each schema in it.
+func eachSchema(v any, visit func(*meta.Object)) {
 	doc, ok := v.(map[string]any)
 	if !ok {
-		return formats
+		return
 	}
-	word, _ := doc["format"].(string)
-	typ, _ := doc["type"].(string)
-	if word != "" && !slices.Contains(formats, word) && !hasFormat(typ, word) {
-		formats = append(formats, word)
-	}
+	visit(meta.NewObject(doc))
 	for _, field := range []string{"items", "additionalProperties", "not"} {
-		formats = appendFormats(formats, doc[field])
+		eachSchema(doc[field], visit)
 	}
 	for _, field := range []string{"allOf", "anyOf", "oneOf"} {
 		list, _ := doc[field].([]any)
 		for _, e := range list {
-			formats = appendFormats(formats, e)
+			eachSchema(e, visit)
 		}
 	}
 	properties, _ := doc["properties"].(map[string]any)
-	if len(properties) == 0 {
-		return formats
-	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		formats = appendFormats(formats, properties[name])
+		eachSchema(properties[name], visit)
 	}
-	return formats
 }
 
 // hasFormat reports whether a format says something of the values of a type.

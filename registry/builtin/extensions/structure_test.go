@@ -1,11 +1,14 @@
 package extensions_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 )
 
@@ -56,4 +59,31 @@ func TestUnknownFormatsAreWarnedOfOnce(t *testing.T) {
 	assert.Equal(t, []string{`unrecognized format "date"`, `unrecognized format "odd"`}, v.Behavior.Warn(v.NewChange(t.Context(), old, nil, "")))
 	o := definition(t, v, old, `"s":{`, `"s":{"format":"odd",`, `"n":{`, `"n":{"format":"double",`)
 	assert.Equal(t, []string{`unrecognized format "double"`}, v.Behavior.Warn(v.NewChange(t.Context(), o, old, "")))
+}
+
+// TestSetsOfObjectsCauseWarnings: the warning is returned once, when the definition gains the
+// first such set.
+func TestSetsOfObjectsCauseWarnings(t *testing.T) {
+	v := compiled(t, names.Kubernetes)
+	set := func(item string) string {
+		return `{"x-kubernetes-list-type":"set","type":"array","items":{"type":"` + item + `","x-kubernetes-map-type":"atomic"}}`
+	}
+	crd := func(properties string) *meta.Object {
+		return meta.NewObject(map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"schema": map[string]any{
+			"openAPIV3Schema": map[string]any{"type": "object", "properties": decoded(t, properties)}}}}}})
+	}
+	const warning = `x-kubernetes-list-type: set for items of type "object" is not supported by server-side apply or CEL validation rules`
+	scalars, objects := crd(`{"a":`+set("string")+`}`), crd(`{"a":`+set("object")+`,"b":`+set("object")+`}`)
+	more := crd(`{"a":` + set("object") + `,"b":{"type":"array","items":` + strings.ReplaceAll(set("array"), `,"x-kubernetes-map-type":"atomic"`, "") + `}}`)
+	warn := func(o, old *meta.Object) []string { return v.Behavior.Warn(v.NewChange(t.Context(), o, old, "")) }
+	assert.Empty(t, warn(scalars, nil))
+	assert.Equal(t, []string{warning}, warn(objects, nil))
+	assert.Equal(t, []string{warning}, warn(objects, scalars))
+	assert.Equal(t, []string{strings.Replace(warning, "object", "array", 1)}, warn(more, objects))
+}
+
+func decoded(t *testing.T, text string) (out map[string]any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), &out))
+	return out
 }

@@ -77,6 +77,19 @@ func (k Kind) Texts(t *testing.T, old *meta.Object, body, subresource string) []
 	return out
 }
 
+// Warnings takes a valid body through a create, or a patch of old through an update by a
+// sub-resource, and returns the warnings.
+func (k Kind) Warnings(t *testing.T, old *meta.Object, body, subresource string) []string {
+	t.Helper()
+	obj := k.Object
+	if old != nil {
+		obj = func(t *testing.T, body string) *meta.Object { return k.patched(t, old, body, subresource) }
+	}
+	w := k.NewChange(t.Context(), obj(t, body), old, subresource)
+	require.Empty(t, causes(k.write(t, w)), body)
+	return k.Warn(w)
+}
+
 // Update takes a merge patch of old through an update, by a sub-resource if
 // that is not empty.
 func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) (*meta.Object, []string) {

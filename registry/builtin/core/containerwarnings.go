@@ -1,0 +1,116 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+)
+
+// containers warns of fields of the containers, and of ports that clash between them.
+func (w *podWarnings) containers() {
+	var ports []portAt
+	for _, list := range []string{"initContainers", "containers"} {
+		for i, c := range w.spec.Objects(list) {
+			at := w.at.Field(list).Index(i)
+			w.container(at, c)
+			for j, p := range c.Objects("ports") {
+				ports = append(ports, portAt{
+					at: at.Field("ports").Index(j), name: p.String("name"), protocol: p.String("protocol"), hostIP: p.String("hostIP"),
+					hostPort: p.Int("hostPort"), number: p.Int("containerPort"),
+				})
+			}
+		}
+	}
+	w.ports(ports)
+}
+
+// container warns of profiles in annotations, fractions of bytes, and environment variables
+// that hide another of the same name.
+func (w *podWarnings) container(at *check.Path, c *meta.Object) {
+	if c.Map("securityContext", "seccompProfile") == nil {
+		w.annotation(w.names.Wire(names.SeccompContainer)+c.String("name"), seccompReplaced)
+	}
+	w.appArmor(c)
+	for _, name := range []string{"memory", "ephemeral-storage"} {
+		for _, list := range []string{"limits", "requests"} {
+			w.fractions(at.Field("resources").Field(list), c.Map("resources", list), name)
+		}
+	}
+	seen := map[string]bool{}
+	for i, v := range c.Objects("env") {
+		name, value := v.String("name"), v.String("value")
+		reference := "$(" + name + ")"
+		extends := v.Map("valueFrom") == nil && value != reference && strings.Contains(value, reference)
+		if seen[name] && !extends {
+			w.warn(at.Field("env").Index(i), fmt.Sprintf("hides previous definition of %q, which may be dropped when using apply", name))
+		}
+		seen[name] = true
+	}
+}
+
+// appArmor warns of an AppArmor annotation unless the field of the container or pod replaces
+// it. The field of a container of a Pod was set from the annotation before.
+func (w *podWarnings) appArmor(c *meta.Object) {
+	key := w.names.Wire(names.AppArmorProfile) + c.String("name")
+	text, _ := w.annotations[key].(string)
+	if w.pod {
+		if w.spec.String("os", "name") == "windows" {
+			return
+		}
+	} else if c.Map("securityContext", "appArmorProfile") != nil {
+		return
+	}
+	whole := w.spec.Map("securityContext", "appArmorProfile")
+	if whole == nil || !meta.Equal(whole, appArmorProfile(text)) {
+		w.annotation(key, appArmorReplaced)
+	}
+}
+
+// portAt is a port of a container and its path.
+type portAt struct {
+	at                     *check.Path
+	name, protocol, hostIP string
+	hostPort, number       int64
+}
+
+// ports warns of ports that repeat or overlap another one of the pod, and of repeated names.
+func (w *podWarnings) ports(ports []portAt) {
+	for i, p := range ports {
+		if p.hostIP != "" && p.hostPort == 0 {
+			w.warn(p.at, fmt.Sprintf("hostIP set without hostPort: {Name:%s HostPort:0 ContainerPort:%d Protocol:%s HostIP:%s}", p.name, p.number, p.protocol, p.hostIP))
+		}
+		for _, other := range ports[:i] {
+			if clash := p.clash(other); clash != "" {
+				w.warn(p.at, clash+" port definition with "+other.at.String())
+			}
+		}
+	}
+	first := map[string]*check.Path{}
+	for _, p := range ports {
+		switch other := first[p.name]; {
+		case p.name == "":
+		case other == nil:
+			first[p.name] = p.at
+		default:
+			w.warn(p.at, fmt.Sprintf("duplicate port name %q with %s, services and probes that select ports by name will use %s", p.name, other, other))
+		}
+	}
+}
+
+// clash returns the relation of two ports of a pod, empty if they can coexist.
+func (p portAt) clash(other portAt) string {
+	switch {
+	case p.number != other.number || p.protocol != other.protocol:
+		return ""
+	case p.hostIP == other.hostIP && p.hostPort == other.hostPort:
+		return "duplicate"
+	case p.hostPort == 0 || other.hostPort == 0:
+		return "overlapping"
+	case p.hostPort == other.hostPort && (p.hostIP == "") != (other.hostIP == ""):
+		return "dangerously ambiguous"
+	}
+	return ""
+}
