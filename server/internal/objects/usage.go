@@ -2,9 +2,11 @@ package objects
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -28,8 +30,7 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *wat
 	if old != nil {
 		grown -= int64(len(change.Key)) + old.StoredBytes()
 	}
-	begins := old != nil && obj.Terminating() && !old.Object().Terminating()
-	if perNamespace <= 0 && all <= 0 || grown <= 0 || begins {
+	if perNamespace <= 0 && all <= 0 || grown <= 0 || beginsDeletion(obj, old) {
 		return func() {}, nil
 	}
 	a, namespace := &s.usage, w.Key.Namespace
@@ -50,6 +51,30 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *wat
 		defer a.mu.Unlock()
 		a.add(namespace, -grown)
 	}, nil
+}
+
+// beginsDeletion reports whether a write marks the object as being deleted.
+func beginsDeletion(obj *meta.Object, old *watch.Entry) bool {
+	return old != nil && obj.Terminating() && !old.Object().Terminating()
+}
+
+// checkSize refuses an object that is larger than Options.ObjectBytes. A write that makes the
+// object smaller passes, and so does the begin of a deletion: otherwise objects from before
+// the bound could not be repaired or removed.
+func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) error {
+	size := int64(len(change.Value))
+	switch {
+	case s.o.ObjectBytes <= 0 || size <= s.o.ObjectBytes:
+		return nil
+	case old != nil && size < old.StoredBytes(), beginsDeletion(obj, old):
+		return nil
+	case w.Version.Rules.Has(quirks.EtcdTooLarge):
+		if w.DryRun {
+			return nil
+		}
+		return meta.Failure(http.StatusInternalServerError, "", "etcdserver: request is too large")
+	}
+	return meta.TooLarge("the object has %d bytes as it is stored, the limit is %d", size, s.o.ObjectBytes)
 }
 
 func (a *usage) add(namespace string, bytes int64) {
