@@ -2,7 +2,6 @@ package objects
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
 
 	"orch.io/controlplane/api/meta"
@@ -23,8 +22,12 @@ type usage struct {
 }
 
 // allow reserves the bytes by which a write makes the store grow, until release.
-// What does not grow always passes, and so does the begin of a deletion.
+// What does not grow always passes, and so does the begin of a deletion. An object that is
+// too large is refused first.
 func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) (release func(), err error) {
+	if err := s.checkSize(w, change, obj, old); err != nil {
+		return nil, err
+	}
 	perNamespace, all := s.o.NamespaceBytes, s.o.StoreBytes
 	grown := int64(len(change.Key) + len(change.Value))
 	if old != nil {
@@ -72,7 +75,7 @@ func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old 
 		if w.DryRun {
 			return nil
 		}
-		return meta.Failure(http.StatusInternalServerError, "", "etcdserver: request is too large")
+		return meta.Failure(500, "", "etcdserver: request is too large")
 	}
 	return meta.TooLarge("the object has %d bytes as it is stored, the limit is %d", size, s.o.ObjectBytes)
 }

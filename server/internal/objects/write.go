@@ -372,9 +372,6 @@ func (s *Store) store(ctx context.Context, a *attempt, obj *meta.Object) (*Resul
 	if res.Deleted {
 		a.claims = nil
 	} else {
-		if err := s.checkSize(a.Write, change, obj, entry); err != nil {
-			return nil, err
-		}
 		release, err := s.allow(a.Write, change, obj, entry)
 		if err != nil {
 			return nil, err
