@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -73,6 +74,67 @@ func TestBytesAreBounded(t *testing.T) {
 					a.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("more", "v", large))
 				}
 			})
+		})
+	}
+}
+
+// TestObjectBytesAreBounded: an object above the bound is refused however it is written; with
+// Kubernetes names as etcd's limit is there. An object from before the bound can be made
+// smaller and be deleted.
+func TestObjectBytesAreBounded(t *testing.T) {
+	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
+		t.Run(profile.String(), func(t *testing.T) {
+			store := memstore.New(memstore.Options{})
+			build := func(bound int64) *api {
+				return inProcess(t, servertest.New(t, func(b *server.Builder) {
+					b.Storage, b.Names, b.Limits.ObjectBytes = unclosed{store}, profile, bound
+				}))
+			}
+			large := strings.Repeat("x", 16<<10)
+			held := func(size int) map[string]any {
+				cm := newConfigMap("held", "v", large[:size])
+				at(cm, "metadata").(map[string]any)["finalizers"] = []any{"example.com/wait"}
+				return cm
+			}
+			unbounded := build(0)
+			unbounded.must(201, "POST", configMaps, newConfigMap("old", "v", large))
+			unbounded.must(201, "POST", configMaps, held(16<<10))
+
+			a := build(8 << 10)
+			code := map[names.Profile]int{names.Orch: 413, names.Kubernetes: 500}[profile]
+			refused := func(got answer) {
+				t.Helper()
+				require.Equal(t, code, got.code, "%s", got.raw)
+				if profile == names.Kubernetes {
+					assert.Equal(t, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure",
+						"message": "etcdserver: request is too large", "code": got.body["code"]}, got.body)
+					return
+				}
+				assert.Equal(t, "RequestEntityTooLarge", got.body["reason"])
+				assert.Contains(t, got.body["message"], "the limit is 8192")
+			}
+			refused(a.do("POST", configMaps, newConfigMap("new", "v", large)))
+			a.must(404, "GET", configMaps+"/new", nil)
+			if dry := a.do("POST", configMaps+"?dryRun=All", newConfigMap("new", "v", large)); profile == names.Kubernetes {
+				assert.Equal(t, 201, dry.code, "etcd is not asked")
+			} else {
+				refused(dry)
+			}
+			a.must(201, "POST", configMaps, newConfigMap("new", "v", large[:7<<10]))
+			refused(a.do("PUT", configMaps+"/new", newConfigMap("new", "v", large)))
+			for kind, path := range map[string]string{
+				"application/merge-patch+json": "/new", "application/apply-patch+yaml": "/new?fieldManager=m&force=true",
+			} {
+				refused(a.do("PATCH", configMaps+path, newConfigMap("new", "v", large), "Content-Type", kind))
+			}
+			refused(a.do("PATCH", configMaps+"/other?fieldManager=m", newConfigMap("other", "v", large), "Content-Type", "application/apply-patch+yaml"))
+
+			refused(a.do("PUT", configMaps+"/old", newConfigMap("old", "v", large+"x")))
+			a.must(200, "PUT", configMaps+"/old", newConfigMap("old", "v", large[:12<<10]))
+			a.must(200, "DELETE", configMaps+"/old", nil)
+			a.must(200, "DELETE", configMaps+"/held", nil)
+			a.must(200, "PATCH", configMaps+"/held", map[string]any{"metadata": map[string]any{"finalizers": nil}}, "Content-Type", "application/merge-patch+json")
+			a.must(404, "GET", configMaps+"/held", nil)
 		})
 	}
 }

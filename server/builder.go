@@ -440,7 +440,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		Names: s.names, Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
 		Audit:  s.ownAudit(),
 		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
-		NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
+		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)

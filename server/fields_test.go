@@ -180,6 +180,42 @@ func TestScaleOwnsItsPath(t *testing.T) {
 	assert.Equal(t, 415, a.do("POST", definedPath, "k8s\x00\x0a", "Content-Type", "application/vnd.kubernetes.protobuf").code)
 }
 
+// TestScalePathsAreFieldNames: between two dots of a scale path stands the name of a field,
+// whatever its characters; an index is none. A Scale without replicas asks for zero.
+func TestScalePathsAreFieldNames(t *testing.T) {
+	s := servertest.New(t)
+	a := inProcess(t, s)
+	open := `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
+	a.must(201, "POST", crdPath, strings.Replace(widgetDefinition(`{"a":{"type":"string"},"o":`+open+`}`),
+		`"schema":{`, `"subresources":{"scale":{"specReplicasPath":".spec.o.b[0]","statusReplicasPath":".status.n","labelSelectorPath":".spec.o.s c"}},"schema":{`, 1))
+	s.Settle()
+	a.must(201, "POST", definedPath, definedWidget("w", `{"o":{"b":[3],"b[0]":5,"s c":"x=y"}}`))
+	scale := a.must(200, "GET", definedPath+"/w/scale", nil)
+	assert.EqualValues(t, 5, at(scale.body, "spec", "replicas"))
+	assert.Equal(t, "x=y", text(scale.body, "status", "selector"))
+	a.must(200, "PATCH", definedPath+"/w/scale", `{"spec":{"replicas":4}}`)
+	assert.Equal(t, map[string]any{"b": []any{3.0}, "b[0]": 4.0, "s c": "x=y"}, at(a.must(200, "GET", definedPath+"/w", nil).body, "spec", "o"))
+
+	for _, unset := range []func() answer{
+		func() answer { return a.must(200, "PATCH", definedPath+"/w/scale", `{"spec":{"replicas":null}}`) },
+		func() answer { return a.must(200, "PATCH", definedPath+"/w/scale", `{"spec":null}`) },
+		func() answer {
+			return a.must(200, "PUT", definedPath+"/w/scale", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"w","namespace":"default"}}`)
+		},
+	} {
+		a.must(200, "PATCH", definedPath+"/w/scale", `{"spec":{"replicas":4}}`)
+		assert.Equal(t, map[string]any{}, at(unset().body, "spec"))
+		assert.EqualValues(t, 0, at(a.must(200, "GET", definedPath+"/w", nil).body, "spec", "o", "b[0]"))
+	}
+
+	a.must(201, "POST", definedPath, definedWidget("none", `{"o":{"b":[3]}}`))
+	missing := a.must(500, "GET", definedPath+"/none/scale", nil)
+	assert.Equal(t, `Internal error occurred: the spec replicas field ".spec.o.b[0]" does not exist`, missing.body["message"])
+	assert.Equal(t, []any{map[string]any{"message": `the spec replicas field ".spec.o.b[0]" does not exist`}}, at(missing.body, "details", "causes"))
+	a.must(200, "PATCH", definedPath+"/none/scale", `{"metadata":{}}`)
+	a.must(200, "GET", definedPath+"/none/scale", nil)
+}
+
 // TestNamespaceSelector: only objects that are in a namespace are selected by it; of
 // some built-in kinds clients know otherwise.
 func TestNamespaceSelector(t *testing.T) {

@@ -25,6 +25,7 @@ type Limits struct {
 	PatchOps       int           // operations of a JSON patch: 10,000
 	History        time.Duration // of watches, exact lists and continue tokens: 5 minutes
 	CollectionPage int           // objects that one deletecollection removes at most: 100,000
+	ObjectBytes    int64         // of one object, as JSON of its hub: no bound. A larger one is 413; with Kubernetes names it is 500, as etcd's limit is there. What makes an object smaller, and deletions, always pass
 	NamespaceBytes int64         // of all objects of one namespace, as JSON of their hubs; what would exceed it is 403: no bound
 	StoreBytes     int64         // of all objects; what would exceed it is 507: no bound. What makes objects smaller, and deletions, always pass
 	HistoryBytes   int64         // of replaced objects kept in memory for watches and paging, older ones come from the store: 32 MiB

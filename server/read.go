@@ -37,7 +37,7 @@ func (s *Server) list(ctx context.Context, w *response, r *request) error {
 	}
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, objects.ErrListTimeout)
 		defer cancel()
 	}
 	s.estimateSeats(r, o)

@@ -176,6 +176,22 @@ func TestListVersions(t *testing.T) {
 	})
 }
 
+// TestFutureListTimeout: a list at a future version carries the cause also if its
+// timeoutSeconds pass before the server gives up. A timeout of the request is one.
+func TestFutureListTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &history{api: inProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.FutureWait = 3 * time.Second }))}
+		for _, query := range []string{
+			"", "&limit=2", "&resourceVersionMatch=Exact", "&resourceVersionMatch=NotOlderThan",
+		} {
+			h.wantTooLarge(h.must(504, "GET", configMaps+"?resourceVersion=1000000&timeoutSeconds=1"+query, nil))
+			timed := h.must(504, "GET", configMaps+"?resourceVersion=1000000&timeoutSeconds=2&timeout=1s"+query, nil)
+			assert.Empty(t, timed.causes(), query)
+			assert.Contains(t, timed.body["message"], "did not complete within the allotted timeout", query)
+		}
+	})
+}
+
 // TestContinueTokens sends tokens that no list gave.
 func TestContinueTokens(t *testing.T) {
 	onStores(t, func(t *testing.T, store storage.Backend) {

@@ -19,6 +19,9 @@
 //	Append("controllers", "envtest", "garbagecollector") // only that
 //	Set("data-dir", dir)              // what is stored is there again after Stop and Start
 //
+// An object of more than 1.5 MiB is refused as etcd refuses it; Set("max-object-bytes", "0")
+// turns that off.
+//
 // As etcd it says that it is well and stores nothing.
 package main
 
@@ -41,6 +44,7 @@ func main() {
 			End: 5 * time.Second, // envtest waits for 20
 			Defaults: map[string]string{
 				"data-dir": "", "controllers": "envtest", "authorization-mode": "AlwaysAllow",
+				"max-object-bytes": "1572864", // etcd's --max-request-bytes
 			},
 		}.Main()
 	case "etcd":

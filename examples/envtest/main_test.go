@@ -131,6 +131,11 @@ func TestKubeAPIServer(t *testing.T) {
 	code, body = do("GET", "/api/v1/namespaces/mine", "")
 	assert.Equal(t, 200, code, "nobody empties namespaces")
 	assert.Contains(t, body, "Terminating")
+	template := `{"metadata":{"name":"large"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a","args":["` +
+		strings.Repeat("x", 1600<<10) + `"]}]}}}`
+	code, body = do("POST", "/api/v1/namespaces/default/podtemplates", template)
+	assert.Equal(t, 500, code)
+	assert.Contains(t, body, "etcdserver: request is too large")
 	code, _ = do("GET", "/apis/apps/v1", "")
 	assert.Equal(t, 404, code)
 	code, body = do("GET", "/apis/batch/v1", "")
@@ -143,7 +148,7 @@ func TestKubeAPIServer(t *testing.T) {
 	require.NoError(t, err)
 	defer watch.Body.Close()
 	stop()
-	assert.Equal(t, 2, strings.Count(log.String(), "\n"), "%s", log)
+	assert.Equal(t, 3, strings.Count(log.String(), "\n"), "the flags, the gates and the answer 500: %s", log)
 	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --profiling"`)
 	assert.Contains(t, log.String(), `msg="these feature gates have no effect here" gates="A B"`)
 }

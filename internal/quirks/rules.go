@@ -41,6 +41,10 @@ const (
 	OptionalBeta
 	// NodeDriverStatus: CSINode has the sub-resource status. The specification has none.
 	NodeDriverStatus
+	// EtcdTooLarge: a write of an object that is larger than the store takes is 500 without
+	// a reason, with the message of etcd that clients look for; a dry run succeeds. By
+	// the conventions of the interface it is 413.
+	EtcdTooLarge
 )
 
 // since says from which release on the reference behaves as a rule says.
@@ -54,6 +58,7 @@ var since = map[Rule]string{
 	EqualOverhead:      release.Oldest.String(),
 	OptionalBeta:       "1.24",
 	NodeDriverStatus:   "1.37",
+	EtcdTooLarge:       release.Oldest.String(),
 }
 
 // Rules decides which rules hold for one server: with orch names the specification is

@@ -3,7 +3,6 @@ package resource
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
@@ -38,7 +37,7 @@ func (c *compiler) scalePaths(where *registry.Scale, of *schema.Schema) (p scale
 		if path.text == "" && path.under == "" {
 			continue
 		}
-		fields, err := jsonpath.Fields(path.text)
+		fields, err := c.scaleFields(path.text)
 		if err != nil {
 			c.fault("scale: %w", err)
 			continue
@@ -52,6 +51,15 @@ func (c *compiler) scalePaths(where *registry.Scale, of *schema.Schema) (p scale
 		*path.to = fields
 	}
 	return p
+}
+
+// scaleFields returns the field names of a path. Everything between two dots of a custom
+// kind's path is one field name, as in the reference: ".spec.a[0]" names the field "a[0]".
+func (c *compiler) scaleFields(path string) ([]string, error) {
+	if c.kind.Custom() {
+		return strings.Split(strings.TrimPrefix(path, "."), "."), nil
+	}
+	return jsonpath.Fields(path)
 }
 
 func (c *compiler) scale(t *Type) {
@@ -82,7 +90,7 @@ func (all scales) readable(obj *meta.Object) error {
 	if n, ok := obj.Get(path...); ok && n != nil {
 		return nil
 	}
-	return meta.Failure(http.StatusInternalServerError, meta.ReasonInternalError, "Internal error occurred: the spec replicas field %q does not exist", dotted(path))
+	return meta.Internal(fmt.Errorf("the spec replicas field %q does not exist", dotted(path)))
 }
 
 // scaleBody returns the kind of the body: with the columns of a Scale, unless it has its own.

@@ -80,9 +80,10 @@ func TestHiddenMetrics(t *testing.T) {
 
 func TestByteLimits(t *testing.T) {
 	t.Parallel()
-	f, err := Command{}.parseFlags([]string{"--max-namespace-bytes", "1000", "--max-store-bytes", "2000"})
+	f, err := Command{}.parseFlags([]string{"--max-object-bytes", "500", "--max-namespace-bytes", "1000", "--max-store-bytes", "2000"})
 	require.NoError(t, err)
 	l := f.limits.limits()
+	assert.EqualValues(t, 500, l.ObjectBytes)
 	assert.EqualValues(t, 1000, l.NamespaceBytes)
 	assert.EqualValues(t, 2000, l.StoreBytes)
 }

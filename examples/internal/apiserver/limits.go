@@ -16,6 +16,7 @@ type limitFlags struct {
 }
 
 func (f *limitFlags) define(set *flag.FlagSet) {
+	set.Int64Var(&f.bounds.ObjectBytes, "max-object-bytes", 0, "bytes of one object; a write of a larger one is refused, 0 is no bound")
 	set.Int64Var(&f.bounds.NamespaceBytes, "max-namespace-bytes", 0, "bytes of all objects of one namespace; what would exceed it is 403, 0 is no bound")
 	set.Int64Var(&f.bounds.StoreBytes, "max-store-bytes", 0, "bytes of all objects; what would exceed it is 507, 0 is no bound")
 	set.IntVar(&f.reads, "max-requests-inflight", 400, "with --max-mutating-requests-inflight how many requests are worked on at a time, of both kinds; if both are 0 it is as many as by default")

@@ -12,7 +12,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/registry"
 )
 
@@ -274,22 +273,10 @@ func (d *definition) subresources(at *check.Path, v *meta.Object) {
 		case text == "":
 		case text[0] != '.':
 			d.faults.Invalid(at.Field(p.field), text, "must be a simple json path starting with .")
-		case !fieldPath(text) && text != "."+p.words:
-			d.faults.Invalid(at.Field(p.field), text, "must be a simple json path of field names")
 		case !slices.ContainsFunc(p.under, func(prefix string) bool { return strings.HasPrefix(text, prefix) }):
 			d.faults.Invalid(at.Field(p.field), text, "should be a json path under "+p.words)
 		}
 	}
-}
-
-// fieldPath reports whether a path only goes from field to field.
-func fieldPath(text string) bool {
-	p, err := jsonpath.Parse(text)
-	if err != nil {
-		return false
-	}
-	fields, ok := p.Fields()
-	return ok && len(fields) > 0
 }
 
 // maxColumns bounds the columns of a table: each may show much of each object.

@@ -32,13 +32,19 @@ func (s *Store) AtLeast(ctx context.Context, version string, rev storage.Revisio
 	return s.awaitFuture(ctx, rev)
 }
 
+// ErrListTimeout is the cause of a context that ends because the timeoutSeconds of a list
+// passed.
+var ErrListTimeout = errors.New("timeoutSeconds of the list passed")
+
 // awaitFuture gives a revision that this server has not seen a short time to
-// arrive.
+// arrive. The error is a Status with the cause ResourceVersionTooLarge if that time passes, or
+// the timeoutSeconds of the list. If the request itself times out, the error says so.
 func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
 	short, cancel := context.WithTimeout(ctx, s.o.FutureWait)
 	defer cancel()
 	if err := s.wait(short, rev); err != nil {
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		waited := ctx.Err() == nil || context.Cause(ctx) == ErrListTimeout
+		if waited && errors.Is(err, context.DeadlineExceeded) {
 			return tooLarge(rev, s.o.Hub.Revision())
 		}
 		return err

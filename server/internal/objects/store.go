@@ -105,6 +105,7 @@ type Options struct {
 
 	RequestTime    time.Duration // of a commit, and of a call of the client
 	FutureWait     time.Duration // for a version that is not there yet
+	ObjectBytes    int64         // of one object; 0: any
 	NamespaceBytes int64         // of the objects of one namespace; 0: any
 	StoreBytes     int64         // of all objects; 0: any
 }

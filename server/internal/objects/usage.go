@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -21,15 +22,18 @@ type usage struct {
 }
 
 // allow reserves the bytes by which a write makes the store grow, until release.
-// What does not grow always passes, and so does the begin of a deletion.
+// What does not grow always passes, and so does the begin of a deletion. An object that is
+// too large is refused first.
 func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) (release func(), err error) {
+	if err := s.checkSize(w, change, obj, old); err != nil {
+		return nil, err
+	}
 	perNamespace, all := s.o.NamespaceBytes, s.o.StoreBytes
 	grown := int64(len(change.Key) + len(change.Value))
 	if old != nil {
 		grown -= int64(len(change.Key)) + old.StoredBytes()
 	}
-	begins := old != nil && obj.Terminating() && !old.Object().Terminating()
-	if perNamespace <= 0 && all <= 0 || grown <= 0 || begins {
+	if perNamespace <= 0 && all <= 0 || grown <= 0 || beginsDeletion(obj, old) {
 		return func() {}, nil
 	}
 	a, namespace := &s.usage, w.Key.Namespace
@@ -50,6 +54,30 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *wat
 		defer a.mu.Unlock()
 		a.add(namespace, -grown)
 	}, nil
+}
+
+// beginsDeletion reports whether a write marks the object as being deleted.
+func beginsDeletion(obj *meta.Object, old *watch.Entry) bool {
+	return old != nil && obj.Terminating() && !old.Object().Terminating()
+}
+
+// checkSize refuses an object that is larger than Options.ObjectBytes. A write that makes the
+// object smaller passes, and so does the begin of a deletion: otherwise objects from before
+// the bound could not be repaired or removed.
+func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) error {
+	size := int64(len(change.Value))
+	switch {
+	case s.o.ObjectBytes <= 0 || size <= s.o.ObjectBytes:
+		return nil
+	case old != nil && size < old.StoredBytes(), beginsDeletion(obj, old):
+		return nil
+	case w.Version.Rules.Has(quirks.EtcdTooLarge):
+		if w.DryRun {
+			return nil
+		}
+		return meta.Failure(500, "", "etcdserver: request is too large")
+	}
+	return meta.TooLarge("the object has %d bytes as it is stored, the limit is %d", size, s.o.ObjectBytes)
 }
 
 func (a *usage) add(namespace string, bytes int64) {

@@ -47,7 +47,8 @@ func Of(h *http.Request) Info {
 func (r *Info) parsePath(method string) bool {
 	var room [8]string
 	parts := room[:0]
-	path := strings.Trim(r.Path, "/")
+	// Of the slashes at the start only one belongs to the path: "//api/v1" is no path of the API.
+	path := strings.TrimRight(strings.TrimPrefix(r.Path, "/"), "/")
 	for p, left, more := "", path, true; more; {
 		p, left, more = strings.Cut(left, "/")
 		if p == "" || p == "." || p == ".." {
