@@ -42,7 +42,7 @@ func (s *Server) definitionController() controller.Controller {
 			if o := s.defined(c.Key.Name).outline; o != nil {
 				keys = append(keys, acceptKey+o.String("spec", "group"))
 			}
-			if c.Object.Terminating() && !onlyStatusChanged(c.Object, c.Old) {
+			if c.Object.Terminating() {
 				keys = append(keys, removeKey+c.Key.Name)
 			}
 			return keys
@@ -54,13 +54,6 @@ func (s *Server) definitionController() controller.Controller {
 			return 0, s.acceptNames(ctx, strings.TrimPrefix(key, acceptKey))
 		},
 	}
-}
-
-// onlyStatusChanged reports whether an update of a definition that is being deleted left all but its
-// status alone. The controller writes there what the deletion waits for, which may differ each
-// time, and must not be called again for it.
-func onlyStatusChanged(now, old *meta.Object) bool {
-	return old != nil && old.Terminating() && slices.Equal(now.Finalizers(), old.Finalizers()) && now.Generation() == old.Generation()
 }
 
 // acceptNames decides which names each definition of a group gets: one definition at a time,
@@ -287,8 +280,12 @@ func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name s
 				left.Objects = stored.Len() + len(stored.Damaged(""))
 			}
 			reason, message := removalState(left, err, time.Since(crd.DeletionTimestamp()))
-			if err != nil {
-				err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
+			if err == nil {
+				return removeAgain, s.tellRemoval(ctx, cl, key, reason, message)
+			}
+			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
+			if told(crd, reason, left.Objects) {
+				return removeAgain, err
 			}
 			return removeAgain, errors.Join(err, s.tellRemoval(ctx, cl, key, reason, message))
 		}
@@ -329,6 +326,20 @@ func removalState(left controllers.Remaining, err error, since time.Duration) (r
 		message += ": " + strings.Join(causes, "; ")
 	}
 	return reason, message
+}
+
+// told reports whether the Terminating condition of a definition has the reason and the number of
+// objects. It is not written again then, although the text of the error may be another one:
+// each write of the condition is a change for which the controller is called again at once.
+func told(crd *meta.Object, reason string, objects int) bool {
+	for _, v := range crd.List("status", "conditions") {
+		m, _ := v.(map[string]any)
+		c := meta.NewObject(m)
+		if c.String("type") == "Terminating" {
+			return c.String("reason") == reason && strings.HasPrefix(c.String("message"), fmt.Sprintf("%d objects ", objects))
+		}
+	}
+	return false
 }
 
 // tellRemoval writes into a definition's status what it waits for.

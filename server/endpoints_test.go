@@ -100,7 +100,7 @@ func metadataThroughSubresources(t *testing.T) {
 	a := inProcess(t, s)
 	a.must(201, "POST", crdPath, boatDefinition("rafts", "Raft"))
 	s.Settle()
-	raft := map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Raft", "metadata": map[string]any{"name": "x"}}
+	raft := map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Raft", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"replicas": 1}}
 	for _, e := range append(endpoints(t),
 		endpoint{"Raft", "status", "", "/apis/sea.example.com/v1/rafts", raft}, endpoint{"Raft", "scale", "", "/apis/sea.example.com/v1/rafts", raft}) {
 		for _, how := range []string{"PUT", "application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"} {

@@ -98,7 +98,7 @@ func TestEventsAreRuledByTheirGroup(t *testing.T) {
 		{`{"note":"other"}`, 200, []string{"message"}},
 		{`{"type":"Foo","reason":"x"}`, 200, []string{"reason", "type"}},
 		{`{"deprecatedCount":2,"count":2}`, 200, []string{"count"}},
-		{`{"reportingController":"","reportingComponent":""}`, 422, []string{"reportingController", "reportingController", "reportingController"}},
+		{`{"reportingController":"","reportingComponent":""}`, 422, []string{"reportingController", "reportingController", "reportingController", "reportingController"}},
 		{`{"series":{"count":1,"lastObservedTime":"2026-01-01T00:00:00.000000Z"}}`, 200, []string{"series.count"}},
 	} {
 		got := a.must(422, "PATCH", viewEvents+"/e", c.patch)

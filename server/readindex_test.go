@@ -170,7 +170,7 @@ func TestRequestsAskTheStoreOnce(t *testing.T) {
 		{1, 200, "PUT", configMaps + "/c", `{"metadata":{"name":"c"},"data":{"a":"1"}}`, nil},
 		{1, 200, "PATCH", configMaps + "/c", `{"data":{"a":"2"}}`, nil},
 		{1, 200, "PATCH", configMaps + "/c?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","data":{"b":"1"}}`, ssa},
-		{1, 201, "PATCH", configMaps + "/applied?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","data":{"b":"1"}}`, ssa},
+		{1, 201, "PATCH", configMaps + "/applied?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"b":"1"}}`, ssa},
 		{1, 200, "DELETE", configMaps + "/c", "", nil},
 		{1, 404, "DELETE", configMaps + "/c", "", nil},
 		{1, 200, "DELETE", configMaps + "?fieldSelector=metadata.name!%3Dparameter", "", nil},

@@ -180,7 +180,7 @@ func TestUndeletableObjectInWhatEnds(t *testing.T) {
 		for _, list := range lists[:2] {
 			require.Equal(t, []string{"bad"}, a.must(200, "GET", list, nil).names())
 		}
-		a.must(404, "GET", widgets, nil) // admission is not asked about the objects of a definition that is deleted
+		require.Equal(t, 404, a.do("GET", widgets, nil).code, "admission is not asked about the objects of a definition that is deleted")
 		a.must(404, "GET", definition, nil)
 		conditions := map[string]string{}
 		for _, c := range at(a.must(200, "GET", namespace, nil).body, "status", "conditions").([]any) {

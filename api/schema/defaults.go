@@ -108,7 +108,7 @@ func (f *filler) object(s *Schema, m map[string]any, canonical bool) {
 		}
 		if e == nil && !canonical && !next.Nullable {
 			if next.Default == nil {
-				if !f.keepNulls || next.Type == Any { // of any type, of which null is one, but not nullable
+				if !f.keepNulls || next.Type == Any && !next.IntOrString { // of any type, of which null is one, but not nullable
 					delete(m, k)
 				}
 				continue
