@@ -137,6 +137,8 @@ func (s *Store) putBlocks(batch *badger.WriteBatch) (indexed func(), err error) 
 
 // dropBlocks deletes blocks that are history no more, as many as fit into a batch.
 func (s *Store) dropBlocks(batch *badger.WriteBatch, before storage.Revision) error {
+	s.reads.RLock()
+	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix)})
@@ -167,6 +169,8 @@ func indexedUpTo(txn *badger.Txn) storage.Revision {
 
 // readBlock returns the block that holds the commit after a revision.
 func (s *Store) readBlock(after storage.Revision) (b block, ok bool, err error) {
+	s.reads.RLock()
+	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix)})
@@ -220,6 +224,8 @@ const searchWindow = 64 << 10
 // search does the same without the index. The caller has entered.
 func (s *Store) search(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
 	last := min(s.published(), after+searchWindow)
+	s.reads.RLock()
+	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(uint64(last), false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, SinceTs: uint64(after), Prefix: recordKey(prefix)})

@@ -53,23 +53,20 @@ const (
 	tablesToWrite = 12 // for what is no deletion
 )
 
-// errReading says that the store is being read, or filled.
-var errReading = errors.New("the database is in use")
+// errReading says that the store is being read.
+var errReading = errors.New("the database is being read")
 
 // removeStrays removes the tables in the directory that the database does not have. It may
 // have them open, so they are truncated first, which gives their room back. A read that began
 // before a compaction still uses the tables that the compaction replaced, through a mapping
 // that faults once the file is truncated: so removeStrays fails while a read is under way, and
-// is called again. It does not wait for the lock, because its holder may wait for the gate.
+// is called again.
 // Nothing makes tables meanwhile.
 func (s *Store) removeStrays() error {
-	if !s.life.TryLock() {
+	if !s.reads.TryLock() {
 		return errReading
 	}
-	defer s.life.Unlock()
-	if s.life.closed {
-		return nil
-	}
+	defer s.reads.Unlock()
 	have := make(map[uint64]bool)
 	for _, t := range s.db.Tables() {
 		have[t.ID] = true

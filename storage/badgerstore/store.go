@@ -133,6 +133,8 @@ type Store struct {
 		ready   chan struct{} // holds a token if waiting is not empty or closed is set
 		closed  bool
 	}
+	reads sync.RWMutex // held for reading around every read of db, see removeStrays; only TryLock takes it for writing
+
 	life struct { // held for reading around every use of db
 		sync.RWMutex
 		closed bool
@@ -225,17 +227,21 @@ func (s *Store) stop(err error) error {
 	return err
 }
 
-// enter reports whether the database may be used, until leave.
+// enter reports whether the database may be read, until leave.
 func (s *Store) enter() bool {
 	s.life.RLock()
 	if s.life.closed {
 		s.life.RUnlock()
 		return false
 	}
+	s.reads.RLock()
 	return true
 }
 
-func (s *Store) leave() { s.life.RUnlock() }
+func (s *Store) leave() {
+	s.reads.RUnlock()
+	s.life.RUnlock()
+}
 
 // Close finishes the writes that wait, ends watches and closes the database.
 func (s *Store) Close() (err error) {

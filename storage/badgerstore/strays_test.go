@@ -26,7 +26,7 @@ func TestStraysStayWhileTheyAreRead(t *testing.T) {
 		}
 	}
 	write()
-	s.life.RLock()
+	s.reads.RLock()
 	txn := s.db.NewTransactionAt(uint64(s.published()), false)
 	records := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(recordPrefix)})
 	records.Rewind()
@@ -42,6 +42,6 @@ func TestStraysStayWhileTheyAreRead(t *testing.T) {
 	require.Equal(t, 200, read)
 	records.Close()
 	txn.Discard()
-	s.life.RUnlock()
+	s.reads.RUnlock()
 	require.NoError(t, s.removeStrays())
 }

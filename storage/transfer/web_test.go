@@ -101,7 +101,7 @@ func TestHandlerBreaksOff(t *testing.T) {
 	records := 0
 	a.SetPlan(func(c faulty.Call) faulty.Fault {
 		if c.Op == faulty.OpRecord {
-			if records++; records == 30 {
+			if records++; records == 30+41 { // the first 40 are counted for the header
 				return faulty.Fault{Err: errors.New("the disk is\ngone")}
 			}
 		}

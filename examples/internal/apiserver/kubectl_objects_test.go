@@ -126,7 +126,6 @@ func TestKubectlMigrations(t *testing.T) {
 		lines[i] = strings.Join(strings.Fields(line), " ")
 	}
 	assert.Equal(t, []string{"NAME RESOURCE STATUS", "configmaps configmaps Succeeded", "ships ships.sea.example.com Succeeded"}, lines)
-	k.ok("get storageversionmigrations.v1beta1.storagemigration.k8s.io ships -o jsonpath={.apiVersion}", "storagemigration.k8s.io/v1beta1")
 	k.fails(`patch storageversionmigration ships --type=merge -p {"spec":{"resource":{"resource":"pods"}}}`, "immutable")
 	k.ok("delete storageversionmigration --all", "deleted")
 	assert.Equal(t, "3", k.ok("get ship pequod -o jsonpath={.spec.sails}"))

@@ -122,7 +122,7 @@ func TestPriorities(t *testing.T) {
 	assert.Equal(t, Priority{17800, 15}, of("apps", "v1"))
 	assert.Equal(t, Priority{17500, 30}, of("autoscaling", "v2"))
 	assert.Equal(t, Priority{17200, 9}, of("networking.k8s.io", "v1beta1"))
-	assert.Equal(t, Priority{15900, 1}, of("resource.k8s.io", "v1alpha3"))
+	assert.Equal(t, Priority{16200, 1}, of("resource.k8s.io", "v1alpha3"))
 	assert.Equal(t, Priority{1000, 100}, of("example.com", "v1"))
 	assert.Greater(t, of("apiregistration.k8s.io", "v1").Group, int64(20000))
 }
