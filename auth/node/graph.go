@@ -17,12 +17,12 @@ type object struct {
 // graph holds who needs what: nodes need what their pods refer to; through
 // claims, volumes and what these refer to.
 type graph struct {
-	mirror      string // wire name of the annotation of mirror pods
-	pods        map[meta.Key]podNeeds
-	needs       map[string]map[object]int // by node, how many of its pods refer to the object
-	volumes     map[string]volumeNeeds    // by name of the volume
-	bySecret    map[meta.Key]map[string]bool
-	ofNode      map[object]string // volume attachments and ResourceSlices to the node that they name
+	mirror   string // wire name of the annotation of mirror pods
+	pods     map[meta.Key]podNeeds
+	needs    map[string]map[object]int // by node, how many of its pods refer to the object
+	volumes  map[string]volumeNeeds    // by name of the volume
+	bySecret map[meta.Key]map[string]bool
+	ofNode   map[object]string // volume attachments and ResourceSlices to the node that they name
 }
 
 type podNeeds struct {
