@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -78,9 +79,11 @@ func (s *Server) migrate(ctx context.Context, t *resource.Type, progress func(Mi
 	return s.storedOnce(ctx, t)
 }
 
-// storedOnce notes that the objects of a defined type are stored in one version. Who knows an
-// older state of the definition stores them in this one, too, see objects.Store.
+// storedOnce writes to the definition of a type that its objects are stored in one version. A server that
+// knows an older state of the definition stores them in this version, too, see objects.Store. The write is
+// one of the server: the role of the migration controller permits only patches of definitions.
 func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
+	ctx = actor.AsServer(ctx)
 	changed := errors.New("the definition changed meanwhile; there may be objects in several versions again")
 	_, err := s.client.Update(ctx, s.definitions.resource, meta.Key{Name: t.GroupResource().String()}, "status", func(o *meta.Object) error {
 		if o.UID() != t.Origin.UID || o.Generation() != t.Origin.Generation {
@@ -107,6 +110,7 @@ func (s *Server) migrator(r meta.GroupResource) controller.Controller {
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			return s.migrateAsAsked(ctx, cl, r, meta.Key{Name: name})
 		},
 	}
