@@ -17,10 +17,27 @@ import (
 // Migration is how far Server.Migrate is with one resource type.
 type Migration struct {
 	Resource  meta.GroupResource
-	Done      int // objects that were looked at
-	Total     int // objects there were when it began
-	Rewritten int // of Done, stored anew
-	Kept      int // of Done, that hold what the kind cannot show, cannot be read, or would be too large: they stay as they are
+	Done      int           // objects that were looked at
+	Total     int           // objects there were when it began
+	Rewritten int           // of Done, stored anew
+	Kept      int           // of Done, that hold what the kind cannot show, cannot be read, or would be too large: they stay as they are
+	Rate      float64       // objects a second, 0 until it is known
+	Left      time.Duration // time until the end of this type at that rate, 0 if it is not known
+}
+
+// String returns the figures in one line, in the form that the commands for backups use.
+func (m Migration) String() string {
+	text := fmt.Sprintf("%d of %d objects", m.Done, m.Total)
+	if m.Total > 0 {
+		text += fmt.Sprintf(" (%d%%)", 100*m.Done/m.Total)
+	}
+	if m.Rate > 0 {
+		text += fmt.Sprintf(", %.0f/s", m.Rate)
+	}
+	if m.Left > 0 {
+		text += fmt.Sprintf(", %s left", m.Left.Round(time.Second))
+	}
+	return text
 }
 
 // Migrate stores every object of the kinds that are served as a write would store it now: in the
@@ -207,7 +224,7 @@ func (s *Server) migrateOne(ctx context.Context, r meta.GroupResource, say func(
 	err := s.migrate(ctx, t, func(m Migration) {
 		if last = m; time.Since(said) >= saying {
 			said = time.Now()
-			say(fmt.Sprintf("%d of %d objects", m.Done, m.Total))
+			say(m.String())
 		}
 	})
 	switch {
