@@ -115,7 +115,7 @@ type Request struct {
 	// server over the store committed, and no other one is committed before this write: if one
 	// is, nothing is written, and the whole chain is asked once more with a new Request. So a
 	// plugin that sums objects with Server.List, and is asked about every write that raises the
-	// sum, never lets the sum exceed its bound. Call it first, in Validate; writes that
+	// sum, also by sub-resources such as scale and status, never lets the sum exceed its bound. Call it first, in Validate; writes that
 	// cannot break the rule need not be in the sequence. Writes of one sequence are committed one
 	// at a time, and the name of a sequence is never deleted as long as its namespace holds
 	// objects: use one sequence for each bound. nil outside of a server.

@@ -103,15 +103,15 @@ func (s *Server) identityOf(name string) *auth.User {
 	return &auth.User{Name: auth.ServiceAccountUser(namespace, account), Groups: append(auth.ServiceAccountGroups(namespace), auth.Authenticated)}
 }
 
-// asItself makes a built-in controller write as its own identity.
-func (s *Server) asItself(c controller.Controller) controller.Controller {
+// withIdentity offers a built-in controller its identity, see actor.Take.
+func (s *Server) withIdentity(c controller.Controller) controller.Controller {
 	user := s.identityOf(c.Name)
 	if user == nil {
 		return c
 	}
 	reconcile := c.Reconcile
 	c.Reconcile = func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
-		return reconcile(actor.With(ctx, user), cl, key)
+		return reconcile(actor.Offer(ctx, user), cl, key)
 	}
 	return c
 }
@@ -171,12 +171,12 @@ func (s *Server) choose(b *Builder, all []controller.Controller) error {
 	for _, c := range all {
 		has[c.Name] = true
 		if b.runs(c.Name) {
-			s.controllers = append(s.controllers, s.asItself(c))
+			s.controllers = append(s.controllers, s.withIdentity(c))
 		}
 	}
 	for _, p := range b.plugged {
 		has[p.controller.Name] = true
-		if p.controller = s.asItself(p.controller); b.runs(p.controller.Name) {
+		if p.controller = s.withIdentity(p.controller); b.runs(p.controller.Name) {
 			s.plugged = append(s.plugged, p)
 		}
 	}

@@ -3,6 +3,8 @@ package server_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,11 +32,16 @@ func TestSpecificationAndReferenceDiffer(t *testing.T) {
 		{"kubernetes 1.24", names.Kubernetes, "1.24", true, false, false, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Names, b.Release = row.names, row.release }))
+			configure := func(b *server.Builder) { b.Names, b.Release = row.names, row.release }
+			a := inProcess(t, servertest.New(t, configure))
 			group := func(spec string) string { return "/apis/" + row.names.Group(spec) + "/v1" }
 			t.Run("deletecollection", func(t *testing.T) { deletedCollection(t, a, row.names, row.lists) })
 			t.Run("cleared owners", func(t *testing.T) { clearedOwners(t, a, row.lists) })
-			t.Run("default classes", func(t *testing.T) { defaultClasses(t, a, row.names, row.newest) })
+			t.Run("default classes", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					defaultClasses(t, inProcess(t, servertest.New(t, configure)), row.names, row.newest)
+				})
+			})
 			t.Run("CSIDriver", func(t *testing.T) {
 				drivers := group(names.GroupStorage) + "/csidrivers"
 				a.must(201, "POST", drivers, `{"metadata":{"name":"d"},"spec":{}}`)
@@ -114,17 +121,17 @@ func defaultClasses(t *testing.T, a *api, p names.Profile, newest bool) {
 	const claims, claim = "/api/v1/namespaces/default/persistentvolumeclaims?dryRun=All", `{"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`
 	ingresses := "/apis/" + p.Group(names.GroupNetworking) + "/v1/namespaces/default/ingresses?dryRun=All"
 	const ingress = `{"metadata":{"name":"i"},"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}}`
-	for _, name := range []string{"two", "one"} {
+	for i, name := range []string{"k", "z", "a"} { // in no order by name
+		time.Sleep(time.Second) // creationTimestamp has whole seconds
 		a.must(201, "POST", "/apis/"+p.Group(names.GroupStorage)+"/v1/storageclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(names.DefaultStorageClass)+`":"true"}},"provisioner":"x"}`)
 		a.must(201, "POST", "/apis/"+p.Group(names.GroupNetworking)+"/v1/ingressclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(names.DefaultIngressClass)+`":"true"}},"spec":{"controller":"x.io/c"}}`)
+		gotClaim, gotIngress := a.do("POST", claims, claim), a.do("POST", ingresses, ingress)
+		if i > 0 && !newest {
+			assert.Equal(t, 403, gotClaim.code)
+			assert.Equal(t, 403, gotIngress.code)
+			continue
+		}
+		assert.Equal(t, name, text(gotClaim.body, "spec", "storageClassName"), "%s", gotClaim.raw)
+		assert.Equal(t, name, text(gotIngress.body, "spec", "ingressClassName"), "%s", gotIngress.raw)
 	}
-	gotClaim, gotIngress := a.do("POST", claims, claim), a.do("POST", ingresses, ingress)
-	if !newest {
-		assert.Equal(t, 403, gotClaim.code)
-		assert.Equal(t, 403, gotIngress.code)
-		return
-	}
-	// Both classes may be of the same second; then the first by name is taken.
-	assert.Equal(t, "one", text(gotClaim.body, "spec", "storageClassName"), "%s", gotClaim.raw)
-	assert.Equal(t, "one", text(gotIngress.body, "spec", "ingressClassName"), "%s", gotIngress.raw)
 }

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -16,10 +17,27 @@ import (
 // Migration is how far Server.Migrate is with one resource type.
 type Migration struct {
 	Resource  meta.GroupResource
-	Done      int // objects that were looked at
-	Total     int // objects there were when it began
-	Rewritten int // of Done, stored anew
-	Kept      int // of Done, that hold what the kind cannot show, cannot be read, or would be too large: they stay as they are
+	Done      int           // objects that were looked at
+	Total     int           // objects there were when it began
+	Rewritten int           // of Done, stored anew
+	Kept      int           // of Done, that hold what the kind cannot show, cannot be read, or would be too large: they stay as they are
+	Rate      float64       // objects a second, 0 until it is known
+	Left      time.Duration // time until the end of this type at that rate, 0 if it is not known
+}
+
+// String returns the figures in one line, in the form that the commands for backups use.
+func (m Migration) String() string {
+	text := fmt.Sprintf("%d of %d objects", m.Done, m.Total)
+	if m.Total > 0 {
+		text += fmt.Sprintf(" (%d%%)", 100*m.Done/m.Total)
+	}
+	if m.Rate > 0 {
+		text += fmt.Sprintf(", %.0f/s", m.Rate)
+	}
+	if m.Left > 0 {
+		text += fmt.Sprintf(", %s left", m.Left.Round(time.Second))
+	}
+	return text
 }
 
 // Migrate stores every object of the kinds that are served as a write would store it now: in the
@@ -78,9 +96,11 @@ func (s *Server) migrate(ctx context.Context, t *resource.Type, progress func(Mi
 	return s.storedOnce(ctx, t)
 }
 
-// storedOnce notes that the objects of a defined type are stored in one version. Who knows an
-// older state of the definition stores them in this one, too, see objects.Store.
+// storedOnce writes to the definition of a type that its objects are stored in one version. A server that
+// knows an older state of the definition stores them in this version, too, see objects.Store. The write is
+// one of the server: the role of the migration controller permits only patches of definitions.
 func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
+	ctx = actor.AsServer(ctx)
 	changed := errors.New("the definition changed meanwhile; there may be objects in several versions again")
 	_, err := s.client.Update(ctx, s.definitions.resource, meta.Key{Name: t.GroupResource().String()}, "status", func(o *meta.Object) error {
 		if o.UID() != t.Origin.UID || o.Generation() != t.Origin.Generation {
@@ -107,6 +127,7 @@ func (s *Server) migrator(r meta.GroupResource) controller.Controller {
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			return s.migrateAsAsked(ctx, cl, r, meta.Key{Name: name})
 		},
 	}
@@ -203,7 +224,7 @@ func (s *Server) migrateOne(ctx context.Context, r meta.GroupResource, say func(
 	err := s.migrate(ctx, t, func(m Migration) {
 		if last = m; time.Since(said) >= saying {
 			said = time.Now()
-			say(fmt.Sprintf("%d of %d objects", m.Done, m.Total))
+			say(m.String())
 		}
 	})
 	switch {

@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,6 +19,7 @@ import (
 	"orch.io/controlplane/registry/builtin/migration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -95,6 +99,7 @@ func TestMigrateKeeps(t *testing.T) {
 			last = m
 		}
 	}))
+	last.Rate = 0
 	assert.Equal(t, server.Migration{Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Done: 3, Total: 3, Kept: 3}, last)
 	assert.Equal(t, map[string]any{"color": "red", "note": "n"}, record(t, store, "gadgets.example.com/default/g0000")["spec"])
 	assert.Equal(t, map[string]any{"level": 3.0}, spec(a.must(200, "GET", storedGadgets+"/g0000", nil)))
@@ -173,4 +178,48 @@ func TestMigrateDefinitions(t *testing.T) {
 	assert.Equal(t, []any{"v2"}, at(a.must(200, "GET", definitions+"/things.example.org", nil).body, "status", "storedVersions"))
 	a.must(200, "PATCH", definitions+"/things.example.org", drop)
 	a.must(422, "PATCH", migrations+"/things", `{"spec":{"resource":{"resource":"pods"}}}`)
+}
+
+// slowCommits is a store whose commits take 10 ms.
+type slowCommits struct{ unclosed }
+
+func (s slowCommits) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
+	time.Sleep(10 * time.Millisecond)
+	return s.unclosed.Commit(ctx, ws...)
+}
+
+// TestMigrationProgress checks that the progress of a migration has the figures of the other long commands, in
+// the callback and in the status of a StorageVersionMigration.
+func TestMigrationProgress(t *testing.T) {
+	const want = "500 of 1200 objects (41%), 100/s, 7s left"
+	slow := func(t *testing.T) *servertest.Server {
+		store, s, _ := storedGadgetsOfOne(t, 1200)
+		s.Restart(over(slowCommits{unclosed{store}}), serves(append(migration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...))
+		return s
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		require.NoError(t, slow(t).Migrate(t.Context(), func(m server.Migration) { told = append(told, m.String()) }))
+		assert.Contains(t, told, want)
+		assert.Contains(t, told, "1200 of 1200 objects (100%), 100/s")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		a := inProcess(t, slow(t))
+		w := a.watch(migrations + "?watch=1")
+		defer w.close()
+		a.must(201, "POST", migrations, `{"metadata":{"name":"m"},"spec":{"resource":{"group":"example.com","resource":"gadgets"}}}`)
+		var told []any
+		for !slices.Contains(told, any("True")) {
+			told = nil
+			list, _ := at(w.next().Object, "status", "conditions").([]any)
+			for _, c := range list {
+				if at(c, "type") == "Succeeded" {
+					require.Fail(t, "the migration ended", "%v", list)
+				}
+				if at(c, "message") == want {
+					told = append(told, at(c, "status"))
+				}
+			}
+		}
+	})
 }

@@ -173,6 +173,7 @@ func TestMigratePassesWhatCannotBeStored(t *testing.T) {
 			last = m
 		}
 	}))
+	last.Rate = 0
 	assert.Equal(t, server.Migration{Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Done: 3, Total: 3, Rewritten: 2, Kept: 1}, last)
 	assert.Equal(t, "red", at(record(t, store, "gadgets.example.com/default/g0001"), "spec", "color"))
 	assert.Equal(t, "red", at(a.must(200, "GET", storedGadgets+"/g0001", nil).body, "spec", "colour"))

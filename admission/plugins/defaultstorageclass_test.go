@@ -2,12 +2,13 @@ package plugins_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"orch.io/controlplane/admission"
 )
 
-// TestDefaultStorageClass: a claim that names no class gets the default one, and of
-// two the newest.
+// TestDefaultStorageClass checks that a claim that names no class gets the default one.
 func TestDefaultStorageClass(t *testing.T) {
 	const classes, marked = "/apis/storage.k8s.io/v1/storageclasses", `, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}, provisioner: x}`
 	const claim = `, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}`
@@ -19,10 +20,34 @@ func TestDefaultStorageClass(t *testing.T) {
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: d, annotations: {volume.beta.kubernetes.io/storage-class: other}}` + claim + `}}`,
 			want: `201 {spec: {storageClassName: null}}`},
 		step{do: "PATCH persistentvolumeclaims/a", body: `{metadata: {labels: {a: b}}}`, want: `200 {spec: {storageClassName: null}}`},
-		step{do: "POST " + classes, body: `{metadata: {name: new` + marked, want: `201`},
-		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: e}` + claim + `}}`, want: `201 {spec: {storageClassName: new}}`},
-		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: g}` + claim + `, storageClassName: new}}`, want: `201`},
 		step{do: "DELETE " + classes + "/old", want: `200`},
-		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: f}` + claim + `}}`, want: `201 {spec: {storageClassName: new}}`},
+		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: f}` + claim + `}}`, want: `201 {spec: {storageClassName: null}}`},
 	)
+}
+
+// TestNewestDefaultStorageClassWins checks that of several default classes a claim gets the one that was
+// created last, whatever the names are, and the first by name of those created in the same second.
+func TestNewestDefaultStorageClassWins(t *testing.T) {
+	const classes, marked = "/apis/storage.k8s.io/v1/storageclasses", `, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}, provisioner: x}`
+	const claim = `{metadata: {name: c}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`
+	newestWins(t, func(name string) step {
+		return step{do: "POST " + classes, body: `{metadata: {name: ` + name + marked, want: `201`}
+	}, func(name string) step {
+		return step{do: "POST persistentvolumeclaims?dryRun=All", body: claim, want: `201 {spec: {storageClassName: ` + name + `}}`}
+	})
+}
+
+// newestWins creates default classes and checks which one new objects get. Neither the order of the names nor
+// its reverse is the order of creation.
+func newestWins(t *testing.T, create func(name string) step, gets func(name string) step) {
+	synctest.Test(t, func(t *testing.T) {
+		s := with(t, admission.Options{})
+		for _, names := range [][]string{{"k"}, {"z"}, {"a"}, {"d", "c"}} {
+			time.Sleep(time.Second) // creationTimestamp has whole seconds
+			for _, name := range names {
+				create(name).take(t, s)
+			}
+			gets(names[len(names)-1]).take(t, s)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 )
 
 const signaturePrefix = "jws-kubeconfig-"
@@ -58,6 +59,7 @@ func Signer(p names.Profile, now func() time.Time) controller.Controller {
 			return nil
 		},
 		Reconcile: func(ctx context.Context, c controller.Client, _ string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			o, err := c.Get(ctx, configMapType, info)
 			if meta.IsNotFound(err) {
 				return 0, nil
@@ -135,6 +137,7 @@ func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
 			return []string{c.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			k := meta.Key{Namespace: p.SystemNamespace("system"), Name: name}
 			o, err := c.Get(ctx, secretType, k)
 			if meta.IsNotFound(err) {

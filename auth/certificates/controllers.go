@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/registry/builtin/certificates"
 )
@@ -46,6 +47,7 @@ func loop(p names.Profile, name string, reconcile func(ctx context.Context, c co
 			return []string{c.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			o, err := c.Get(ctx, r, meta.Key{Name: name})
 			if err == nil {
 				var again time.Duration

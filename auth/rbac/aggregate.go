@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 )
 
 // Aggregator returns the controller that fills the rules of every ClusterRole that has
@@ -20,6 +21,7 @@ func Aggregator(client controller.Client, p names.Profile) controller.Controller
 		Types:   []meta.GroupResource{g.resource()},
 		Observe: func(controller.Event) []string { return []string{"all"} },
 		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			err := g.reconcile(ctx)
 			if meta.IsNotFound(err) || meta.IsConflict(err) {
 				return 0, nil

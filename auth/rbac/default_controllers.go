@@ -86,12 +86,15 @@ func upkeepControllers(add func(string, ...rule)) {
 	add("namespace-controller", on("get,list,watch,delete", "", "namespaces"),
 		on("update", "", "namespaces/finalize", "namespaces/status"), on(read+",delete,deletecollection", "*", "*"))
 	add("node-controller", on(read+",update,delete,patch", "", "nodes"), on("patch,update", "", "nodes/status"),
-		on("patch,update", "", "pods/status"), on("list,watch,delete,get", "", "pods"), events())
+		on("patch,update", "", "pods/status"), on("list,watch,delete,get", "", "pods"), events(),
+		on(read, names.GroupCoordination, "leases"))
 	add("pod-garbage-collector", on("list,watch,delete", "", "pods"), on(read, "", "nodes"),
 		on("patch", "", "pods/status"))
 	add("resourcequota-controller", on("list,watch", "*", "*"), on("update", "", "resourcequotas/status"), events())
 	add("root-ca-cert-publisher", on("create,update", "", "configmaps"), events())
 	add("service-account-controller", on("create", "", "serviceaccounts"), events())
+	add("storage-version-migrator-controller", on("list,patch", "*", "*"), on("get", names.GroupExtensions, "customresourcedefinitions"),
+		on("patch", names.GroupExtensions, "customresourcedefinitions/status"), on("update", names.GroupMigration, "storageversionmigrations/status"))
 	add("ttl-controller", on("update,patch,list,watch", "", "nodes"), events())
 	add("validatingadmissionpolicy-status-controller",
 		on(read, names.GroupRegistration, "validatingadmissionpolicies"),

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 )
 
 // Types that the controllers follow.
@@ -74,6 +75,7 @@ func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ct
 			return nil
 		},
 		Reconcile: func(ctx context.Context, c controller.Client, namespace string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			ns, err := c.Get(ctx, namespaceType, meta.Key{Name: namespace})
 			if meta.IsNotFound(err) || err == nil && ns.Terminating() {
 				return 0, nil
@@ -159,6 +161,7 @@ func (s *secrets) account(o *meta.Object) string {
 }
 
 func (s *secrets) reconcile(ctx context.Context, c controller.Client, key string) (time.Duration, error) {
+	ctx = actor.Take(ctx)
 	parts := strings.Split(key, "/")
 	k := meta.Key{Namespace: parts[0], Name: parts[1]}
 	var again time.Duration

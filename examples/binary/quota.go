@@ -13,7 +13,18 @@ import (
 type Jar struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
-	Liters          int64 `json:"liters" schema:"required,min=1"`
+	Spec            JarSpec   `json:"spec"`
+	Status          JarStatus `json:"status"`
+}
+
+// JarSpec is the size of a jar, which kubectl scale changes, too.
+type JarSpec struct {
+	Liters int64 `json:"liters" schema:"required,min=1"`
+}
+
+// JarStatus is how full a jar is.
+type JarStatus struct {
+	Liters int64 `json:"liters,omitempty"`
 }
 
 // Shelf bounds the jars of the namespace that has its name.
@@ -25,20 +36,23 @@ type Shelf struct {
 
 func quotaKinds() []*registry.Kind {
 	return []*registry.Kind{
-		registry.Of(registry.Definition[Jar]{Group: group, Version: "v1"}),
+		registry.Of(registry.Definition[Jar]{
+			Group: group, Version: "v1", Status: true, Scale: &registry.Scale{SpecReplicas: ".spec.liters", StatusReplicas: ".status.liters"},
+		}),
 		registry.Of(registry.Definition[Shelf]{Group: group, Version: "v1", Plural: "shelves", Scope: registry.Cluster}),
 	}
 }
 
 // shelfSpace is an exact quota: the jars of a namespace never hold more than its shelf, however many
-// servers over one store create jars, refill them and change shelves at the same time. Deletions
-// only lower the sum, so that nobody asks about them.
+// servers over one store create jars, resize them and change shelves at the same time. The rule names
+// sub-resources, too, because the sub-resource scale changes spec.liters. It omits deletions, which only lower
+// the sum.
 func shelfSpace() admission.Plugin {
 	return admission.Plugin{
 		Name: "ShelfSpace",
 		Rules: []admission.Rule{{
 			Operations: []admission.Operation{admission.Create, admission.Update},
-			Groups:     []string{group}, Resources: []string{"jars", "shelves"},
+			Groups:     []string{group}, Resources: []string{"jars", "jars/*", "shelves"},
 		}},
 		Validate: func(ctx context.Context, r *admission.Request) error {
 			namespace := r.Namespace
@@ -66,13 +80,13 @@ func space(ctx context.Context, r *admission.Request, namespace string) (used, l
 	jars, err := r.Server.List(ctx, group, "jars", namespace)
 	for _, jar := range jars {
 		if r.Resource.Resource != "jars" || jar.Name() != r.Name { // else the request replaces it
-			used += jar.Int("liters")
+			used += jar.Int("spec", "liters")
 		}
 	}
 	if r.Resource.Resource == "shelves" {
 		shelf = r.Object
 	} else {
-		used += r.Object.Int("liters")
+		used += r.Object.Int("spec", "liters") // the jar, through a sub-resource, too
 	}
 	if shelf == nil {
 		return used, 0, err

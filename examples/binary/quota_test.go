@@ -40,7 +40,7 @@ func serve(t *testing.T, store storage.Backend, ca *serving.Authority) client.Co
 }
 
 // TestShelfSpaceOfTwoServers has 16 writers at two servers over one store put jars of 10 liters on a
-// shelf of 100, refill them, and shrink the shelf meanwhile.
+// shelf of 100, resize them by updates and by the sub-resource scale, and change the shelf meanwhile.
 func TestShelfSpaceOfTwoServers(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -71,7 +71,7 @@ func TestShelfSpaceOfTwoServers(t *testing.T) {
 		all.Wait()
 	}
 	atOnce(func(i int, jars *client.Objects[Jar]) error {
-		_, err := jars.Create(t.Context(), &Jar{ObjectMeta: meta.ObjectMeta{Name: fmt.Sprint("jam-", i)}, Liters: 10})
+		_, err := jars.Create(t.Context(), &Jar{ObjectMeta: meta.ObjectMeta{Name: fmt.Sprint("jam-", i)}, Spec: JarSpec{Liters: 10}})
 		return err
 	})
 	assert.EqualValues(t, 10, made.Load())
@@ -83,8 +83,21 @@ func TestShelfSpaceOfTwoServers(t *testing.T) {
 	_, err = shelves.Modify(t.Context(), "default", func(s *Shelf) error { s.Liters = 105; return nil })
 	require.NoError(t, err)
 	atOnce(func(i int, jars *client.Objects[Jar]) error {
-		_, err := jars.Modify(t.Context(), fmt.Sprint("jam-", i), func(j *Jar) error { j.Liters++; return nil })
+		_, err := jars.Modify(t.Context(), fmt.Sprint("jam-", i), func(j *Jar) error { j.Spec.Liters++; return nil })
 		return err
 	})
 	assert.EqualValues(t, 5, made.Load())
+
+	made.Store(0)
+	_, err = shelves.Modify(t.Context(), "default", func(s *Shelf) error { s.Liters = 110; return nil })
+	require.NoError(t, err)
+	atOnce(func(i int, jars *client.Objects[Jar]) error {
+		jar, err := jars.Get(t.Context(), fmt.Sprint("jam-", i))
+		if err != nil {
+			return err
+		}
+		_, err = jars.Subresource("scale").Patch(t.Context(), jar.Name, client.MergePatch(map[string]any{"spec": map[string]any{"replicas": jar.Spec.Liters + 1}}))
+		return err
+	})
+	assert.EqualValues(t, 5, made.Load(), "the sub-resource scale changes the sum, too")
 }

@@ -50,7 +50,7 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 	for {
 		var st state
 		err := s.call(ctx, func(ctx context.Context) (err error) {
-			st, err = stateOf(ctx, s.reads)
+			st, err = stateOf(ctx, s.dialect, s.reads, nil)
 			return err
 		})
 		switch {
@@ -81,12 +81,11 @@ func (s *Store) step(ctx context.Context, floor storage.Revision) error {
 	if err := s.turn(ctx, tx); err != nil {
 		return err
 	}
-	st, err := stateOf(ctx, tx)
+	st, err := stateOf(ctx, s.dialect, tx, nil)
 	if err != nil || floor <= st.floor {
 		return err
 	}
 	for _, statement := range append(forgotten(),
-		`DELETE FROM commits WHERE revision >= $1 AND revision < $2`,
 		`UPDATE state SET floor = $2 WHERE floor = $1`, // last, since commits wait for it
 	) {
 		if _, err := tx.ExecContext(ctx, statement, int64(st.floor), int64(floor)); err != nil {
@@ -104,5 +103,6 @@ func forgotten() []string {
 			SELECT o.key, o.revision FROM records AS n JOIN records AS o ON o.key = n.key AND o.revision < n.revision
 			WHERE n.revision > $1 AND n.revision <= $2)`,
 		`DELETE FROM records WHERE revision > $1 AND revision <= $2 AND deleted`,
+		`DELETE FROM commits WHERE revision >= $1 AND revision < $2`,
 	}
 }

@@ -23,8 +23,11 @@ type dialect interface {
 	// until the connection fails. Where it returns nil there is nothing to listen to.
 	listen(ctx context.Context, heard func(storage.Revision)) error
 
-	// lock reads the state, which nobody else changes until the transaction ends.
-	lock(ctx context.Context, tx *sql.Tx) (state, error)
+	// lock keeps other transactions from changing the state until tx ends, and returns stateOf.
+	lock(ctx context.Context, tx *sql.Tx, seen marks) (state, error)
+	// gone returns a query for state.gone, for a statement in which s is the table state, and its
+	// arguments, the first of which is number first of the statement.
+	gone(seen marks, first int) (query string, args []any)
 	// newest returns the revisions of those keys that exist.
 	newest(ctx context.Context, tx *sql.Tx, keys []string) (map[string]storage.Revision, error)
 	// insert adds what commits did, and makes the last one the newest of the state.
@@ -74,5 +77,6 @@ func (p pools) close() error {
 // a value where they deleted.
 type batch struct {
 	first, last storage.Revision // no revision between them is left out
+	id          int64            // of all these commits
 	records     []storage.Record
 }

@@ -9,7 +9,7 @@
 // The history is in the tables, so that nothing has to be kept in memory:
 //
 //   - records has every key at every revision that is retained, deletions included;
-//   - commits has the time of each revision, by which history is forgotten;
+//   - commits has the time of each revision, by which history is deleted, and the random id of its commit;
 //   - state has one row: the newest revision, and the floor, which is the oldest one
 //     that can be asked for;
 //   - stamps has what the server notes about itself.
@@ -43,9 +43,10 @@
 // A store uses no standby, since that shows an older state than was acknowledged: of several
 // servers that the address names it takes the primary, also after another one has become that.
 // Commits wait for the disk of the primary even if synchronous_commit is off. A standby that takes over
-// has all of them only if PostgreSQL is set up so (synchronous_standby_names). A store that
-// finds less than it has seen notes that in the database; then no store commits to it until Accept
-// says that what is left counts.
+// has all of them only if PostgreSQL is configured for that (synchronous_standby_names). Each commit has a
+// random id. If a store finds that a commit that it made or showed is missing, or that another commit
+// has its revision, it writes that to the database, and no store commits until Accept declares that the
+// present state is the one to go on with.
 //
 // The store needs a user who may create the schema, or finds the tables made. History is forgotten by
 // the clock of the database, by one process at a time. A process that stops in the middle of a

@@ -24,7 +24,7 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 		return err
 	}
 	defer leave()
-	in := &importing{store: s, oldest: oldest, newest: oldest}
+	in := &importing{store: s, oldest: oldest, newest: oldest, id: newID()}
 	err = in.transact(inner, stamps, records)
 	if errors.Is(err, errUnknown) {
 		err = in.outcome(inner, err)
@@ -33,7 +33,7 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 		return s.told(ctx, err)
 	}
 	if err == nil {
-		s.acknowledge(in.newest)
+		s.show(nil, mark{in.newest, in.id})
 	}
 	return err
 }
@@ -42,6 +42,7 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 type importing struct {
 	store          *Store
 	oldest, newest storage.Revision
+	id             int64 // of all commits that the import makes
 	ended          error // of the records, or about one of them
 }
 
@@ -72,7 +73,7 @@ func (in *importing) transact(ctx context.Context, stamps map[string]string, rec
 
 // begin refuses a store that is not empty, and stamps it.
 func (in *importing) begin(ctx context.Context, tx *sql.Tx, stamps map[string]string) error {
-	st, err := in.store.lock(ctx, tx)
+	st, err := in.store.lock(ctx, tx, nil)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,8 @@ func (in *importing) finish(ctx context.Context, tx *sql.Tx, now int64) error {
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO commits SELECT DISTINCT revision, CAST($1 AS BIGINT) FROM records WHERE revision > $2`, now, int64(in.oldest))
+	_, err := tx.ExecContext(ctx, `INSERT INTO commits SELECT revision, CAST($1 AS BIGINT), CAST($2 AS BIGINT) FROM records WHERE revision > $3
+		UNION SELECT CAST($4 AS BIGINT), CAST($1 AS BIGINT), CAST($2 AS BIGINT)`, now, in.id, int64(in.oldest), int64(in.newest))
 	if err != nil {
 		return err
 	}
@@ -148,7 +150,7 @@ func (in *importing) finish(ctx context.Context, tx *sql.Tx, now int64) error {
 func (in *importing) outcome(ctx context.Context, unknown error) error {
 	var st state
 	err := in.store.again(ctx, func(ctx context.Context) (err error) {
-		st, err = stateOf(ctx, in.store.reads)
+		st, err = stateOf(ctx, in.store.dialect, in.store.reads, nil)
 		return err
 	})
 	if err != nil || in.newest == 0 || st.revision != in.newest || st.floor != in.oldest {

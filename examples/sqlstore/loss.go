@@ -1,78 +1,160 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 
 	"orch.io/controlplane/storage"
 )
 
-// A database has lost commits if its newest revision is older than one that a store has committed,
-// shown or heard of, as when a standby took over that did not have everything. The store that
-// notices it notes that revision in the database. From then on no store commits anything to it, since
-// the revisions of what was lost would be used again, and stores that were opened later know of the
-// loss, too. The store that noticed it reads nothing any more, because its program has what is lost in
-// its caches. Accept ends this.
+// A database can lose commits: a standby that lacks the newest ones takes over, or an older copy of the
+// database is restored. Revisions alone do not show that, because the next commits get the lost revisions
+// again. Therefore each commit has a random id, and a store compares the ids of the commits that it has made
+// or shown (Store.shown) with those in the database, in the same statement by which it reads or commits.
+//
+// A store that misses a commit writes the newest revision that it knows to state.lost. From then on every
+// store refuses commits, including stores that are opened later. The store that missed a commit also refuses
+// reads, because its server has the lost state in its caches. Accept ends this.
+//
+// Ids are deleted with the history. A store that reads nothing until its newest revision is compacted cannot
+// compare it any more; its watches end with ErrCompacted, and its server lists again.
 
-// errNothingLost says that a database has lost nothing that anybody has noticed.
-var errNothingLost = errors.New("no commits are known to be lost")
+// mark identifies a commit. Its id is 0 if an earlier version of this package made the commit.
+type mark struct {
+	revision storage.Revision
+	id       int64
+}
+
+// marks are the newest commits that a store has made or shown. There are several if statements ran at the
+// same time, because none of these saw the results of the others.
+type marks []mark
+
+func (m marks) newest() (newest storage.Revision) {
+	for _, k := range m {
+		newest = max(newest, k.revision)
+	}
+	return newest
+}
+
+// text returns the marks that have an id as a JSON array of [revision, id].
+func (m marks) text() string {
+	pairs := make([][2]int64, 0, len(m))
+	for _, k := range m {
+		if k.id != 0 {
+			pairs = append(pairs, [2]int64{int64(k.revision), k.id})
+		}
+	}
+	text, _ := json.Marshal(pairs) // integers cannot fail
+	return string(text)
+}
+
+// newID returns a random id for a commit or a history.
+func newID() int64 { return 1 + rand.Int64N(math.MaxInt64-1) }
+
+// begin reads the history that the store belongs to.
+func (s *Store) begin(ctx context.Context) error {
+	st, err := stateOf(ctx, s.dialect, s.reads, nil)
+	s.history = st.history
+	return err
+}
+
+// seen returns the marks that the next statement must find in the database. The caller does not change them.
+func (s *Store) seen() marks {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown
+}
+
+// show records that a caller gets a state that contains the marks in seen, and wakes the watches.
+func (s *Store) show(seen marks, newest mark) {
+	s.mu.Lock()
+	rest := slices.DeleteFunc(slices.Clone(s.shown), func(k mark) bool { return k == newest || slices.Contains(seen, k) })
+	s.shown = append(rest, newest)
+	s.mu.Unlock()
+	s.announce(newest.revision)
+}
 
 func (s *Store) lossError(lost storage.Revision) error {
 	return &storage.UnavailableError{Kind: "the database has lost commits", Err: fmt.Errorf(
-		"%s has lost commits: revision %d was there, and later the newest revision was an older one; stop all servers, "+
-			"and go on with a database that has it, or with what is left after sqlstore.Accept", s.where(), lost)}
+		"%s lost commits: the commit at revision %d is missing; stop all servers, and start them with a database that has the commit "+
+			"or after sqlstore.Accept", s.where(), lost)}
 }
 
-// whole fails if a state that was read is older than what was seen before that, and notes it in the
-// database.
-func (s *Store) whole(ctx context.Context, seen storage.Revision, st state) error {
+func (s *Store) replacedError() error {
+	return &storage.UnavailableError{Kind: "the database has lost commits", Err: fmt.Errorf(
+		"%s: sqlstore.Accept was called while this server was running; restart it", s.where())}
+}
+
+// missed returns an error if the state lacks a commit that this store has made or shown, and the revision
+// to write to state.lost, 0 if state.lost is up to date.
+func (s *Store) missed(seen marks, st state) (note storage.Revision, err error) {
 	s.marked.Store(int64(st.lost))
-	if st.revision >= seen {
-		if lost := s.lost.Load(); lost != 0 {
-			return s.lossError(storage.Revision(lost))
-		}
-		return nil
+	newest := seen.newest()
+	if st.history != s.history {
+		s.lost.CompareAndSwap(0, int64(max(newest, 1)))
+		return 0, s.replacedError()
 	}
-	s.lost.CompareAndSwap(0, int64(seen))
-	if st.lost < seen {
-		if _, err := s.upkeep.ExecContext(ctx, markLost, int64(seen)); err != nil {
-			s.logger.Warn("that commits are lost was not noted in the database", "error", err)
-		} else {
-			s.marked.Store(int64(seen))
-		}
+	switch {
+	case st.gone != 0:
+		s.lost.CompareAndSwap(0, int64(st.gone))
+	case st.revision < newest:
+		s.lost.CompareAndSwap(0, int64(newest))
 	}
-	return s.lossError(seen)
+	lost := storage.Revision(s.lost.Load())
+	if lost == 0 {
+		return 0, nil
+	}
+	if st.lost < max(lost, newest) {
+		note = max(lost, newest)
+	}
+	return note, s.lossError(lost)
 }
 
 const markLost = `UPDATE state SET lost = $1 WHERE lost < $1`
 
-// wholeIn fails if no commits may be made to a state that a transaction holds.
-func (s *Store) wholeIn(ctx context.Context, tx *sql.Tx, st state) error {
-	seen := s.seen()
-	switch {
-	case st.revision < seen:
-		s.lost.CompareAndSwap(0, int64(seen))
-		_, err := tx.ExecContext(ctx, markLost, int64(seen))
-		if err == nil {
-			err = tx.Commit()
-		}
-		if err != nil {
-			s.logger.Warn("that commits are lost was not noted in the database", "error", err)
-		}
-		return s.lossError(seen)
-	case st.lost != 0:
-		s.marked.Store(int64(st.lost))
-		return s.lossError(st.lost)
-	case s.lost.Load() != 0:
-		return s.lossError(storage.Revision(s.lost.Load()))
+// whole shows a state that was read if it contains the marks in seen. If not, whole writes that to the
+// database and returns an error.
+func (s *Store) whole(ctx context.Context, seen marks, st state) error {
+	note, err := s.missed(seen, st)
+	if err == nil {
+		s.show(seen, mark{st.revision, st.id})
+		return nil
 	}
-	return nil
+	if note != 0 {
+		if _, failed := s.upkeep.ExecContext(ctx, markLost, int64(note)); failed != nil {
+			s.logger.Warn("the loss of commits could not be written to the database", "error", failed)
+		} else {
+			s.marked.Store(int64(note))
+		}
+	}
+	return err
 }
 
-// Check implements storage.Checker. It fails while the database is known to have lost commits, and for
-// a store that noticed it until that is closed.
+// wholeIn returns an error if a transaction that has locked the state must not commit. If it finds a loss,
+// it ends the transaction with a commit of state.lost.
+func (s *Store) wholeIn(ctx context.Context, tx *sql.Tx, seen marks, st state) error {
+	note, err := s.missed(seen, st)
+	if note != 0 {
+		_, failed := tx.ExecContext(ctx, markLost, int64(note))
+		if failed = cmp.Or(failed, tx.Commit()); failed != nil {
+			s.logger.Warn("the loss of commits could not be written to the database", "error", failed)
+		}
+	}
+	if err == nil && st.lost != 0 {
+		err = s.lossError(st.lost)
+	}
+	return err
+}
+
+// Check implements storage.Checker. It fails while the database is known to have lost commits. A store
+// that missed a commit fails until it is closed.
 func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.Revision(ctx); err != nil {
 		return err
@@ -83,18 +165,26 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// Accept makes a database that has lost commits take new ones, beginning with what is left. It returns the
-// revision at which they begin. No revision that was lost is used again, and clients that saw any of them
-// list anew. All servers over the database must be stopped, and are started afterwards.
+// acceptGap is added to the newest known revision by Accept. A server that cannot be asked may have
+// acknowledged more commits than any other server knows of, so the gap is far larger than the number of
+// commits that a standby can be behind.
+const acceptGap = 1_000_000_000
+
+// Accept declares that the present state of the database is the one to go on with, after the database has
+// lost commits or was restored from a copy. It returns the revision at which new commits begin, which is
+// at least 1,000,000,000 above the newest revision in the database and the newest lost one, so that no
+// revision that a server has acknowledged is used again. The history before it is deleted, so clients list
+// again. Stop all servers before, and start them afterwards: a server that is still running refuses reads and
+// writes.
 func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 	d, err := o.dialect()
 	if err != nil {
-		return 0, fmt.Errorf("accept a loss: %w", err)
+		return 0, fmt.Errorf("accept a state: %w", err)
 	}
 	p, err := d.open(ctx)
 	defer func() {
 		if err = errors.Join(err, p.close()); err != nil {
-			err = fmt.Errorf("accept a loss in %s: %w", d.where(), err)
+			err = fmt.Errorf("accept the state of %s: %w", d.where(), err)
 		}
 	}()
 	if err != nil {
@@ -105,20 +195,25 @@ func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	st, err := d.lock(ctx, tx)
+	now, err := d.long(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
-	if st.lost == 0 {
-		return 0, errNothingLost
+	st, err := d.lock(ctx, tx, nil)
+	if err != nil {
+		return 0, err
 	}
-	begin := max(st.revision, st.lost) + 1
+	begin := max(st.revision, st.lost) + acceptGap
 	for _, statement := range forgotten() {
 		if _, err := tx.ExecContext(ctx, statement, int64(st.floor), int64(begin)); err != nil {
 			return 0, err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE state SET revision = $1, floor = $1, lost = 0`, int64(begin)); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO commits VALUES ($1, $2, $3)`, int64(begin), now, newID()); err != nil {
+		return 0, err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE state SET revision = $1, floor = $1, lost = 0, history = $2`, int64(begin), newID())
+	if err != nil {
 		return 0, err
 	}
 	return begin, tx.Commit()

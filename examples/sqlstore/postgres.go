@@ -70,7 +70,8 @@ func (d *postgresDB) open(ctx context.Context) (p pools, err error) {
 	p.upkeep = p.reads
 	var there bool
 	if err := p.reads.QueryRowContext(ctx, `SELECT to_regclass('stamps') IS NOT NULL AND
-		EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('state') AND attname = 'lost' AND NOT attisdropped)`).Scan(&there); err != nil || there {
+		(SELECT count(*) FROM pg_attribute WHERE NOT attisdropped AND (attrelid = to_regclass('state') AND attname IN ('lost', 'history')
+		OR attrelid = to_regclass('commits') AND attname = 'id')) = 3`).Scan(&there); err != nil || there {
 		return p, err // a user who may not make tables can use those that there are
 	}
 	// Without arguments it is one transaction.
@@ -140,9 +141,16 @@ const channelName = `'controlplane_' || 'state'::regclass::oid`
 
 // lock orders the commits of all processes: the next one can read the row when the
 // one before it is committed, and visible. A sequence would not do that.
-func (d *postgresDB) lock(ctx context.Context, tx *sql.Tx) (st state, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT revision, floor, lost FROM state FOR UPDATE`).Scan(&st.revision, &st.floor, &st.lost)
-	return st, err
+func (d *postgresDB) lock(ctx context.Context, tx *sql.Tx, seen marks) (st state, err error) {
+	if _, err := tx.ExecContext(ctx, `SELECT FROM state FOR UPDATE`); err != nil {
+		return st, err
+	}
+	return stateOf(ctx, d, tx, seen) // a statement of its own, which sees the commits that the lock waited for
+}
+
+func (d *postgresDB) gone(seen marks, first int) (query string, args []any) {
+	return fmt.Sprintf(`SELECT min((m ->> 0)::bigint) FROM json_array_elements($%d::json) AS m WHERE (m ->> 0)::bigint >= s.floor
+		AND NOT EXISTS (SELECT FROM commits AS c WHERE c.revision = (m ->> 0)::bigint AND c.id = (m ->> 1)::bigint)`, first), []any{seen.text()}
 }
 
 func (d *postgresDB) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[string]storage.Revision, error) {
@@ -175,10 +183,10 @@ func (d *postgresDB) newest(ctx context.Context, tx *sql.Tx, keys []string) (map
 func (d *postgresDB) insert(ctx context.Context, tx *sql.Tx, made batch) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH r AS (INSERT INTO records SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::boolean[], $4::bytea[])),
-		c AS (INSERT INTO commits SELECT n, `+postgresNow+` FROM generate_series($5::bigint, $6::bigint) AS n),
+		c AS (INSERT INTO commits SELECT n, `+postgresNow+`, $7::bigint FROM generate_series($5::bigint, $6::bigint) AS n),
 		s AS (UPDATE state SET revision = $6)
 		SELECT pg_notify(`+channelName+`, ($6::bigint)::text)`,
-		append(columns(made.records), int64(made.first), int64(made.last))...)
+		append(columns(made.records), int64(made.first), int64(made.last), made.id)...)
 	return err
 }
 

@@ -262,97 +262,14 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// TestLoss: a database that has forgotten commits is noticed. Who noticed it reads and writes nothing any
-// more, others read what is left, and nobody writes until the loss is accepted. What was lost lies before
-// the history then, and its revisions are not used again.
-func TestLoss(t *testing.T) {
-	t.Parallel()
-	for name, notices := range map[string]func(s *sqlstore.Store) error{
-		"a commit": func(s *sqlstore.Store) error {
-			_, err := s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("1")})
-			return err
-		},
-		"the revision": func(s *sqlstore.Store) error { _, err := s.Revision(t.Context()); return err },
-		"a check":      func(s *sqlstore.Store) error { return s.Check(t.Context()) },
-	} {
-		t.Run("PostgreSQL/"+name, func(t *testing.T) {
-			t.Parallel()
-			o := empty(t)
-			checkLoss(t, o, notices, func(statement string) { query(t, o, statement) })
-		})
-		t.Run("SQLite/"+name, func(t *testing.T) {
-			t.Parallel()
-			file := filepath.Join(t.TempDir(), "data.db")
-			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
-			require.NoError(t, err)
-			defer func() { require.NoError(t, db.Close()) }()
-			checkLoss(t, sqlstore.Options{File: file}, notices, func(statement string) {
-				_, err := db.ExecContext(t.Context(), statement)
-				require.NoError(t, err)
-			})
-		})
-	}
-}
-
-func checkLoss(t *testing.T, o sqlstore.Options, notices func(s *sqlstore.Store) error, lose func(statement string)) {
-	ctx := t.Context()
-	s := openAt(t, o)
-	put(t, s, "a", "1")
-	newest := put(t, s, "a", "2")
-	require.NoError(t, s.Check(ctx))
-	_, err := sqlstore.Accept(ctx, o)
-	require.ErrorContains(t, err, "no commits are known to be lost")
-	lose(`DELETE FROM records WHERE revision > 1`)
-	lose(`UPDATE state SET revision = 1`)
-
-	requireLost := func(err error) {
-		t.Helper()
-		var trouble *storage.UnavailableError
-		require.ErrorAs(t, err, &trouble)
-		require.Equal(t, "the database has lost commits", trouble.Kind)
-		require.ErrorContains(t, err, fmt.Sprint("revision ", newest))
-	}
-	requireLost(notices(s))
-	requireLost(s.Check(ctx))
-	_, losses := s.Missing()
-	require.Equal(t, 1, losses)
-	_, err = s.Get(ctx, "a", 0)
-	requireLost(err)
-
-	fresh := openAt(t, o)
-	requireLost(fresh.Check(ctx))
-	_, losses = fresh.Missing()
-	require.Equal(t, 1, losses)
-	rec, err := fresh.Get(ctx, "a", 0)
-	require.NoError(t, err)
-	require.Equal(t, "1", string(rec.Value))
-	for range 2 {
-		_, err = fresh.Commit(ctx, storage.Write{Key: "b", Value: []byte("1")})
-		requireLost(err)
-	}
-
-	begin, err := sqlstore.Accept(ctx, o)
-	require.NoError(t, err)
-	require.Greater(t, begin, newest)
-	next := openAt(t, o)
-	require.NoError(t, next.Check(ctx))
-	for _, err := range next.Watch(ctx, "", newest) {
-		require.ErrorIs(t, err, storage.ErrCompacted, "who saw what is lost begins anew")
-		break
-	}
-	rec, err = next.Get(ctx, "a", 0)
-	require.NoError(t, err)
-	require.Equal(t, "1", string(rec.Value))
-	require.Greater(t, put(t, next, "b", "1"), begin)
-	requireLost(s.Check(ctx))
-}
-
 // TestEarlierTables: tables of an earlier version get what they lack.
 func TestEarlierTables(t *testing.T) {
 	t.Parallel()
 	o := empty(t)
 	put(t, openAt(t, o), "a", "1")
-	query(t, o, `ALTER TABLE state DROP COLUMN lost`)
+	for _, column := range []string{"state DROP COLUMN lost", "state DROP COLUMN history", "commits DROP COLUMN id"} {
+		query(t, o, `ALTER TABLE `+column)
+	}
 	put(t, openAt(t, o), "b", "1")
 
 	file := filepath.Join(t.TempDir(), "data.db")
@@ -361,7 +278,7 @@ func TestEarlierTables(t *testing.T) {
 	require.NoError(t, s.Close())
 	db, err := sql.Open("sqlite", "file:"+file)
 	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), `ALTER TABLE state DROP COLUMN lost`)
+	_, err = db.ExecContext(t.Context(), `ALTER TABLE state DROP COLUMN lost; ALTER TABLE state DROP COLUMN history; ALTER TABLE commits DROP COLUMN id`)
 	require.NoError(t, errors.Join(err, db.Close()))
 	put(t, openAt(t, sqlstore.Options{File: file}), "b", "1")
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"iter"
 	"math"
+	"strconv"
+	"strings"
 
 	"orch.io/controlplane/storage"
 )
@@ -19,10 +21,37 @@ const (
 	pageGrowth  = 8
 )
 
-// state is the one row of the table of that name.
+// state is the row of the table state, and what one statement reads beside it.
 type state struct {
 	revision, floor storage.Revision
-	lost            storage.Revision // that was there and is not, 0 if nothing is; only stateOf and lock read it
+	lost            storage.Revision // at least the newest lost revision, 0 if nothing is known to be lost
+	history         int64            // changed by each Accept
+	id              int64            // of the commit at revision
+	gone            storage.Revision // the oldest revision of the marks given whose commit is missing, 0 if there is none
+}
+
+// parse sets the state to the text of withState.
+func (st *state) parse(text string) error {
+	var n [6]int64
+	for i := range n {
+		var field string
+		var err error
+		field, text, _ = strings.Cut(text, " ")
+		if n[i], err = strconv.ParseInt(field, 10, 64); err != nil {
+			return err
+		}
+	}
+	*st = state{storage.Revision(n[0]), storage.Revision(n[1]), storage.Revision(n[2]), n[3], n[4], storage.Revision(n[5])}
+	return nil
+}
+
+// withState makes a statement of a query whose first column is s.state, the text that state.parse reads. The
+// statement gets the arguments of the query and then those that withState returns. One column is cheaper than
+// six, because it comes with each row.
+func withState(d dialect, seen marks, query string, args ...any) (statement string, all []any) {
+	gone, more := d.gone(seen, len(args)+1)
+	return `WITH s AS MATERIALIZED (SELECT concat_ws(' ', s.revision, s.floor, s.lost, s.history,
+		coalesce((SELECT id FROM commits WHERE revision = s.revision), 0), coalesce((` + gone + `), 0)) AS state FROM state AS s) ` + query, append(args, more...)
 }
 
 // querier is a transaction, or a database.
@@ -30,15 +59,13 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-func stateOf(ctx context.Context, q querier) (st state, err error) {
-	err = q.QueryRowContext(ctx, `SELECT revision, floor, lost FROM state`).Scan(&st.revision, &st.floor, &st.lost)
+func stateOf(ctx context.Context, d dialect, q querier, seen marks) (st state, err error) {
+	var text string
+	statement, args := withState(d, seen, `SELECT s.state FROM s`)
+	if err = q.QueryRowContext(ctx, statement, args...).Scan(&text); err == nil {
+		err = st.parse(text)
+	}
 	return st, err
-}
-
-// shown notes the newest revision of a state before a caller sees anything of it, and returns it.
-func (s *Store) shown(st state) storage.Revision {
-	s.announce(st.revision)
-	return st.revision
 }
 
 // resolve returns the revision that a read at a revision shows.
@@ -107,14 +134,15 @@ func (s *Store) ask(q *question) {
 	s.mu.Unlock()
 	q.err = s.again(s.life, func(ctx context.Context) error {
 		seen := s.seen()
-		st, err := stateOf(ctx, s.reads)
+		st, err := stateOf(ctx, s.dialect, s.reads, seen)
 		if err == nil {
 			err = s.whole(ctx, seen, st)
 		}
 		if err != nil {
 			return err
 		}
-		q.revision = s.shown(st)
+		s.correct(st.revision)
+		q.revision = st.revision
 		return nil
 	})
 	close(q.asked)
@@ -125,10 +153,13 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	var rec storage.Record
 	err := s.call(ctx, func(ctx context.Context) (err error) {
 		var st state
-		if st, rec, err = recordOf(ctx, s.reads, key, upTo(at)); err != nil {
+		seen := s.seen()
+		if st, rec, err = recordOf(ctx, s.dialect, s.reads, seen, key, upTo(at)); err != nil {
 			return err
 		}
-		s.shown(st)
+		if err := s.whole(ctx, seen, st); err != nil {
+			return err
+		}
 		if _, err = st.resolve(at); err == nil && rec.Value == nil {
 			err = storage.ErrNotFound
 		}
@@ -142,14 +173,18 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 
 // recordOf returns the record of a key at a revision, the zero Record if there is none,
 // and the state that belongs to it.
-func recordOf(ctx context.Context, q querier, key string, at storage.Revision) (st state, rec storage.Record, err error) {
+func recordOf(ctx context.Context, d dialect, q querier, seen marks, key string, at storage.Revision) (st state, rec storage.Record, err error) {
 	var revision sql.NullInt64
 	var deleted sql.NullBool
 	var value []byte
-	err = q.QueryRowContext(ctx, `
-		SELECT s.revision, s.floor, r.revision, r.deleted, r.value FROM state AS s LEFT JOIN
+	var text string
+	statement, args := withState(d, seen, `
+		SELECT s.state, r.revision, r.deleted, r.value FROM s LEFT JOIN
 		(SELECT revision, deleted, value FROM records WHERE key = $1 AND revision <= $2 ORDER BY revision DESC LIMIT 1) AS r
-		ON true`, []byte(key), int64(at)).Scan(&st.revision, &st.floor, &revision, &deleted, &value)
+		ON true`, []byte(key), int64(at))
+	if err = q.QueryRowContext(ctx, statement, args...).Scan(&text, &revision, &deleted, &value); err == nil {
+		err = st.parse(text)
+	}
 	if err == nil && revision.Valid && !deleted.Bool {
 		rec = storage.Record{Key: key, Value: present(value), Revision: storage.Revision(revision.Int64)}
 	}
@@ -205,7 +240,7 @@ type page struct {
 }
 
 const pageQuery = `
-	SELECT s.revision, s.floor, r.key, r.revision, r.value FROM state AS s LEFT JOIN
+	SELECT s.state, r.key, r.revision, r.value FROM s LEFT JOIN
 	(SELECT key, revision, value FROM records AS o WHERE key >= $1 AND key < $2 AND NOT deleted
 	AND revision = (SELECT max(revision) FROM records WHERE key = o.key AND revision <= $3)
 	ORDER BY key LIMIT $4) AS r ON true ORDER BY r.key`
@@ -214,17 +249,19 @@ const pageQuery = `
 func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revision, limit int) (p page, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
 		p = page{}
-		rows, err := s.reads.QueryContext(ctx, pageQuery, []byte(start), end(prefix), int64(upTo(at)), limit)
+		seen := s.seen()
+		statement, args := withState(s.dialect, seen, pageQuery, []byte(start), end(prefix), int64(upTo(at)), limit)
+		rows, err := s.reads.QueryContext(ctx, statement, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		var st state
+		var text string
 		for !p.more && rows.Next() {
 			var r storage.Record
 			var revision sql.NullInt64
 			var key []byte
-			if err := rows.Scan(&st.revision, &st.floor, &key, &revision, &r.Value); err != nil {
+			if err := rows.Scan(&text, &key, &revision, &r.Value); err != nil {
 				return err
 			}
 			if !revision.Valid {
@@ -237,7 +274,14 @@ func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revis
 		if err := rows.Err(); err != nil {
 			return err
 		}
-		s.shown(st)
+		_ = rows.Close() // its connection may be the one that whole needs
+		var st state
+		if err := st.parse(text); err != nil {
+			return err
+		}
+		if err := s.whole(ctx, seen, st); err != nil {
+			return err
+		}
 		p.shown, err = st.resolve(at)
 		return err
 	})

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"modernc.org/sqlite"
@@ -92,7 +94,7 @@ func (d sqliteFile) prepare(ctx context.Context, db *sql.DB) error {
 	for {
 		_, err := db.ExecContext(ctx, sqliteSchema)
 		if err == nil {
-			err = d.addLost(ctx, db)
+			err = d.addColumns(ctx, db)
 		}
 		if err == nil || !d.passing(err) || !wait(ctx, 10*time.Millisecond) {
 			return err
@@ -100,21 +102,42 @@ func (d sqliteFile) prepare(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// addLost adds what tables of an earlier version do not have. If another process does so at the same
-// moment there is an error, and nothing to add at the next start.
-func (d sqliteFile) addLost(ctx context.Context, db *sql.DB) error {
-	var there bool
-	err := db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM pragma_table_info('state') WHERE name = 'lost'`).Scan(&there)
-	if err == nil && !there {
-		_, err = db.ExecContext(ctx, `ALTER TABLE state ADD COLUMN lost INTEGER NOT NULL DEFAULT 0`)
+// addColumns adds the columns that tables of an earlier version lack. If another process adds a column at
+// the same moment, addColumns fails and the next start finds nothing to add.
+func (d sqliteFile) addColumns(ctx context.Context, db *sql.DB) error {
+	for _, c := range []struct{ table, column string }{{"state", "lost"}, {"state", "history"}, {"commits", "id"}} {
+		var there bool
+		err := db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM pragma_table_info($1) WHERE name = $2`, c.table, c.column).Scan(&there)
+		if err == nil && !there {
+			_, err = db.ExecContext(ctx, `ALTER TABLE `+c.table+` ADD COLUMN `+c.column+` INTEGER NOT NULL DEFAULT 0`)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // listen has nothing to listen to: SQLite tells other processes nothing.
 func (d sqliteFile) listen(context.Context, func(storage.Revision)) error { return nil }
 
-func (d sqliteFile) lock(ctx context.Context, tx *sql.Tx) (state, error) { return stateOf(ctx, tx) }
+// lock only reads, because each transaction of the committing connection holds the lock for writing.
+func (d sqliteFile) lock(ctx context.Context, tx *sql.Tx, seen marks) (state, error) {
+	return stateOf(ctx, d, tx, seen)
+}
+
+// gone has the marks in its text. There is seldom more than one, and SQLite takes longer to prepare a query
+// with json_each than to execute it.
+func (d sqliteFile) gone(seen marks, _ int) (query string, args []any) {
+	query = `NULL`
+	for _, k := range slices.SortedFunc(slices.Values(seen), func(a, b mark) int { return cmp.Compare(b.revision, a.revision) }) {
+		if k.id != 0 { // the oldest comes last and stands outermost
+			query = fmt.Sprintf(`CASE WHEN %[1]d >= s.floor AND NOT EXISTS (SELECT 1 FROM commits WHERE revision = %[1]d AND id = %[2]d) THEN %[1]d ELSE %[3]s END`,
+				k.revision, k.id, query)
+		}
+	}
+	return `SELECT ` + query, nil
+}
 
 func (d sqliteFile) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[string]storage.Revision, error) {
 	there := make(map[string]storage.Revision, len(keys))
@@ -136,7 +159,7 @@ func (d sqliteFile) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[
 func (d sqliteFile) insert(ctx context.Context, tx *sql.Tx, made batch) error {
 	now := time.Now().UnixNano()
 	for revision := made.first; revision <= made.last; revision++ {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO commits VALUES ($1, $2)`, revision, now); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO commits VALUES ($1, $2, $3)`, revision, now, made.id); err != nil {
 			return err
 		}
 	}

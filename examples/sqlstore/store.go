@@ -47,12 +47,12 @@ const (
 type Store struct {
 	dialect
 	pools
-	logger *slog.Logger
-	retain time.Duration
-	queue  chan *commit
-	acked  atomic.Int64 // the newest revision that this store has committed
-	lost   atomic.Int64 // a revision that it has committed or shown, and that was gone later; 0: none
-	marked atomic.Int64 // what the database said last about commits that it has lost, see state
+	logger  *slog.Logger
+	retain  time.Duration
+	queue   chan *commit
+	lost    atomic.Int64 // a revision that this store has committed or shown and that was missing later; 0: none
+	marked  atomic.Int64 // the last state.lost read
+	history int64        // state.history when the store was opened
 
 	life context.Context // ends with the store
 	end  context.CancelFunc
@@ -60,10 +60,11 @@ type Store struct {
 
 	mu     sync.Mutex
 	closed bool
-	calls  sync.WaitGroup // added to under mu, while the store is not closed
-	known  storage.Revision
-	news   chan struct{} // closed when there is one after known
-	next   *question     // that has not been asked yet
+	calls  sync.WaitGroup   // added to under mu, while the store is not closed
+	shown  marks            // that no state read since is known to contain
+	known  storage.Revision // the newest that was announced
+	news   chan struct{}    // closed when there is one after known
+	next   *question        // that has not been asked yet
 
 	asking sync.Mutex // held while a question is asked
 }
@@ -95,7 +96,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{dialect: d, logger: o.Logger, retain: o.Retain, queue: make(chan *commit, maxTogether), news: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.Background())
-	if s.pools, err = s.open(ctx); err == nil && s.retain > 0 {
+	if s.pools, err = s.open(ctx); err == nil {
+		err = s.begin(ctx)
+	}
+	if err == nil && s.retain > 0 {
 		err = s.forgetOld(ctx) // what became too old meanwhile
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // eventRows is how many events one query returns at most. It is more than a commit has.
 const eventRows = 512
 
-// announce wakes the watches if a revision is new.
+// announce wakes the watches if a revision is newer than all that were announced.
 func (s *Store) announce(revision storage.Revision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,6 +22,14 @@ func (s *Store) announce(revision storage.Revision) {
 		close(s.news)
 		s.news = make(chan struct{})
 	}
+}
+
+// correct takes back revisions that were announced and that the database does not have, so that the watches
+// hear of the commits that get these revisions.
+func (s *Store) correct(newest storage.Revision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = min(s.known, newest)
 }
 
 // tidings returns what is closed at the next commit.
@@ -126,7 +134,7 @@ type stretch struct {
 }
 
 const eventQuery = `
-	SELECT s.revision, s.floor, e.key, e.revision, e.deleted, e.value, e.old, e.absent, e.replaced FROM state AS s LEFT JOIN
+	SELECT s.state, e.key, e.revision, e.deleted, e.value, e.old, e.absent, e.replaced FROM s LEFT JOIN
 	(SELECT r.key, r.revision, r.deleted, r.value, p.revision AS old, p.deleted AS absent, p.value AS replaced
 	FROM records AS r LEFT JOIN records AS p ON p.key = r.key
 	AND p.revision = (SELECT max(revision) FROM records WHERE key = r.key AND revision < r.revision)
@@ -137,15 +145,17 @@ const eventQuery = `
 func (s *Store) events(ctx context.Context, prefix string, after, last storage.Revision) (p stretch, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
 		p = stretch{}
-		rows, err := s.reads.QueryContext(ctx, eventQuery, int64(after), int64(last), []byte(prefix), end(prefix), eventRows)
+		seen := s.seen()
+		statement, args := withState(s.dialect, seen, eventQuery, int64(after), int64(last), []byte(prefix), end(prefix), eventRows)
+		rows, err := s.reads.QueryContext(ctx, statement, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		var st state
+		var text string
 		size, first := 0, 0 // first is that of the commit that may have more events
 		for !p.more && rows.Next() {
-			e, err := eventOf(rows, &st)
+			e, err := eventOf(rows, &text)
 			if err != nil {
 				return err
 			}
@@ -162,10 +172,18 @@ func (s *Store) events(ctx context.Context, prefix string, after, last storage.R
 		if err := rows.Err(); err != nil {
 			return err
 		}
+		_ = rows.Close() // its connection may be the one that whole needs
+		var st state
+		if err := st.parse(text); err != nil {
+			return err
+		}
+		if err := s.whole(ctx, seen, st); err != nil {
+			return err
+		}
 		if after < st.floor {
 			return &storage.CompactedError{Oldest: st.floor}
 		}
-		if p.seen = max(after, min(last, s.shown(st))); p.more {
+		if p.seen = max(after, min(last, st.revision)); p.more {
 			p.seen, p.events = p.events[first].Revision-1, p.events[:first]
 		}
 		return nil
@@ -173,11 +191,11 @@ func (s *Store) events(ctx context.Context, prefix string, after, last storage.R
 	return p, err
 }
 
-func eventOf(rows *sql.Rows, st *state) (e storage.Event, err error) {
+func eventOf(rows *sql.Rows, state *string) (e storage.Event, err error) {
 	var key, value, replaced []byte
 	var deleted, absent sql.NullBool
 	var revision, old sql.NullInt64
-	if err := rows.Scan(&st.revision, &st.floor, &key, &revision, &deleted, &value, &old, &absent, &replaced); err != nil {
+	if err := rows.Scan(state, &key, &revision, &deleted, &value, &old, &absent, &replaced); err != nil {
 		return e, err
 	}
 	e.Key, e.Revision = string(key), storage.Revision(revision.Int64)

@@ -105,14 +105,7 @@ func (s *Store) waiting(c *commit) []*commit {
 // others alone; if the transaction fails, they all did. It is tried again only if it was
 // certainly not made.
 func (s *Store) together(all []*commit) {
-	var newest storage.Revision
-	err := s.again(s.life, func(ctx context.Context) (err error) {
-		newest, err = s.transact(ctx, all)
-		return err
-	})
-	if err == nil {
-		s.acknowledge(newest)
-	}
+	err := s.again(s.life, func(ctx context.Context) error { return s.transact(ctx, all) })
 	for _, c := range all {
 		if err != nil {
 			c.revision, c.err = 0, err
@@ -121,48 +114,31 @@ func (s *Store) together(all []*commit) {
 	}
 }
 
-// acknowledge remembers a revision that this store has committed, and tells its watches.
-func (s *Store) acknowledge(revision storage.Revision) {
-	for {
-		have := s.acked.Load()
-		if have >= int64(revision) || s.acked.CompareAndSwap(have, int64(revision)) {
-			break
-		}
-	}
-	s.announce(revision)
-}
-
-// seen is the newest revision that this store has committed, shown to anybody or was told of.
-func (s *Store) seen() storage.Revision {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(storage.Revision(s.acked.Load()), s.known)
-}
-
-// transact returns the newest revision after the commits.
-func (s *Store) transact(ctx context.Context, all []*commit) (storage.Revision, error) {
+// transact makes the commits in one transaction, and shows the newest revision after them.
+func (s *Store) transact(ctx context.Context, all []*commit) error {
 	tx, err := s.commits.BeginTx(ctx, nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	before, err := s.lock(ctx, tx)
+	seen := s.seen()
+	before, err := s.lock(ctx, tx, seen)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if err := s.wholeIn(ctx, tx, before); err != nil {
-		return 0, err
+	if err := s.wholeIn(ctx, tx, seen, before); err != nil {
+		return err
 	}
 	now, err := s.current(ctx, tx, all)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	made := batch{first: before.revision + 1, last: before.revision}
+	made := batch{first: before.revision + 1, last: before.revision, id: newID()}
 	for _, c := range all {
 		c.revision = 0 // it may be another attempt
 		if c.err = c.check(now); c.err != nil {
-			if err := c.complete(ctx, tx, before.revision); err != nil {
-				return 0, err
+			if err := c.complete(ctx, s.dialect, tx, before.revision); err != nil {
+				return err
 			}
 			continue
 		}
@@ -171,15 +147,17 @@ func (s *Store) transact(ctx context.Context, all []*commit) (storage.Revision, 
 		made.records = c.apply(now, made.records)
 	}
 	if made.last == before.revision {
-		return made.last, nil
+		s.show(seen, mark{before.revision, before.id})
+		return nil
 	}
 	if err := s.insert(ctx, tx, made); err != nil {
-		return 0, err
+		return err
 	}
 	if err := tx.Commit(); err != nil {
-		return 0, fmt.Errorf("%w: %w", errUnknown, err)
+		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	return made.last, nil
+	s.show(seen, mark{made.last, made.id})
+	return nil
 }
 
 // current returns the records that commits write to, without their values.
@@ -212,12 +190,12 @@ func (c *commit) check(now map[string]storage.Record) error {
 }
 
 // complete adds the value to the record that a conflict shows, if it is one of the database.
-func (c *commit) complete(ctx context.Context, tx *sql.Tx, newest storage.Revision) error {
+func (c *commit) complete(ctx context.Context, d dialect, tx *sql.Tx, newest storage.Revision) error {
 	var conflict *storage.ConflictError
 	if !errors.As(c.err, &conflict) || conflict.Current.Revision == 0 || conflict.Current.Revision > newest {
 		return nil
 	}
-	_, rec, err := recordOf(ctx, tx, conflict.Key, newest)
+	_, rec, err := recordOf(ctx, d, tx, nil, conflict.Key, newest)
 	conflict.Current = rec
 	return err
 }

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,9 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry/builtin/migration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -31,6 +35,7 @@ func TestControllersKeepToTheirRoles(t *testing.T) {
 func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 	var mu sync.Mutex
 	asked, by := map[auth.Action]*auth.User{}, map[string]bool{}
+	var emptied *meta.Object // the options by which the namespace controller deletes
 	var authorizer auth.Authorizer
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(t, err)
@@ -45,6 +50,9 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 				mu.Lock()
 				defer mu.Unlock()
 				by[r.User.Name] = true
+				if r.Operation == admission.Delete && r.Namespace == "ends" && r.Name == "m" {
+					emptied = r.Options
+				}
 				asked[auth.Action{
 					Verb: strings.ToLower(string(r.Operation)), Group: r.RequestResource.Group, Version: r.RequestResource.Version,
 					Resource: r.RequestResource.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
@@ -52,6 +60,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 				return nil
 			},
 		})
+		b.Register(migration.Kinds()...)
 		require.NoError(t, access.Setup(b, access.Config{Methods: []auth.Authenticator{users}, BootstrapTokens: true, RootCA: []byte("root")}))
 		authorizer = b.Authorizer
 	})
@@ -69,7 +78,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 	root(200, "DELETE", maps+"/owner?propagationPolicy=Orphan", "")
 	root(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"ends"}}`)
 	s.Settle()
-	root(201, "POST", "/api/v1/namespaces/ends/configmaps", `{"metadata":{"name":"m"}}`)
+	content := root(201, "POST", "/api/v1/namespaces/ends/configmaps", `{"metadata":{"name":"m"}}`)["metadata"].(map[string]any)
 	root(200, "DELETE", "/api/v1/namespaces/ends", "")
 	root(201, "POST", claims, `{"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`)
 	root(200, "DELETE", claims+"/c", "")
@@ -78,6 +87,16 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 	root(201, "POST", secrets, `{"metadata":{"name":"t","annotations":{"`+profile.Wire(names.ServiceAccountName)+`":"default"}},"type":"`+profile.Wire(names.SecretServiceToken)+`"}`)
 	root(201, "POST", "/api/v1/namespaces/"+system+"/secrets", `{"metadata":{"name":"bootstrap-token-abcdef"},"type":"`+profile.Wire(names.SecretBootstrap)+`",
 		"stringData":{"token-id":"abcdef","token-secret":"0123456789abcdef","expiration":"`+time.Now().Add(time.Minute).UTC().Format(time.RFC3339)+`"}}`)
+	networks := "/apis/" + profile.Group(names.GroupNetworking) + "/v1/servicecidrs"
+	initial := root(200, "GET", networks, "")["items"].([]any)[0].(map[string]any)["metadata"].(map[string]any)["name"].(string)
+	root(201, "POST", networks, `{"metadata":{"name":"n"},"spec":{"cidrs":["10.9.0.0/24"]}}`)
+	root(200, "DELETE", networks+"/n", "")
+	root(200, "DELETE", networks+"/"+initial, "")
+	migrations, gadgets := profile.Group(names.GroupMigration), "gadgets.example.com"
+	root(201, "POST", "/apis/"+profile.Group(names.GroupExtensions)+"/v1/customresourcedefinitions", `{"metadata":{"name":"`+gadgets+`"},"spec":{"group":"example.com",
+		"names":{"plural":"gadgets","kind":"Gadget"},"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+	s.Settle()
+	root(201, "POST", "/apis/"+migrations+"/v1/storageversionmigrations", `{"metadata":{"name":"g"},"spec":{"resource":{"group":"example.com","resource":"gadgets"}}}`)
 	s.Settle()
 	time.Sleep(time.Hour)
 	s.Settle()
@@ -86,9 +105,16 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 	for _, name := range []string{
 		profile.Wire(names.UserControllerManager), account("generic-garbage-collector"), account("namespace-controller"), account("pvc-protection-controller"),
 		account("clusterrole-aggregation-controller"), account("service-account-controller"), account("root-ca-cert-publisher"), account("token-cleaner"),
+		account("service-cidrs-controller"), account("storage-version-migrator-controller"),
 	} {
 		assert.True(t, by[name], "%s writes nothing: %v", name, by)
 	}
+	root(200, "GET", networks+"/"+initial, "")
+	migrated := root(200, "GET", "/apis/"+migrations+"/v1/storageversionmigrations/g", "")
+	assert.Contains(t, fmt.Sprint(migrated["status"]), "Succeeded")
+	require.NotNil(t, emptied)
+	assert.Equal(t, map[string]any{"uid": content["uid"], "resourceVersion": content["resourceVersion"]}, emptied.Map("preconditions"))
+	assert.Equal(t, "Background", emptied.String("propagationPolicy"))
 	for a, user := range asked {
 		a.User = user
 		decision, _, err := authorizer.Authorize(t.Context(), a)
@@ -108,5 +134,43 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 		decision, _, err := authorizer.Authorize(t.Context(), a)
 		require.NoError(t, err)
 		assert.Equal(t, auth.Allow, decision, "%+v", a)
+	}
+}
+
+// TestControllerOfProgramHasNoBuiltinIdentity checks that a controller that a program names like a built-in
+// controller writes as the server.
+func TestControllerOfProgramHasNoBuiltinIdentity(t *testing.T) {
+	maps := meta.GroupResource{Resource: "configmaps"}
+	for _, name := range server.ControllerNames() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var writer string
+				s := servertest.New(t, func(b *server.Builder) {
+					b.Admission = append(b.Admission, admission.Plugin{
+						Name: "Journal", Rules: []admission.Rule{{Groups: []string{""}, Resources: []string{"configmaps"}}},
+						Validate: func(_ context.Context, r *admission.Request) error {
+							if r.Name == "made" {
+								writer = r.User.Name
+							}
+							return nil
+						},
+					})
+					b.Controllers = append(b.Controllers, controller.Controller{
+						Name: name, Types: []meta.GroupResource{maps}, EveryServer: true,
+						Observe: func(controller.Event) []string { return []string{"made"} },
+						Reconcile: func(ctx context.Context, c controller.Client, key string) (time.Duration, error) {
+							_, err := c.Create(ctx, maps, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": key, "namespace": "default"}}))
+							if meta.IsAlreadyExists(err) {
+								err = nil
+							}
+							return 0, err
+						},
+					})
+				})
+				guarded{t: t, Server: s}.must(201, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"cause"}}`)
+				s.Settle()
+				assert.Equal(t, auth.ServerUser, writer)
+			})
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/expression"
 )
 
@@ -33,6 +34,7 @@ func (s *policies) checks() controller.Controller {
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			_, err := client.Update(ctx, s.kind, meta.Key{Name: name}, "status", func(o *meta.Object) error {
 				if checked(o) {
 					return nil

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 )
 
 // When what is used is counted again: after writes that may have lowered it, if writes
@@ -35,6 +36,7 @@ func (l *Ledger) controller() controller.Controller {
 			return nil
 		},
 		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			quotas := l.of(namespace)
 			if len(quotas) == 0 {
 				l.forget(namespace)

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/registry"
 )
 
@@ -42,6 +43,7 @@ func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) c
 	return controller.Controller{
 		Name: "garbagecollector", Identity: true, Forget: g.forget, Observe: g.observe,
 		Reconcile: func(ctx context.Context, cl controller.Client, uid string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			steps, again, err := g.consider(ctx, cl, look, uid)
 			if err != nil {
 				return 0, err

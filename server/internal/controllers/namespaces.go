@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/registry"
 )
 
@@ -58,6 +59,7 @@ func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) controller.Con
 			return e.observe(c)
 		},
 		Reconcile: func(ctx context.Context, _ controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			return emptyNamespace(ctx, cl, foreign, name, finalizer)
 		},
 	}
@@ -294,7 +296,8 @@ func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, name
 		if o.Terminating() {
 			continue
 		}
-		err := cl.Delete(ctx, left.Resource, meta.Key{Namespace: o.Namespace(), Name: o.Name()}, controller.DeleteOptions{UID: o.UID(), Propagation: "Background"})
+		err := cl.Delete(ctx, left.Resource, meta.Key{Namespace: o.Namespace(), Name: o.Name()},
+			controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion(), Propagation: "Background"})
 		if err != nil && !meta.IsNotFound(err) && !meta.IsConflict(err) && failed == nil {
 			failed = err
 		}

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 )
 
 var (
@@ -39,6 +40,7 @@ func ClaimProtection(p names.Profile, client controller.Client) controller.Contr
 			return keys
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			namespace, name, _ := strings.Cut(key, "/")
 			return 0, letGo(ctx, cl, claims, meta.Key{Namespace: namespace, Name: name}, finalizer, func(claim *meta.Object) (use bool, err error) {
 				used.Read(func(u claimUse) { use = u.uses(claim) })
@@ -61,6 +63,7 @@ func VolumeProtection(p names.Profile) controller.Controller {
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			return 0, letGo(ctx, cl, volumes, meta.Key{Name: name}, finalizer, func(volume *meta.Object) (bool, error) {
 				return volume.String("status", "phase") == "Bound", nil
 			})
@@ -87,6 +90,7 @@ func ClassProtection(p names.Profile) controller.Controller {
 			return []string{e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			return 0, letGo(ctx, cl, classes, meta.Key{Name: name}, finalizer, func(*meta.Object) (bool, error) {
 				for _, r := range []meta.GroupResource{claims, volumes} {
 					list, err := cl.List(ctx, r, "")

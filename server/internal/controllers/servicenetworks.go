@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/actor"
 )
 
 var services = meta.GroupResource{Resource: "services"}
@@ -65,6 +66,7 @@ func (n ServiceNetworks) Controller() controller.Controller {
 		},
 		Forget: func() { clear(leaving) },
 		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+			ctx = actor.Take(ctx)
 			return 0, n.reconcile(ctx, client, name)
 		},
 	}
@@ -100,7 +102,8 @@ func (n ServiceNetworks) reconcile(ctx context.Context, client controller.Client
 	return n.tell(ctx, client, key)
 }
 
-// restore makes a network of the server that is not there, nil: it is not the server's.
+// restore creates the network name if it is missing and one of the server's initial networks. Otherwise it
+// returns nil. The server creates it, because the role of the controller does not permit that.
 func (n ServiceNetworks) restore(ctx context.Context, client controller.Client, name string) (*meta.Object, error) {
 	i := slices.IndexFunc(n.Initial, func(o *meta.Object) bool { return o.Name() == name })
 	if i < 0 {
@@ -108,7 +111,7 @@ func (n ServiceNetworks) restore(ctx context.Context, client controller.Client, 
 	}
 	o := n.Initial[i].Clone()
 	o.SetFinalizers([]string{n.Names.Wire(names.NetworkProtection)})
-	o, err := client.Create(ctx, n.networks(), o)
+	o, err := client.Create(actor.AsServer(ctx), n.networks(), o)
 	if meta.IsAlreadyExists(err) { // another server over the store was faster
 		return nil, nil
 	}

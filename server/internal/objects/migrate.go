@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
@@ -16,10 +17,23 @@ import (
 // Migration is how far the migration of a type is.
 type Migration struct {
 	Resource  meta.GroupResource
-	Done      int // objects that were looked at
-	Total     int // objects there were when it began
-	Rewritten int // of Done, stored anew
-	Kept      int // of Done, that hold what the kind cannot show, cannot be read, or would be too large
+	Done      int           // objects that were looked at
+	Total     int           // objects there were when it began
+	Rewritten int           // of Done, stored anew
+	Kept      int           // of Done, that hold what the kind cannot show, cannot be read, or would be too large
+	Rate      float64       // objects a second, 0 until it is known
+	Left      time.Duration // time until the end at that rate, 0 if it is not known
+}
+
+// meter sets Rate and Left for a migration that began at begun.
+func (m *Migration) meter(begun time.Time) {
+	took := time.Since(begun)
+	if took <= 0 || m.Done == 0 {
+		return
+	}
+	m.Total = max(m.Total, m.Done) // objects were created meanwhile
+	m.Rate = float64(m.Done) / took.Seconds()
+	m.Left = time.Duration(float64(m.Total-m.Done) / m.Rate * float64(time.Second))
 }
 
 // migrationPage is how many objects are looked at between two words about it.
@@ -39,6 +53,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	if err := s.CatchUp(ctx); err != nil {
 		return m, err
 	}
+	begun := time.Now()
 	cache := s.o.Hub.Cache(t.GroupResource())
 	m.Kept = len(cache.Damaged(""))
 	m.Total = cache.Len() + m.Kept
@@ -58,6 +73,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 			m.Kept += count(kept)
 		}
 		start, more = page.Next, page.Next != ""
+		m.meter(begun)
 		tell(m)
 	}
 	return m, nil
