@@ -196,3 +196,51 @@ func TestBrokenManagedFieldsKeepTheOwners(t *testing.T) {
 	assert.Contains(t, string(got.raw), `"manager":"x"`, "/v1 is v1")
 	a.must(201, "POST", configMaps, `{"metadata":{"name":"b","managedFields":[{"manager":"`+strings.Repeat("m", 200)+`","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}`)
 }
+
+// TestApplyOverOwnersOfAVersionWithoutTheField: under Kubernetes names, an apply fails as long as a
+// manager owns fields in a version that does not declare a stored field of the object. Updates pass.
+func TestApplyOverOwnersOfAVersionWithoutTheField(t *testing.T) {
+	const mayHave = `"properties":{"a":{"type":"string"},"list":{"type":"array","items":{"type":"object","properties":{"key":{"type":"string"}%s}}}}`
+	version := func(name string, stored bool, fields string) string {
+		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
+			"spec":{"type":"object",`+mayHave+`},"status":{"type":"object","properties":{"phase":{"type":"string"}}}}}}}`, name, stored, fields)
+	}
+	const field = `,"policy":{"type":"string","default":"Ignore"}`
+	for name, c := range map[string]struct {
+		old, new string
+		late     int // code of an apply in the new version
+	}{
+		"stored in the new version": {version("v1beta1", false, ""), version("v1", true, field), 500},
+		"stored in the old version": {version("v1beta1", true, ""), version("v1", false, field), 200},
+		"declared in both":          {version("v1beta1", false, field), version("v1", true, field), 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := inProcess(t, servertest.New(t))
+			a.definedKind("Applied", c.old+","+c.new)
+			path := func(version string) string { return "/apis/example.com/" + version + "/namespaces/default/applieds/a" }
+			apply := func(code int, version, manager, rest string) answer {
+				t.Helper()
+				got := a.do("PATCH", path(version)+"?force=true&fieldManager="+manager,
+					`{"apiVersion":"example.com/`+version+`","kind":"Applied","metadata":{"name":"a"}`+rest+`}`, "Content-Type", applyPatchType)
+				require.Equal(t, code, got.code, "%s", got.raw)
+				return got
+			}
+			const spec = `,"spec":{"list":[{"key":"k"}]}`
+			apply(201, "v1beta1", "m", spec)
+			a.must(200, "PATCH", path("v1beta1")+"/status?fieldManager=s", `{"status":{"phase":"x"}}`, "Content-Type", "application/merge-patch+json")
+			for _, rest := range []string{spec, `,"spec":{"a":"1"}`, ""} {
+				got := apply(c.late, "v1", "m", rest)
+				if c.late == 500 {
+					assert.Equal(t, ".spec.list[0].policy: field not declared in schema", text(got.body, "message"))
+					assert.NotContains(t, got.body, "reason")
+				}
+			}
+			a.must(200, "PATCH", path("v1"), `{"spec":{"a":"2"}}`, "Content-Type", "application/merge-patch+json")
+			apply(200, "v1beta1", "m", spec)
+
+			a.must(200, "PATCH", path("v1"), `{"metadata":{"managedFields":[{}]}}`, "Content-Type", "application/merge-patch+json")
+			apply(200, "v1", "m", spec)
+			apply(200, "v1", "m", `,"spec":{"a":"3"}`)
+		})
+	}
+}

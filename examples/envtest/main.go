@@ -20,7 +20,9 @@
 //	Set("data-dir", dir)              // what is stored is there again after Stop and Start
 //
 // An object of more than 1.5 MiB is refused as etcd refuses it; Set("max-object-bytes", "0")
-// turns that off.
+// turns that off. In memory, an object is removed 10 ms after its last write at the earliest, as
+// if an etcd lay between the two: controllers see the deletionTimestamp of a Pod before the Pod
+// is gone.
 //
 // As etcd it says that it is well and stores nothing.
 package main
@@ -41,7 +43,8 @@ func main() {
 	case "kube-apiserver":
 		apiserver.Command{
 			Name: "kube-apiserver", Ignored: ignored(), IgnoredPlugins: absentPlugins(), Quiet: true,
-			End: 5 * time.Second, // envtest waits for 20
+			End:    5 * time.Second, // envtest waits for 20
+			Memory: newPaced,
 			Defaults: map[string]string{
 				"data-dir": "", "controllers": "envtest", "authorization-mode": "AlwaysAllow",
 				"max-object-bytes": "1572864", // etcd's --max-request-bytes

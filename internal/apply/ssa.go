@@ -97,6 +97,9 @@ func (r *applyRun) apply(force bool) (map[string]any, entries, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := r.ownersFit(r.live, merged); err != nil {
+		return nil, nil, err
+	}
 	self := r.w.entry(opApply)
 	var last *entry
 	if e := es.find(self); e != nil {

@@ -53,6 +53,12 @@ type Config struct {
 	// the same update changes.
 	ClearedOwners bool
 
+	// OwnersFit is the version that objects are stored in. If it is set, an apply fails with 500
+	// if the object before or after the merge has a field that is stored and that the schema of
+	// another version, in which a manager owns fields, does not declare. Empty: versions ignore
+	// such fields.
+	OwnersFit string
+
 	// Reserved is an annotation that no write changes; empty: none.
 	Reserved string
 

@@ -352,12 +352,8 @@ func typingFault(patch map[string]any, err error) error {
 	}
 	slices.SortFunc(causes, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
 	slices.Sort(texts)
-	why := texts[0]
-	if len(texts) > 1 {
-		why = "errors:\n  " + strings.Join(texts, "\n  ")
-	}
 	obj := meta.NewObject(patch)
-	s := invalidPatch("failed to create typed patch object (%s/%s; %s, Kind=%s): %s", obj.Namespace(), obj.Name(), slashed(obj.APIVersion()), obj.Kind(), why)
+	s := invalidPatch("failed to create typed patch object (%s/%s; %s, Kind=%s): %s", obj.Namespace(), obj.Name(), slashed(obj.APIVersion()), obj.Kind(), listed(texts))
 	s.Details = &meta.Details{Group: meta.ParseAPIVersion(obj.APIVersion()).Group, Kind: obj.Kind(), Name: obj.Name(), Causes: causes}
 	return s
 }

@@ -45,6 +45,11 @@ const (
 	// a reason, with the message of etcd that clients look for; a dry run succeeds. By
 	// the conventions of the interface it is 413.
 	EtcdTooLarge
+	// OwnersFit: an apply to an object of a definition without a converter fails if a manager
+	// owns fields in a version whose schema does not declare all fields of the object, such as
+	// one that another version has got with a default since. The specification does not
+	// restrict applies so.
+	OwnersFit
 )
 
 // since says from which release on the reference behaves as a rule says.
@@ -59,6 +64,7 @@ var since = map[Rule]string{
 	OptionalBeta:       "1.24",
 	NodeDriverStatus:   "1.37",
 	EtcdTooLarge:       release.Oldest.String(),
+	OwnersFit:          release.Oldest.String(),
 }
 
 // Rules decides which rules hold for one server: with orch names the specification is

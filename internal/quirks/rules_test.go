@@ -12,7 +12,7 @@ import (
 // TestRulesFollowNamesAndRelease: each rule holds in the newest release under Kubernetes
 // names, in no release before the one that the table names, and never under orch names.
 func TestRulesFollowNamesAndRelease(t *testing.T) {
-	for rule := ListsDeleted; rule <= EtcdTooLarge; rule++ {
+	for rule := ListsDeleted; rule <= OwnersFit; rule++ {
 		first, err := release.Parse(since[rule])
 		assert.NoError(t, err, rule)
 		assert.True(t, RulesOf(names.Kubernetes, release.Newest).Has(rule), rule)
@@ -21,5 +21,5 @@ func TestRulesFollowNamesAndRelease(t *testing.T) {
 		assert.False(t, RulesOf(names.Orch, release.Newest).Has(rule), rule)
 		assert.False(t, Rules{}.Has(rule), rule)
 	}
-	assert.Len(t, since, int(EtcdTooLarge))
+	assert.Len(t, since, int(OwnersFit))
 }

@@ -376,8 +376,11 @@ func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema(), Status: v.hasStatus()})
 		}
-		if t.converts {
+		switch {
+		case t.converts:
 			c.Merge = t.mergeTree
+		case t.Converter == nil && t.Rules.Has(quirks.OwnersFit):
+			c.OwnersFit = t.Storage.GVK().APIVersion()
 		}
 		t.tracker.value = apply.NewTracker(c)
 	})

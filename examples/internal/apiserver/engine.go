@@ -36,16 +36,19 @@ const manifest = "MANIFEST"
 // place is where objects are kept, as flags say.
 type place struct {
 	dataDir string
-	storage string // an engine
+	storage string                 // an engine
+	memory  func() storage.Backend // makes the store of no directory
 
 	prefix  string              // of the flags
 	openers map[string]Opener   // by engines
 	flags   map[string][]string // by the engines that they belong to
 }
 
+func newMemory() storage.Backend { return memstore.New(memstore.Options{}) }
+
 // define defines --data-dir, --storage and the flags of each engine, all behind a prefix.
 func (p *place) define(set *flag.FlagSet, engines map[string]Engine, prefix, dir, usage string) {
-	*p = place{storage: directory, prefix: prefix, openers: map[string]Opener{}, flags: map[string][]string{}}
+	*p = place{storage: directory, memory: newMemory, prefix: prefix, openers: map[string]Opener{}, flags: map[string][]string{}}
 	set.StringVar(&p.dataDir, prefix+"data-dir", dir, usage)
 	if len(engines) == 0 {
 		return
@@ -108,7 +111,7 @@ func (p *place) open(ctx context.Context, log *slog.Logger, server bool) (storag
 	case p.storage != directory:
 		return p.openers[p.storage](ctx, log, server)
 	case p.dataDir == "":
-		return memstore.New(memstore.Options{}), nil
+		return p.memory(), nil
 	}
 	if err := p.needed(); err != nil {
 		return nil, err

@@ -63,6 +63,9 @@ func (c Command) parseFlags(args []string) (*flags, error) {
 	set.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "address to listen on; with 0.0.0.0 or :: others are told the first address of the machine that is no loopback")
 	set.IntVar(&f.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 takes a free one")
 	f.place.define(set, c.Engines, "", "./controlplane-data", "directory of the data; empty means memory")
+	if c.Memory != nil {
+		f.memory = c.Memory
+	}
 	f.to.define(set, c.Engines, "to-", "", "directory that the store moves to while this server serves: with this or --to-storage it copies everything there, then\n"+
 		"takes no more writes (503), says so, and is to be ended and started over that")
 	set.StringVar(&profile, "names", "kubernetes", "names on the wire: kubernetes, as kubectl and client-go know them, or orch")

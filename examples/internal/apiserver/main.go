@@ -24,6 +24,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
+	"orch.io/controlplane/storage"
 )
 
 // Command is the program under one of its names. The zero Command is examples/apiserver.
@@ -52,6 +53,9 @@ type Command struct {
 	// Engines are what --storage can name beside the directory; without any there is no
 	// such flag.
 	Engines map[string]Engine
+
+	// Memory makes the store of a server whose --data-dir is empty; nil makes a memstore.
+	Memory func() storage.Backend
 
 	// Controllers are the program's own.
 	Controllers []controller.Controller
