@@ -158,7 +158,7 @@ func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) (*resourc
 	}
 	failed := func(err error) { s.log.Error("a definition is broken", "definition", e.Key().Name, "error", err) }
 	read := func() *registry.Kind { return registry.FromDefinition(e.Object(), accepted) }
-	t, err := resource.Define(registry.FromDefinition(crd, accepted), s.names, read, failed)
+	t, err := resource.Define(registry.FromDefinition(crd, accepted), s.names, s.rules, read, failed)
 	if err != nil {
 		s.log.Error("a definition cannot be served", "definition", crd.Name(), "error", err)
 		return nil, err

@@ -292,7 +292,8 @@ func TestSelectionOfOlderRecords(t *testing.T) {
 	assert.Equal(t, asked, hook.objects.Load(), "they are stored anew")
 }
 
-// TestSelectionByDefaults: what a version fills in is selected by, though it is not stored.
+// TestSelectionByDefaults: objects are selected by the defaults of the version that they are stored
+// in. Another version shows, and selects by, the same values: it fills in none of its own.
 func TestSelectionByDefaults(t *testing.T) {
 	t.Parallel()
 	a := inRelease(t, "")
@@ -301,7 +302,7 @@ func TestSelectionByDefaults(t *testing.T) {
 			"properties":{"spec":{"type":"object","properties":{"a":{"type":"string"%s},"b":{"type":"string"}}}}}}}`, name, storage, a)
 	}
 	a.must(201, "POST", crdPath, `{"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[`+
-		version("v1", true, "")+`,`+version("v2", false, `,"default":"two"`)+`]}}`)
+		version("v1", true, `,"default":"two"`)+`,`+version("v2", false, `,"default":"never"`)+`,`+version("v3", false, "")+`]}}`)
 	a.established("widgets.example.com")
 	v2 := strings.Replace(definedPath, "v1", "v2", 1)
 	a.must(201, "POST", definedPath, definedWidget("x", `{}`))
@@ -311,11 +312,12 @@ func TestSelectionByDefaults(t *testing.T) {
 		t.Helper()
 		assert.Equal(t, want, strings.Join(a.must(200, "GET", path+"?fieldSelector="+selector, nil).names(), " "), path+" "+selector)
 	}
-	selects(definedPath, "spec.a%3Dtwo", "")
-	selects(definedPath, "spec.a%3D", "x z")
-	selects(v2, "spec.a%3Dtwo", "x")
-	selects(v2, "spec.a%3D", "z")
-	selects(v2, "spec.a!%3Dtwo", "y z")
+	for _, path := range []string{definedPath, v2, strings.Replace(definedPath, "v1", "v3", 1)} {
+		selects(path, "spec.a%3Dtwo", "x")
+		selects(path, "spec.a%3Dnever", "")
+		selects(path, "spec.a%3D", "z")
+		selects(path, "spec.a!%3Dtwo", "y z")
+	}
 	now := a.must(200, "GET", v2, nil).version()
 	two := a.watch(v2 + "?watch=1&fieldSelector=spec.a%3Dtwo&resourceVersion=" + now)
 	a.must(200, "PATCH", definedPath+"/x", `{"spec":{"a":"one"}}`)
@@ -323,13 +325,17 @@ func TestSelectionByDefaults(t *testing.T) {
 	assert.Equal(t, []string{"DELETED x", "ADDED y"}, two.some(2))
 
 	// Objects that were stored before there was the default.
-	a.must(200, "PATCH", definedCRD, `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/a/default","value":"new"}]`,
+	a.must(200, "PATCH", definedCRD, `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/default","value":{"a":"new"}}]`,
 		"Content-Type", "application/json-patch+json")
-	selects(definedPath, "spec.a%3Dnew", "y")
-	fresh := a.watch(definedPath + "?watch=1&fieldSelector=spec.a%3Dnew&resourceVersion=" + a.must(200, "GET", definedPath, nil).version())
-	a.must(200, "PATCH", definedPath+"/y", `{"spec":{"a":"other"}}`)
-	a.must(200, "PATCH", definedPath+"/z", `{"spec":{}}`)
-	assert.Equal(t, []string{"DELETED y", "ADDED z"}, fresh.some(2))
+	for _, path := range []string{definedPath, v2} {
+		selects(path, "spec.a%3Dnew", "z")
+		fresh := a.watch(path + "?watch=1&fieldSelector=spec.a%3Dnew&resourceVersion=" + a.must(200, "GET", path, nil).version())
+		a.must(200, "PATCH", definedPath+"/z", `{"spec":{"a":"other"}}`)
+		a.must(200, "PATCH", definedPath+"/x", `{"spec":null}`)
+		assert.Equal(t, []string{"DELETED z", "ADDED x"}, fresh.some(2))
+		a.must(200, "PATCH", definedPath+"/x", `{"spec":{"a":"one"}}`)
+		a.must(200, "PATCH", definedPath+"/z", `{"spec":null}`)
+	}
 }
 
 // valveHub and valveOld say whether a valve is open in words of their own.

@@ -2,6 +2,7 @@ package expression_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,8 +13,9 @@ import (
 	"orch.io/controlplane/internal/expression"
 )
 
-// TestLargeNumbersAreComparedExactly: numbers that are one float64 are told apart by rules and
-// policies, whichever of the two ways JSON has for integers they are written in.
+// TestLargeNumbersAreComparedExactly: rules and policies tell integers apart that round to one
+// float64, whichever of the two ways JSON has for integers they are written in. Values of type
+// number are an exception, see TestNumbersAreDoubles.
 func TestLargeNumbersAreComparedExactly(t *testing.T) {
 	const immutable = `x-kubernetes-validations: [{rule: self == oldSelf, message: immutable}]`
 	env, err := expression.NewRequestEnv(names.Kubernetes, expression.Sees{})
@@ -35,11 +37,10 @@ func TestLargeNumbersAreComparedExactly(t *testing.T) {
 			schema string
 			wrap   func(v any) any
 		}{
-			{`{type: number, ` + immutable + `}`, func(v any) any { return v }},
 			{`{type: integer, ` + immutable + `}`, func(v any) any { return v }},
-			{`{type: array, maxItems: 5, items: {type: number}, ` + immutable + `}`, func(v any) any { return []any{v, 1.5} }},
-			{`{type: array, maxItems: 5, x-kubernetes-list-type: set, items: {type: number}, ` + immutable + `}`, func(v any) any { return []any{v, 1.5} }},
-			{`{type: object, maxProperties: 5, additionalProperties: {type: number}, ` + immutable + `}`, func(v any) any { return map[string]any{"a": v} }},
+			{`{type: array, maxItems: 5, items: {type: integer}, ` + immutable + `}`, func(v any) any { return []any{v, int64(1)} }},
+			{`{type: array, maxItems: 5, x-kubernetes-list-type: set, items: {type: integer}, ` + immutable + `}`, func(v any) any { return []any{v, int64(1)} }},
+			{`{type: object, maxProperties: 5, additionalProperties: {type: integer}, ` + immutable + `}`, func(v any) any { return map[string]any{"a": v} }},
 			{`{type: object, x-kubernetes-preserve-unknown-fields: true, ` + immutable + `}`, func(v any) any { return map[string]any{"a": v} }},
 		} {
 			rules, faults := compile(t, spec("properties: {v: "+c.schema+"}"))
@@ -59,9 +60,38 @@ func TestLargeNumbersAreComparedExactly(t *testing.T) {
 	}
 }
 
-// TestLargeNumbersAreOrdered: a field of type number may hold integers that no double holds.
-func TestLargeNumbersAreOrdered(t *testing.T) {
-	rules, faults := compile(t, spec(`properties: {v: {type: number, x-kubernetes-validations: [{rule: "self >= 0.5 && self < 1e19 && 1e19 > self && self > 9007199254740992"}]}}`))
+// TestNumbersAreDoubles: a value of type number is a double to rules wherever it is, also if it is
+// written as an integer that no double holds. It is calculated with and compared as such, as
+// kube-apiserver does.
+func TestNumbersAreDoubles(t *testing.T) {
+	for _, where := range []struct {
+		schema, self string
+		wrap         func(v any) any
+	}{
+		{"type: number", "self", func(v any) any { return v }},
+		{"type: array, maxItems: 3, items: {type: number}", "self[0]", func(v any) any { return []any{v} }},
+		{"type: object, maxProperties: 3, additionalProperties: {type: number}", "self.a", func(v any) any { return map[string]any{"a": v} }},
+		{"type: object, maxProperties: 3, additionalProperties: {type: array, maxItems: 3, items: {type: object, properties: {num: {type: number}}}}", "self.a[0].num",
+			func(v any) any { return map[string]any{"a": []any{map[string]any{"num": v}}} }},
+	} {
+		for _, v := range []any{int64(1<<53 + 1), int64(-1 << 60), float64(1 << 53), 1e30, int64(5), 1.5} {
+			rules, faults := compile(t, spec("properties: {v: {"+where.schema+", x-kubernetes-validations: [{rule: '"+strings.ReplaceAll(
+				"type(SELF) == double && SELF * 2.0 != 1.0 && 1.0 + SELF != SELF - 2.0e30 && SELF > -1e19 && 1e31 > SELF && SELF != 9007199254740994.0", "SELF", where.self)+"'}]}}"))
+			require.Empty(t, faults)
+			got, _ := rules.Check(t.Context(), map[string]any{"spec": map[string]any{"v": where.wrap(v)}}, nil)
+			assert.Empty(t, got, "%s: %v", where.schema, v)
+		}
+		rules, faults := compile(t, spec("properties: {v: {"+where.schema+", x-kubernetes-validations: [{rule: '"+where.self+" == 9007199254740992.0'}]}}"))
+		require.Empty(t, faults)
+		got, _ := rules.Check(t.Context(), map[string]any{"spec": map[string]any{"v": where.wrap(int64(1<<53 + 1))}}, nil)
+		assert.Empty(t, got, where.schema)
+	}
+}
+
+// TestIntOrStringNumbersStayIntegers: a number in a field that may be a string, too, is an int to
+// rules, as large as it may be.
+func TestIntOrStringNumbersStayIntegers(t *testing.T) {
+	rules, faults := compile(t, spec(`properties: {v: {x-kubernetes-int-or-string: true, x-kubernetes-validations: [{rule: "type(self) == int && self == 9007199254740993"}]}}`))
 	require.Empty(t, faults)
 	got, _ := rules.Check(t.Context(), map[string]any{"spec": map[string]any{"v": int64(1<<53 + 1)}}, nil)
 	assert.Empty(t, got)

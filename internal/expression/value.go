@@ -32,12 +32,15 @@ func Value(s *schema.Schema, raw any) ref.Val {
 	case bool:
 		return types.Bool(v)
 	case int64:
-		if s != nil && s.Type == schema.Number && small(float64(v)) {
+		if s != nil && s.Type == schema.Number {
 			return types.Double(v)
 		}
 		return types.Int(v)
 	case float64:
-		if n, ok := number.Integer(v); ok && (s != nil && s.Type == schema.Integer || !small(v)) {
+		if s != nil && s.Type == schema.Number || s == nil && small(v) {
+			return types.Double(v)
+		}
+		if n, ok := number.Integer(v); ok {
 			return types.Int(n)
 		}
 		return types.Double(v)
@@ -53,10 +56,9 @@ func Value(s *schema.Schema, raw any) ref.Val {
 	return types.NewErr("a value of type %T cannot be in an object", raw)
 }
 
-// small reports whether every integer up to f has a double of its own. Larger integers are
-// ints to expressions even in a field of type number, so that two of them are equal only if
-// they are the same and self == oldSelf keeps them immutable. They compare with doubles, but
-// cannot be added to them.
+// small reports whether every integer up to f has a float64 of its own. Where no schema says
+// the type, larger integers are ints to expressions even if they are written with a fraction or
+// an exponent, so that two of them are equal only if they are the same number.
 func small(f float64) bool { return math.Abs(f) < 1<<53 }
 
 func textValue(s *schema.Schema, text string) ref.Val {

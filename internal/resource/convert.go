@@ -92,21 +92,50 @@ func (v *Version) Convert(ctx context.Context, obj *meta.Object) (*meta.Object, 
 // ConvertAll returns objects of any versions of the kind in this version. The objects
 // stay as they are; the results may be the same or share their metadata.
 //
-// Where the library converts nothing, the stored object of a definition, after the
-// Converter if there is one, gets what the version's schema says: what that does not know
-// is dropped and its defaults are filled in, as the definition may have changed since the
-// object was written. Defaults that there is no room for are left out, all of them. The
-// error is a *ConversionError, or that of the Converter.
+// An object of a definition is first read in its own version: fields that the schema of that
+// version lacks are dropped, and its defaults are filled in, because the definition may have
+// changed since the object was written. If the defaults exceed the size limit, none is filled in.
+// After the conversion, fields that the schema of v lacks are dropped, but the defaults of v are
+// not filled in: a field that the conversion removed stays absent. The error is a
+// *ConversionError, or that of the Converter.
 func (v *Version) ConvertAll(ctx context.Context, objs ...*meta.Object) ([]*meta.Object, error) {
+	if !v.converts {
+		return v.convertDefined(ctx, objs)
+	}
 	out, err := v.asked(ctx, objs)
 	if err != nil {
 		return nil, err
 	}
 	for i, obj := range out {
-		if !v.converts {
-			out[i] = v.shown(obj)
-		} else if out[i], err = v.converted(obj); err != nil {
+		if out[i], err = v.converted(obj); err != nil {
 			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// convertDefined is ConvertAll for a type whose versions differ in their schemas alone, or are
+// converted by the Converter.
+func (v *Version) convertDefined(ctx context.Context, objs []*meta.Object) ([]*meta.Object, error) {
+	read := make([]*meta.Object, len(objs))
+	for i, obj := range objs {
+		from := v.ByAPIVersion(obj.APIVersion())
+		if from == nil {
+			from = v
+			if v.Converter != nil {
+				read[i] = obj // the Converter knows versions that the definition no longer has
+				continue
+			}
+		}
+		read[i] = from.shown(obj)
+	}
+	out, err := v.asked(ctx, read)
+	if err != nil {
+		return nil, err
+	}
+	for i, obj := range out {
+		if read[i].APIVersion() != v.GVK().APIVersion() {
+			out[i] = v.conformed(obj)
 		}
 	}
 	return out, nil

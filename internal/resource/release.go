@@ -139,12 +139,13 @@ func newer(a, b registry.KindVersion) bool {
 // Objects that are stored in other versions are read as well, see Type.Reading.
 func CompileAt(k *registry.Kind, p names.Profile, r release.Release) (*Type, error) {
 	now, gone := at(k, r)
-	t, err := (&compiler{kind: now, names: p, rules: quirks.RulesOf(p, r)}).compile()
+	rules := quirks.RulesOf(p, r)
+	t, err := (&compiler{kind: now, names: p, rules: rules}).compile()
 	if err == nil && gone {
 		t.Withheld = !t.Serve(func(*Version) bool { return false })
 	}
 	if err == nil && len(now.Versions) < len(k.Versions) {
-		t.whole = sync.OnceValues(func() (*Type, error) { return Compile(k, p) })
+		t.whole = sync.OnceValues((&compiler{kind: k, names: p, rules: rules}).compile)
 	}
 	return t, err
 }

@@ -37,15 +37,18 @@ func (t *Type) SelectableField(name string) *registry.SelectableField {
 	return &t.Fields[i]
 }
 
-// FilledIn reports whether the version may show a value of a field that is not stored: its
-// schema has a default for the field, or for what that is in. Values that are stored it
-// shows as they are.
+// FilledIn reports whether the version may show a value of a field that is not stored: the
+// schema of a version that objects are stored in has a default for the field, or for an object
+// that contains it. Stored values are shown as they are.
 func (v *Version) FilledIn(f *Selectable) bool {
-	if !v.ConformOnRead {
-		return false
-	}
-	for i := range f.Path {
-		if s, _ := v.Schema().At(f.Path[:i+1]...); s != nil && s.Default != nil {
+	return v.ConformOnRead && slices.ContainsFunc(v.Versions, func(stored *Version) bool { return stored.fills(f.Path) })
+}
+
+// fills reports whether the schema has a default for the field at a path, or for an object that
+// contains it.
+func (v *Version) fills(path []string) bool {
+	for i := range path {
+		if s, _ := v.Schema().At(path[:i+1]...); s != nil && s.Default != nil {
 			return true
 		}
 	}

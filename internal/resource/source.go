@@ -8,7 +8,6 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/quirks"
-	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 )
 
@@ -47,12 +46,13 @@ func (v *Version) Schema() *schema.Schema {
 	return v.schema
 }
 
-// Define is Compile for the kind of a definition that was checked when it was written. Its
+// Define is Compile for the kind of a definition that was checked when it was written, on a server
+// with these rules. Its
 // schemas are read when they are first asked for, from the kind that read makes then, which
 // is k with its schemas. If they have faults, failed is told of them, and no object of the
 // type can be written.
-func Define(k *registry.Kind, p names.Profile, read func() *registry.Kind, failed func(error)) (*Type, error) {
-	return (&compiler{kind: k, names: p, rules: quirks.RulesOf(p, release.Newest), schemas: sync.OnceValue(func() []*schema.Schema {
+func Define(k *registry.Kind, p names.Profile, rules quirks.Rules, read func() *registry.Kind, failed func(error)) (*Type, error) {
+	return (&compiler{kind: k, names: p, rules: rules, schemas: sync.OnceValue(func() []*schema.Schema {
 		c := &compiler{kind: read(), names: p}
 		list := c.schemasLike(k)
 		if len(c.faults) > 0 {

@@ -108,7 +108,8 @@ func (s *Subresource) Accept(ctx context.Context, obj, in *meta.Object) error {
 	return nil
 }
 
-// shown returns a stored object in a version of a type without conversions.
+// shown returns a copy of a stored object of the version as its definition is now: without the
+// fields that the schema lacks, and with defaults.
 func (v *Version) shown(stored *meta.Object) *meta.Object {
 	obj := v.conformed(stored)
 	if v.ConformOnRead && v.Schema() != nil && v.Schema().FillDefaults(obj.Tree()) != nil {
