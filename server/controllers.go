@@ -88,9 +88,8 @@ var controllerAccounts = map[string]string{
 	"tokencleaner":                     "token-cleaner",
 }
 
-// identityOf returns the user as whom a built-in controller writes, or nil for the server
-// itself. The controller of service account tokens is the one that cannot have an account of
-// its own, because it makes the tokens of the accounts.
+// identityOf returns the user that a built-in controller writes as, or nil if it writes as the server. The
+// service account token controller has no service account, because it creates the tokens of the accounts.
 func (s *Server) identityOf(name string) *auth.User {
 	if name == "serviceaccount-token" {
 		return &auth.User{Name: s.names.Wire(names.UserControllerManager), Groups: []string{auth.Authenticated}}

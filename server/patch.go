@@ -319,7 +319,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 			return nil, err
 		}
 		if status, sent := obj.Get("status"); sent && status == nil && r.Subresource == "status" {
-			obj.Delete("status") // who applies no status takes it away
+			obj.Delete("status") // an apply of a null status removes the status
 		}
 		owners = obj.List("metadata", "managedFields")
 		return r.sub.Shown(ctx, obj)

@@ -144,7 +144,7 @@ func (s *Server) fail(w http.ResponseWriter, r *request, err error) {
 	if st.Code == http.StatusUnauthorized {
 		out.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	// Of a form that is not there, clients that name views of it alone get JSON.
+	// The Status of a 406 is JSON for a client that accepts only tables or metadata.
 	offer := media.Offer{Views: st.Code != http.StatusNotAcceptable, Protobuf: true, List: true}
 	m, nerr := media.Negotiate(r.http.Header.Get("Accept"), s.names, offer)
 	if nerr != nil {

@@ -55,8 +55,8 @@ func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *resource.Ver
 	})
 }
 
-// protoOf returns the protobuf form of a version, or that of the metadata alone if the
-// version has none: then callers get nothing but views of the metadata.
+// protoOf returns the protobuf encoding of a version. A version without one returns the encoding of
+// PartialObjectMetadata, because callers can get only its metadata in protobuf.
 func protoOf(v *resource.Version) *codec.Proto {
 	if p := v.Proto(); p != nil {
 		return p

@@ -29,9 +29,9 @@ func defaultStorageClass() admission.Plugin {
 	}
 }
 
-// fillClass sets a field of the spec that is not set to the name of the class that one of
-// the annotations marks as the default. Of several the newest is taken, the first by name if
-// they are of the same time, or several are an error.
+// fillClass sets an unset spec field to the name of the default class, which is the class with one of the
+// annotations marks. If there are several default classes and newest is set, it takes the one with the newest
+// creationTimestamp, and of those the first by name. If newest is not set, several default classes are an error.
 func fillClass(ctx context.Context, r *admission.Request, newest bool, field, group, plural string, marks ...string) error {
 	if _, set := r.Object.Get("spec", field); set {
 		return nil

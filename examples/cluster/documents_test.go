@@ -19,7 +19,10 @@ import (
 // examples, kubectl and an etcd. It stands here because this module has all three.
 func TestConsolesOfDocuments(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("there is no kubectl on this machine")
+		if os.Getenv("CI") != "" {
+			t.Fatal("no kubectl in the PATH: .ci/kubectl builds one")
+		}
+		t.Skip("no kubectl in the PATH: .ci/kubectl builds one")
 	}
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -37,7 +40,6 @@ func TestConsolesOfDocuments(t *testing.T) {
 	require.NoError(t, os.Symlink(binary, filepath.Join(bin, "cluster")))
 
 	sessions := map[string]*documents.Session{}
-	run := 0
 	for _, b := range all {
 		if b.Lang != "console" && b.Lang != "sh" || b.Skipped() != "" {
 			continue
@@ -45,12 +47,11 @@ func TestConsolesOfDocuments(t *testing.T) {
 		if sessions[b.File] == nil {
 			sessions[b.File] = newSession(t, root, bin, programs)
 		}
-		run++
 		if !assert.NoError(t, sessions[b.File].Run(b)) {
 			break
 		}
 	}
-	assert.Greater(t, run, 8)
+	assert.NotEmpty(t, sessions, "no document has a console block that runs")
 }
 
 // newSession returns a session in a directory of its own that shows the examples, with an etcd of its own.

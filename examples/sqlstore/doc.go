@@ -48,9 +48,9 @@
 // has its revision, it writes that to the database, and no store commits until Accept declares that the
 // present state is the one to go on with.
 //
-// The store needs a user who may create the schema, or finds the tables made. History is forgotten by
-// the clock of the database, by one process at a time. A process that stops in the middle of a
-// commit keeps the others waiting for ten seconds.
+// The database user must be allowed to create the schema, unless the tables exist. One process at a time deletes
+// old history, by the clock of the database. If a process stops in the middle of a commit, the other processes
+// wait for up to ten seconds.
 //
 // Reads are tried again until their context ends or 20 seconds have passed. So is a commit as long
 // as it was certainly not made; if its answer is lost the error says that it may or may not have

@@ -40,12 +40,12 @@ const (
 // formatVersion is that of files. A later one that is read differently has another.
 const formatVersion = 1
 
-// header is what is known when a file is begun.
+// header is the first record of a file.
 type header struct {
 	Format   int               `json:"format"`
 	Oldest   storage.Revision  `json:"oldest"`
 	Since    Position          `json:"since"`
-	Versions int64             `json:"versions,omitempty"` // that there were when the file was begun, about; 0: nobody counted
+	Versions int64             `json:"versions,omitempty"` // approximate number of versions in the store when the file was begun; 0 if not counted
 	Stamps   map[string]string `json:"stamps,omitempty"`
 }
 

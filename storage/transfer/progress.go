@@ -36,9 +36,9 @@ func (o Options) metered() Options {
 	return o
 }
 
-// count finds out how much there is to read, for those who are told how far it is: the records, and
-// about one version for each revision of the history. A store that chooses its revisions by itself may
-// have gaps between them, so that nobody knows how many versions its history has.
+// count sets total for the progress callback: the number of records, and about one version for each revision of
+// the history. It leaves the history out for a store that does not implement storage.Importer, because such a
+// store may have gaps between its revisions. Without a callback, count does nothing.
 func (s *source) count(ctx context.Context) error {
 	if s.o.Progress == nil {
 		return nil
@@ -60,7 +60,8 @@ func (s *source) count(ctx context.Context) error {
 	return nil
 }
 
-// countRecords returns about how many records a store has: what is written meanwhile may count or not.
+// countRecords returns the approximate number of records in a store. Records that are written meanwhile may be
+// counted or not.
 func countRecords(ctx context.Context, b storage.Backend) (n int64, err error) {
 	for from, whole := "", false; !whole; {
 		_, records, err := b.Scan(ctx, "", from, 0)

@@ -31,10 +31,10 @@ func (f *auditFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.webhookFile, "audit-webhook-config-file", "", "client configuration of the server that gets the records")
 }
 
-// auditPatience is how long the end of a server waits for those who get its records.
+// auditPatience is how long a server that ends waits for its audit log and its audit webhook.
 const auditPatience = 10 * time.Second
 
-// record puts the audit into a server. close writes the records that are waiting, within a time.
+// record adds the configured audit to a Builder. close writes the queued records and gives up after within.
 func (f *flags) record(b *server.Builder, within time.Duration) (close func(), err error) {
 	a := &f.audit
 	none := func() {}

@@ -158,14 +158,14 @@ func save(path string, write func(io.Writer) error) (err error) {
 	return syncDir(dir)
 }
 
-// partMark is in the name of a file that is being written, in front of a number.
+// partMark precedes the random number in the name of an unfinished backup file.
 const partMark = ".part-"
 
-// backupBegin is what every backup begins with.
+// backupBegin is the first bytes of every backup.
 const backupBegin = "cpbackup"
 
-// removeUnfinished removes what backups into a directory left that were killed: files with such a
-// name that no process holds and that begin as a backup does.
+// removeUnfinished removes the files that killed backups left in a directory: files with partMark in their
+// names that begin with backupBegin and that no process has locked.
 func removeUnfinished(dir string) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*"+partMark+"*")) // it fails for a pattern alone
 	for _, path := range paths {

@@ -53,23 +53,7 @@ func (m Module) Compile(root string, all []Block) (int, error) {
 	overlay := map[string]map[string]string{"Replace": {}}
 	var dirs []string
 	n := 0
-	for i, b := range all {
-		if b.Lang != "go" || b.Note == "continues" {
-			continue
-		}
-		shown := []Block{b}
-		for _, next := range all[i+1:] {
-			if next.File != b.File || next.Lang == "go" && next.Note != "continues" {
-				break
-			}
-			if next.Lang == "go" {
-				shown = append(shown, next)
-			}
-		}
-		program, kubernetes := m.program(shown)
-		if kubernetes != m.Kubernetes {
-			continue
-		}
+	for _, program := range m.programs(all) {
 		n++
 		file := filepath.Join(work, fmt.Sprint(n, ".go"))
 		if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
@@ -93,6 +77,31 @@ func (m Module) Compile(root string, all []Block) (int, error) {
 		return n, fmt.Errorf("%w\n%s", err, out)
 	}
 	return n, nil
+}
+
+// Count returns how many Go blocks belong to the module, those that continue another one not counted.
+func (m Module) Count(all []Block) int { return len(m.programs(all)) }
+
+// programs returns a program for each Go block that belongs to the module.
+func (m Module) programs(all []Block) (list []string) {
+	for i, b := range all {
+		if b.Lang != "go" || b.Note == "continues" {
+			continue
+		}
+		shown := []Block{b}
+		for _, next := range all[i+1:] {
+			if next.File != b.File || next.Lang == "go" && next.Note != "continues" {
+				break
+			}
+			if next.Lang == "go" {
+				shown = append(shown, next)
+			}
+		}
+		if program, kubernetes := m.program(shown); kubernetes == m.Kubernetes {
+			list = append(list, program)
+		}
+	}
+	return list
 }
 
 var (

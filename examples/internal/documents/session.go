@@ -119,7 +119,8 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// command runs one command and returns its output; of a server, when that is what was wanted.
+// command runs one command and returns its output. A server stays in the background; command returns its
+// output as soon as that equals want.
 func (s *Session) command(text, want string) (string, error) {
 	text = strings.TrimSpace(text)
 	if s.Replace != nil {

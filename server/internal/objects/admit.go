@@ -60,12 +60,12 @@ func (a *attempt) defaults(write *registry.Change[meta.Object]) error {
 	return v.Defaults(write)
 }
 
-// identity are the fields of metadata that only the server writes.
+// identity lists the metadata fields that only the server writes.
 var identity = []string{"uid", "creationTimestamp", "generation", "resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
-// runMutating runs the mutating phase of admission, which sees the metadata as the caller sent
-// it: without what the server gives a new object, its generated name included. The error is a
-// *renamedError if admission gave a new object another name than that of the write.
+// runMutating runs the mutating phase of admission. On create, plugins see the metadata that the caller sent,
+// without the fields that the server sets and without a generated name. runMutating returns a *renamedError if
+// a plugin changed the name of a new object.
 func (s *Store) runMutating(ctx context.Context, a *attempt, sent map[string]any) error {
 	r := a.request
 	given := maps.Clone(r.Object.Metadata())

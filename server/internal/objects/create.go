@@ -129,8 +129,8 @@ func Status(err error) *meta.Status {
 	return nil
 }
 
-// unavailable is 503 with the kind of the store's trouble. Clients try again by themselves, unless a
-// write may have been made.
+// unavailable returns a 503 that names what is wrong with the store. It has a Retry-After, so that clients
+// retry, unless the write may have been committed.
 func unavailable(err error, trouble *storage.UnavailableError) *meta.Status {
 	var made *uncertainError
 	if errors.As(err, &made) {

@@ -96,8 +96,8 @@ func (d *Deletion) concerns(ctx context.Context, c *watch.Cache, now *watch.Entr
 	return len(selected) > 0, err
 }
 
-// planDeletion asks admission, unless the write is part of one that it allowed, holds the preconditions against the object between
-// its phases, and marks the object.
+// planDeletion runs admission, checks the preconditions between its two phases, and marks the object as being
+// deleted. It skips admission if the deletion is part of a write that was admitted.
 func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	t := a.Version.Type
 	if a.entry == nil {

@@ -42,9 +42,9 @@ func (s *Store) lastOf(ctx context.Context, sequence meta.Key) (storage.Revision
 	return last.Revision, s.wait(ctx, last.Revision)
 }
 
-// sweepSequences removes the sequences of namespaces in which nothing is stored any more. A write
-// that read one of them before it was removed conflicts, or is made in an empty namespace: its
-// sequence began anew, and what it was held to was no less.
+// sweepSequences removes the sequences of namespaces without stored objects. A write that read such a sequence
+// before either conflicts with the removal or is the first write to an empty namespace, where a new sequence
+// admits no more than the old one did.
 func (s *Store) sweepSequences(ctx context.Context) error {
 	return s.sweepEmptied(ctx, resource.SequencePrefix, func(rest string) string {
 		namespace, _, _ := strings.Cut(rest, ":")

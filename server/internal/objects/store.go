@@ -97,11 +97,11 @@ type Options struct {
 	Admission *admission.Chain
 	Log       *slog.Logger
 
-	// Audit returns what gathers the notes of a write of a built-in controller, and what
-	// audits its end. nil: such writes are not audited.
+	// Audit begins the audit of a write of a built-in controller. It returns the collector of the write's
+	// annotations and a function to call when the write has ended. nil: such writes are not audited.
 	Audit func(*Write) (Notes, func(Audited))
 
-	Waited func(time.Duration) // is told how long reads waited for the caches, if they had to; nil: nobody is
+	Waited func(time.Duration) // called with the time for which a read waited for the caches; may be nil
 
 	RequestTime    time.Duration // of a commit, and of a call of the client
 	FutureWait     time.Duration // for a version that is not there yet

@@ -214,15 +214,14 @@ func exists(r meta.GroupResource, live *watch.Entry) *meta.Status {
 	return s
 }
 
-// UIDMismatch is the conflict of a caller who applies to an object by its UID, and there is
-// none of that name.
+// UIDMismatch returns the conflict for an apply configuration with a UID if no object has its name.
 func UIDMismatch(v *resource.Version, name, uid string) *meta.Status {
 	return meta.Conflict(v.Resource().GroupResource(), name,
 		fmt.Sprintf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 }
 
-// OtherUID is the conflict of a caller who means another object than the one
-// that has the name, or, where PUT creates, one that is gone.
+// OtherUID returns the conflict for a write with a UID that differs from the UID of the object with that name.
+// uid is empty if a PUT would create the object.
 func OtherUID(v *resource.Version, name, meant, uid string) *meta.Status {
 	return meta.Conflict(v.Resource().GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
 }
