@@ -169,3 +169,31 @@ func readsAs(t *testing.T, a *api, name string, want map[string]string) {
 		assert.Equal(t, []any{name, cell}, at(table.body["rows"].([]any)[0], "cells"), version)
 	}
 }
+
+// TestReadsFollowTheConverter: after the definition names another converter, objects that did not
+// change are converted by it in every kind of read.
+func TestReadsFollowTheConverter(t *testing.T) {
+	t.Parallel()
+	a, _, s := barServer(t)
+	a.must(201, "POST", barPath("v1", ""), bar("v1", "b", `{"length":1}`))
+	reads := func() (specs []any) {
+		specs = append(specs, at(a.must(200, "GET", barPath("v2", "b"), nil).body, "spec", "size"))
+		specs = append(specs, at(a.must(200, "GET", barPath("v2", ""), nil).body["items"].([]any)[0], "spec", "size"))
+		specs = append(specs, at(a.watch(barPath("v2", "")+"?watch=1").next().Object, "spec", "size"))
+		table := a.must(200, "GET", barPath("v2", "b"), nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+		return append(specs, at(table.body["rows"].([]any)[0], "cells").([]any)[1])
+	}
+	assert.Equal(t, []any{1.0, 1.0, 1.0, 1.0}, reads())
+	for _, conversion := range []string{
+		`{"strategy":"None"}`,
+		`{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":` + barService + `}}`,
+	} {
+		a.must(200, "PATCH", crdPath+"/bars.example.com", `[{"op":"replace","path":"/spec/conversion","value":`+conversion+`}]`, "Content-Type", "application/json-patch+json")
+		s.Settle()
+		want := []any{nil, nil, nil, nil}
+		if strings.Contains(conversion, "Webhook") {
+			want = []any{1.0, 1.0, 1.0, 1.0}
+		}
+		assert.Equal(t, want, reads(), conversion)
+	}
+}

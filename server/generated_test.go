@@ -36,7 +36,7 @@ func TestGeneratedRequests(t *testing.T) {
 	if *reference != "" {
 		recordGenerated(t)
 	}
-	scenarios := readGenerated(t)
+	scenarios := readScenarios(t, generatedAnswers)
 	var found, accepted []difference
 	synctest.Test(t, func(t *testing.T) {
 		users := filepath.Join(t.TempDir(), "users.csv")
@@ -73,7 +73,7 @@ func recordGenerated(t *testing.T) {
 	for i := range scenarios {
 		p.record(t, &scenarios[i])
 	}
-	writeGenerated(t, scenarios)
+	writeScenarios(t, generatedAnswers, scenarios)
 }
 
 func (p *player) serves(t *testing.T, path string) bool {
@@ -98,8 +98,8 @@ func (p *player) record(t *testing.T, sc *scenario) {
 	p.end(t)
 }
 
-func readGenerated(t *testing.T) (scenarios []scenario) {
-	f, err := os.Open(generatedAnswers)
+func readScenarios(t *testing.T, path string) (scenarios []scenario) {
+	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
@@ -115,8 +115,8 @@ func readGenerated(t *testing.T) (scenarios []scenario) {
 	}
 }
 
-func writeGenerated(t *testing.T, scenarios []scenario) {
-	f, err := os.Create(generatedAnswers)
+func writeScenarios(t *testing.T, path string, scenarios []scenario) {
+	f, err := os.Create(path)
 	require.NoError(t, err)
 	z := gzip.NewWriter(f)
 	for _, sc := range scenarios {

@@ -59,7 +59,8 @@ func adminAccess(r *admission.Request) (fields []*check.Path) {
 	}
 	for i, request := range r.Object.Objects(path...) {
 		if request.Bool("exactly", "adminAccess") {
-			fields = append(fields, check.At(path...).Index(i).Field("exactly").Field("adminAccess"))
+			at := check.At("spec", "devices", "requests") // clients know the fault by this place, of templates, too
+			fields = append(fields, at.Index(i).Field("adminAccess"))
 		}
 	}
 	return fields

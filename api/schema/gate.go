@@ -78,8 +78,9 @@ func reaches(x any, way []wayStep, like func(any) bool) bool {
 	return false
 }
 
-// drop takes away what is at the end of a way, which is a field.
-func drop(x any, way []wayStep) {
+// drop removes the field at the end of a way. An optional struct that has no other field goes with
+// it. The result reports whether drop removed the only field of x.
+func drop(x any, way []wayStep) (emptied bool) {
 	next := way[0]
 	switch x := x.(type) {
 	case []any:
@@ -96,9 +97,13 @@ func drop(x any, way []wayStep) {
 				drop(e, way[1:])
 			}
 		case len(way) == 1:
+			before := len(x)
 			delete(x, next.name)
-		default:
-			drop(x[next.name], way[1:])
+			return before > 0 && len(x) == 0
+		case drop(x[next.name], way[1:]) && next.optional:
+			delete(x, next.name)
+			return len(x) == 0
 		}
 	}
+	return false
 }

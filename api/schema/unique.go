@@ -60,8 +60,9 @@ type markedField struct {
 
 // wayStep goes to a field, or to each of what a list or a map holds.
 type wayStep struct {
-	name string // of the field; else empty
-	list bool
+	name     string // of the field; else empty
+	list     bool
+	optional bool // the field is a struct that may be absent
 }
 
 // marked are the unique fields of a whole object, and those with gates.
@@ -118,7 +119,7 @@ func (u *markedFields) find(s *Schema, pointer bool) error {
 	u.on = append(u.on, s.Struct)
 	defer func() { u.on = u.on[:len(u.on)-1] }()
 	for _, f := range s.Struct.Fields {
-		if err := u.through(wayStep{name: f.Name}, f.Schema, f.Pointer); err != nil {
+		if err := u.through(wayStep{name: f.Name, optional: f.Pointer && f.Schema.Struct != nil}, f.Schema, f.Pointer); err != nil {
 			return err
 		}
 	}

@@ -119,20 +119,26 @@ func (m *MetricSpec) validate(w *registry.Change[HorizontalPodAutoscaler], at *c
 	if !known {
 		f.NotSupported(at.Field("type"), m.Type, "ContainerResource", "External", "Object", "Pods", "Resource") // clients are told twice
 	}
-	if !known || missing {
+	if missing {
 		return
 	}
+	source := m.Type
 	for _, s := range sources {
-		if s.set && s.name != m.Type {
+		switch {
+		case !s.set || s.name == source:
+		case known:
 			f.Forbidden(at.Field(s.field), "must populate the given metric source only")
+		case source == m.Type:
+			source = s.name // without a type that is known, the first source is checked
 		}
 	}
-	m.checkSource(w, at)
+	m.checkSource(w, at, source)
 }
 
-func (m *MetricSpec) checkSource(w *registry.Change[HorizontalPodAutoscaler], at *check.Path) {
+// checkSource checks the source of the metric that belongs to a type.
+func (m *MetricSpec) checkSource(w *registry.Change[HorizontalPodAutoscaler], at *check.Path, of string) {
 	f := &w.Faults
-	switch m.Type {
+	switch of {
 	case "Object":
 		at := at.Field("object")
 		m.Object.DescribedObject.validate(f, at.Field("describedObject"))

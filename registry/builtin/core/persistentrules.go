@@ -277,7 +277,8 @@ func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
 	}
 	for _, src := range w.New.Spec.sources() {
 		i := slices.IndexFunc(deprecatedVolumes, func(d deprecatedVolume) bool { return d.source == src.field })
-		if i >= 0 && src.source != nil {
+		silent := src.field == "storeDfs" || src.field == "storeGVolume" // a deprecation of the volumes of pods alone
+		if i >= 0 && src.source != nil && !silent {
 			texts = append(texts, "spec."+w.Names.Field(src.field)+": "+deprecatedVolumes[i].why)
 		}
 	}

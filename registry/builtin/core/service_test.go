@@ -183,6 +183,8 @@ func TestServiceWarnings(t *testing.T) {
 	for spec, want := range map[string]int{
 		`"clusterIP":"None","sessionAffinity":"ClientIP","externalIPs":["1.2.3.4"],"loadBalancerIP":"1.2.3.4"`: 3,
 		`"clusterIP":"None"`: 0,
+		`"externalIPs":["1.2.3.4"],"trafficDistribution":"PreferClose"`:      2,
+		`"trafficDistribution":"PreferSameZone"`:                             0,
 		`"type":"ExternalName","externalName":"a","externalIPs":["1.2.3.4"]`: 1,
 	} {
 		obj, faults := k.Create(t, `{"spec":{"ports":[{"port":1}],`+spec+`}}`)

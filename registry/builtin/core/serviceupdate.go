@@ -52,6 +52,12 @@ func warnOfService(w *registry.Change[meta.Object]) []string {
 	if kind == ExternalNameType && len(obj.List("spec", "externalIPs")) > 0 {
 		ignored("externalIPs", "spec.type is \"ExternalName\"")
 	}
+	if kind != ExternalNameType && obj.String("spec", "clusterIP") != noAddress && len(obj.List("spec", "externalIPs")) > 0 {
+		texts = append(texts, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+	}
+	if obj.String("spec", "trafficDistribution") == "PreferClose" {
+		texts = append(texts, `spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`)
+	}
 	return texts
 }
 

@@ -92,7 +92,7 @@ type ClusterTrustBundleProjection struct {
 	Name *string `json:"name,omitempty" protobuf:"1"`
 
 	// SignerName chooses the bundles of a signer.
-	SignerName *string `json:"signerName,omitempty" protobuf:"2"`
+	SignerName *string `json:"signerName,omitempty" protobuf:"2" schema:"format=signer-name"`
 
 	// LabelSelector limits them by label.
 	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"3" schema:"format=label-selector"`
@@ -111,7 +111,7 @@ type ClusterTrustBundleProjection struct {
 // PodCertificateProjection gives a key and a certificate made for the pod.
 type PodCertificateProjection struct {
 	// SignerName names who signs.
-	SignerName string `json:"signerName,omitempty" protobuf:"1" schema:"required"`
+	SignerName string `json:"signerName,omitempty" protobuf:"1" schema:"required,format=signer-name"`
 
 	// KeyType is the algorithm of the key.
 	KeyType string `json:"keyType,omitempty" protobuf:"2" schema:"required"`

@@ -1,6 +1,9 @@
 package core
 
 import (
+	"fmt"
+	"strings"
+
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 )
@@ -222,6 +225,7 @@ func (s *VolumeProjection) validate(r *podRules, at, p *check.Path, claim func(s
 	}
 	if c := s.PodCertificate; c != nil {
 		n++
+		c.validate(r, p.Field("podCertificate"))
 		for _, path := range []string{c.CredentialBundlePath, c.KeyPath, c.CertificateChainPath} {
 			claim(path)
 		}
@@ -235,6 +239,7 @@ func (t *ClusterTrustBundleProjection) validate(r *podRules, at *check.Path) {
 		r.Invalid(at, t, "only one of name and signerName may be used")
 	case t.Name != nil:
 		r.Needs(at, "name", *t.Name)
+		r.Format(at.Field("name"), *t.Name, checkBundleName(*t.Name))
 		if t.LabelSelector != nil {
 			r.Invalid(at.Field("labelSelector"), t.LabelSelector, "labelSelector must be unset if name is specified")
 		}
@@ -242,6 +247,59 @@ func (t *ClusterTrustBundleProjection) validate(r *podRules, at *check.Path) {
 		r.Needs(at, "signerName", *t.SignerName)
 	default:
 		r.Required(at, "either name or signerName must be specified")
+	}
+}
+
+// checkBundleName says what is wrong with the name of a ClusterTrustBundle: a domain name, after the
+// name of its signer if it has one, in which colons stand for slashes.
+func checkBundleName(name string) (reasons []string) {
+	if signer := strings.LastIndexByte(name, ':'); signer >= 0 {
+		name = name[signer+1:]
+	}
+	for _, why := range meta.CheckDNSSubdomain(name) {
+		reasons = append(reasons, "not a valid clustertrustbundlename: "+why)
+	}
+	return reasons
+}
+
+// Longest validity of a certificate of a pod, in seconds.
+const (
+	shortestCertificate = 60 * 60
+	longestCertificate  = 91 * 24 * 60 * 60
+	longestOfOwnSigners = 24 * 60 * 60 // of signers whose domain is the server's own
+)
+
+func (c *PodCertificateProjection) validate(r *podRules, at *check.Path) {
+	const types = "RSA3072 RSA4096 ECDSAP256 ECDSAP384 ECDSAP521 ED25519"
+	r.OneOf(at.Field("keyType"), c.KeyType, strings.Fields(types)...)
+	for key := range c.UserAnnotations {
+		if domain, _, ok := strings.Cut(key, "/"); !ok || domain == "" {
+			r.Invalid(at.Field("userAnnotations"), key, "must be a domain-prefixed key, such as 'example.com/name'")
+			continue
+		}
+		r.Format(at.Field("userAnnotations"), key, meta.CheckQualifiedName(strings.ToLower(key)))
+	}
+	longest := int32(longestCertificate)
+	own := r.names.Domains()[0]
+	if domain, _, _ := strings.Cut(c.SignerName, "/"); domain == own || strings.HasSuffix(domain, "."+own) {
+		longest = longestOfOwnSigners
+	}
+	switch most := c.MaxExpirationSeconds; {
+	case most == nil:
+	case *most < shortestCertificate:
+		r.Invalid(at.Field("maxExpirationSeconds"), *most, fmt.Sprintf("if provided, maxExpirationSeconds must be >= %d", shortestCertificate))
+	case *most > longest:
+		r.Invalid(at.Field("maxExpirationSeconds"), *most, fmt.Sprintf("if provided, maxExpirationSeconds must be <= %d", longest))
+	}
+	paths := 0
+	for _, file := range [][2]string{{"credentialBundlePath", c.CredentialBundlePath}, {"keyPath", c.KeyPath}, {"certificateChainPath", c.CertificateChainPath}} {
+		if file[1] != "" {
+			paths++
+			r.Format(at.Field(file[0]), file[1], check.FilePath(file[1]))
+		}
+	}
+	if paths == 0 {
+		r.Required(at, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
 	}
 }
 

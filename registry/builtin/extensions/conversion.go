@@ -21,7 +21,6 @@ func (d *definition) conversion() {
 	case strategy == "Webhook":
 		d.webhook(at.Field("webhookClientConfig"), config)
 		d.reviews(at.Field("conversionReviewVersions"), versions)
-	case strategy != "None":
 	default:
 		if config != nil {
 			d.faults.Forbidden(at.Field("webhookClientConfig"), "should not be set when strategy is not set to Webhook")
