@@ -122,8 +122,8 @@ func (w *writers) check(s *Store) {
 	}
 }
 
-// TestDiskFilledByOthers: a disk that others fill while commits run refuses
-// writes, ends nothing, loses nothing, and takes writes again when there is room.
+// TestDiskFilledByOthers: while other programs fill the disk, a store under load refuses writes, loses
+// none, and accepts writes again when there is room.
 func TestDiskFilledByOthers(t *testing.T) {
 	disk := smallDisk(t, 192<<20)
 	o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second}
@@ -136,11 +136,17 @@ func TestDiskFilledByOthers(t *testing.T) {
 		fill := filepath.Join(disk, "others")
 		fillDisk(t, fill)
 		w.wait(0, 200)
-		if round == 2 { // it ends while the disk is full
+		if round == 2 { // it is closed while the disk is full
 			w.stop()
 			w.check(s)
-			_ = s.Close()
+			err := s.Close()
 			require.NoError(t, os.Remove(fill))
+			if err != nil { // the reserve was in use
+				require.ErrorIs(t, err, storage.ErrFull)
+				_, err = Open(o)
+				require.ErrorIs(t, err, ErrInUse)
+				require.NoError(t, s.Close())
+			}
 			s, err = Open(o)
 			require.NoError(t, err)
 			w.check(s)
@@ -152,6 +158,64 @@ func TestDiskFilledByOthers(t *testing.T) {
 		w.check(s)
 	}
 	require.NoError(t, s.Close())
+}
+
+// TestReserve: on a disk that other programs have filled to the last byte, deletions are taken and the
+// store can be closed, because of the reserve. It is created again when there is room.
+func TestReserve(t *testing.T) {
+	disk := smallDisk(t, 64<<20)
+	o := Options{Dir: filepath.Join(disk, "store"), Retain: -1}
+	s, err := Open(o)
+	require.NoError(t, err)
+	const n = 8000 // their deletions take more than one log
+	var keys sync.WaitGroup
+	for w := range 16 {
+		keys.Go(func() {
+			for i := w; i < n; i += 16 {
+				_, err := s.Commit(context.Background(), storage.Write{Key: fmt.Sprint("k", i), Value: []byte("x")})
+				require.NoError(t, err)
+			}
+		})
+	}
+	keys.Wait()
+	reserve := filepath.Join(o.Dir, reserveFile)
+	require.FileExists(t, reserve)
+	size := s.Size()
+	fill := filepath.Join(disk, "others")
+	fillDisk(t, fill)
+	require.Eventually(t, func() bool { // it is full for others, too
+		_, err = s.Commit(t.Context(), storage.Write{Key: "more", Value: []byte("x"), Expect: storage.AnyRevision})
+		return errors.Is(err, storage.ErrFull)
+	}, time.Minute, time.Millisecond)
+	for w := range 16 {
+		keys.Go(func() {
+			for i := w; i < n; i += 16 {
+				for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until the reserve is given up
+					_, err := s.Commit(context.Background(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
+					if err == nil {
+						break
+					}
+					require.ErrorIs(t, err, storage.ErrFull)
+					require.True(t, time.Now().Before(end), "deletion %d: %v", i, err)
+				}
+			}
+		})
+	}
+	keys.Wait()
+	require.NoFileExists(t, reserve)
+	require.Less(t, s.Size(), size+4<<20)
+	require.NoError(t, s.Close())
+	rest := filepath.Join(disk, "rest")
+	fillDisk(t, rest)
+	_, err = Open(o)
+	require.ErrorIs(t, err, storage.ErrFull)
+	require.NoError(t, errors.Join(os.Remove(fill), os.Remove(rest)))
+	s, err = Open(o)
+	require.NoError(t, err)
+	require.FileExists(t, reserve)
+	require.Equal(t, 0, s.Stats().Keys)
+	require.NoError(t, s.Close())
+	require.NoFileExists(t, reserve)
 }
 
 // TestSmallDisk: a store begins small on a small disk, and its logs take what
@@ -344,7 +408,8 @@ func TestInspectChangesNothing(t *testing.T) {
 	require.Equal(t, 1, report.Records)
 }
 
-// TestCloseInImmutableDirectory: what is in the log stays there, and Close ends.
+// TestCloseInImmutableDirectory: Close returns the error and keeps the directory, and succeeds when the
+// directory takes files again.
 func TestCloseInImmutableDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1})
@@ -353,8 +418,11 @@ func TestCloseInImmutableDirectory(t *testing.T) {
 	require.NoError(t, err)
 	setImmutable(t, dir, true)
 	defer setImmutable(t, dir, false)
-	require.Error(t, s.Close())
+	require.ErrorIs(t, s.Close(), syscall.EPERM)
+	_, err = Open(Options{Dir: dir, Retain: -1})
+	require.ErrorIs(t, err, ErrInUse)
 	setImmutable(t, dir, false)
+	require.NoError(t, s.Close())
 	s, err = Open(Options{Dir: dir, Retain: -1})
 	require.NoError(t, err)
 	_, err = s.Get(t.Context(), "a", 0)

@@ -27,6 +27,8 @@ type survey struct {
 	witnessed bool
 	tables    []uint64 // that the list names
 	levels    map[uint64]int
+	bytes     int64    // in tables
+	reserve   int64    // bytes of the reserve file
 	strays    []uint64 // that it does not name
 	spoilt    []uint64 // tables that lost parts of large values
 	torn      bool     // the list ends in the middle of a change
@@ -57,6 +59,10 @@ func look(dir string) (*survey, error) {
 		name := f.Name()
 		if id, ok := table.ParseFileID(name); ok {
 			found[id] = true
+			v.bytes += fileBytes(f)
+		}
+		if name == reserveFile {
+			v.reserve = fileBytes(f)
 		}
 		if ext := filepath.Ext(name); ext == ".mem" || ext == ".vlog" {
 			if err := v.lookAtLog(name); err != nil {
@@ -92,6 +98,15 @@ func look(dir string) (*survey, error) {
 	slices.Sort(v.strays)
 	v.lookAtLevels()
 	return v, nil
+}
+
+// fileBytes returns how much of the disk a file takes, 0 if it was removed.
+func fileBytes(f os.DirEntry) int64 {
+	info, err := f.Info()
+	if err != nil {
+		return 0
+	}
+	return allocated(info)
 }
 
 func (v *survey) path(id uint64) string { return filepath.Join(v.dir, table.IDToFilename(id)) }
@@ -198,14 +213,19 @@ func (v *survey) prove() error {
 	return nil
 }
 
-// repair removes the logs that a kill left before anything was in them, and
-// makes tables readable that lost parts of large values.
+// repair removes the reserve and the logs that a kill left before anything was in them,
+// and makes tables readable that lost parts of large values.
 func (v *survey) repair(log *slog.Logger, o badger.Options) error {
 	for _, id := range v.spoilt {
 		path := v.path(id)
 		log.Error("a table of the storage has lost parts of large values; it is kept beside", "path", path, "kept", path+spoiltSuffix)
 		if err := mendTable(path, o); err != nil {
 			return fmt.Errorf("%w: %w; %s", errTablesLost, err, wayOut)
+		}
+	}
+	if v.reserve > 0 {
+		if err := os.Remove(filepath.Join(v.dir, reserveFile)); err != nil {
+			return err
 		}
 	}
 	for _, path := range v.empty {
