@@ -50,8 +50,8 @@ type committer struct {
 	pieces    pieces
 	spare     spare
 	flattener *flattener
-	reserved  bool // the reserve file exists
-	short     bool // it is needed, see keepReserve
+	reserve   *ballast // see keepReserve
+	short     bool     // the reserve is needed
 }
 
 // Commit implements storage.Backend. The writes are on the disk when it returns.

@@ -52,7 +52,7 @@ func (s *Store) flatten() {
 	if f.running.Load() || time.Now().UnixNano() < f.next.Load() || s.committer.broken != nil {
 		return
 	}
-	reclaim := f.forgot && s.full(0) != nil
+	reclaim := f.forgot && s.room(true, s.deletionRoom()) != nil
 	if !reclaim && (s.leveled || !s.mergeDue()) {
 		return
 	}
@@ -60,7 +60,7 @@ func (s *Store) flatten() {
 	if !calm {
 		more += spaciousBytes
 	}
-	err := s.makeRoom(true, more)
+	err := s.room(true, more)
 	if err == nil && reclaim {
 		err = s.fillLog()
 	}
@@ -74,7 +74,11 @@ func (s *Store) flatten() {
 	f.done.Go(func() {
 		defer f.running.Store(false)
 		began := time.Now()
-		if err := s.merge(last); err != nil {
+		err := s.awaitTables(last)
+		if err == nil {
+			err = s.merge()
+		}
+		if err != nil {
 			s.logger.Warn("storage could not merge its tables", "dir", s.dir, "err", err)
 		}
 		f.pause(4 * time.Since(began))
@@ -93,7 +97,7 @@ func (s *Store) calm() bool {
 		f.left = 0
 		return true
 	}
-	left := free + s.Size() + s.committer.reserveBytes() // for this store
+	left := free + s.Size() + s.committer.reserve.size() // for this store
 	calm := f.left > 0 && f.left-left < table
 	f.left = left
 	return calm
@@ -124,14 +128,11 @@ func (s *Store) fillLog() error {
 	return nil
 }
 
-// merge merges all tables, also those of the logs up to last.
+// merge merges all tables.
 //
 // Badger loses a table of a merge that it cannot create, so merge checks first that the directory
 // takes files and that the process can open as many as there may be.
-func (s *Store) merge(last int) error {
-	if err := s.awaitTables(last); err != nil {
-		return err
-	}
+func (s *Store) merge() error {
 	if err := probe(s.dir); err != nil {
 		return err
 	}

@@ -20,13 +20,17 @@ import (
 // TestFullDiskTakesDeletions: a store that has filled its disk takes all deletions, on disks of every
 // size and also after a restart, and then has room for other writes again.
 func TestFullDiskTakesDeletions(t *testing.T) {
-	for _, size := range []int64{32, 60, 128} {
-		if testing.Short() && size != 60 {
+	for name, c := range map[string]struct {
+		size    int64
+		leveled bool
+	}{"32 MiB": {size: 32}, "60 MiB": {size: 60}, "128 MiB": {size: 128}, "levels": {60, true}} {
+		if testing.Short() && c.size != 60 {
 			continue
 		}
-		t.Run(fmt.Sprint(size, " MiB"), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
+			size := c.size
 			disk := smallDisk(t, size<<20)
-			o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second}
+			o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second, leveled: c.leveled}
 			s, err := Open(o)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Close()) }()

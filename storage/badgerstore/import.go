@@ -130,7 +130,7 @@ func removeFiles(dir string) error {
 // ownFile reports whether a file of the directory is the store's.
 func ownFile(name string) bool {
 	switch name {
-	case lockFile, witnessFile, runningFile, lostFile, reserveFile, badger.ManifestFilename, "MANIFEST-REWRITE", "KEYREGISTRY", "DISCARD", importFile:
+	case lockFile, witnessFile, runningFile, lostFile, badger.ManifestFilename, "MANIFEST-REWRITE", "KEYREGISTRY", "DISCARD", importFile:
 		return true
 	}
 	switch filepath.Ext(name) {
@@ -332,7 +332,7 @@ func (in *importing) finish() error {
 	// Without it nothing can be told from what Open would find.
 	told := testimony{revision: in.newest, floor: in.oldest, reserved: in.newest, live: set{keys: -1}}
 	fresh := &Store{dir: s.dir, retain: s.retain, logger: s.logger, db: s.db, disk: s.disk, leveled: s.leveled, piece: s.piece, batch: s.batch}
-	fresh.committer.spare, fresh.committer.flattener, fresh.committer.reserved = s.committer.spare, s.committer.flattener, s.committer.reserved
+	fresh.committer.spare, fresh.committer.flattener, fresh.committer.reserve = s.committer.spare, s.committer.flattener, s.committer.reserve
 	s.life.Lock()
 	defer s.life.Unlock()
 	if err := fresh.load(&survey{dir: s.dir, told: told, witnessed: true}); err != nil {

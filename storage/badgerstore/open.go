@@ -94,7 +94,7 @@ func (s *Store) start(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := requireRoom(o.Dir, o.disk, o.memTable*int64(openTables+len(found.logs))-found.reserve); err != nil {
+	if err := requireRoom(o.Dir, o.disk, o.memTable*int64(openTables+len(found.logs))); err != nil {
 		return err
 	}
 	if err := found.prove(); err != nil {
@@ -103,7 +103,7 @@ func (s *Store) start(o Options) (err error) {
 	if err := s.own(); err != nil {
 		return err
 	}
-	o.leveled = found.bytes > leveledFrom
+	o.leveled = o.leveled || found.bytes > leveledFrom
 	s.leveled = o.leveled
 	set := settings(o)
 	if err := found.repair(o.Logger, set); err != nil {

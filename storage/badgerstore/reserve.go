@@ -110,7 +110,7 @@ func (p *spare) prepare(path func(int) string) error {
 // full returns ErrFull if there is room for deletions only, while a batch of so many bytes is to
 // be written.
 func (s *Store) full(bytes int64) error {
-	if err := s.room(true, s.deletionRoom()+2*bytes); err != nil {
+	if err := s.awaitRoom(true, s.deletionRoom()+2*bytes); err != nil {
 		return err
 	}
 	if err := s.committer.spare.prepare(s.logPath); errors.Is(err, syscall.ENOSPC) {
@@ -127,7 +127,7 @@ func (s *Store) ready(bytes int64) error {
 	err := p.prepare(s.logPath)
 	if p.used+bytes >= p.size/2 { // the batch may fill the log in use
 		if errors.Is(err, syscall.ENOSPC) && s.committer.short {
-			s.dropReserve()
+			s.committer.dropReserve()
 			err = p.prepare(s.logPath)
 		}
 		if errors.Is(err, syscall.ENOSPC) {

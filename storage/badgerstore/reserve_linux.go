@@ -8,8 +8,8 @@ import (
 
 const keepSize = 1 // of fallocate
 
-// reserves reports that allocate takes room.
-const reserves = true
+// allocates reports that allocate takes room.
+const allocates = true
 
 // allocate allocates blocks for a file without making it longer. On a file system that cannot do
 // that, it does nothing.

@@ -29,17 +29,21 @@ func smallDisk(t *testing.T, bytes int64) string {
 }
 
 // fillDisk writes until there is no room.
-func fillDisk(t *testing.T, path string) {
-	f, err := os.Create(path)
+func fillDisk(t *testing.T, path string) { fillUntil(t, path, func() bool { return false }) }
+
+// fillUntil writes until there is no room or it may end. It reports whether there is room.
+func fillUntil(t *testing.T, path string, end func() bool) bool {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	defer f.Close()
 	data := make([]byte, 256<<10)
-	for {
+	for !end() {
 		if _, err := f.Write(data); err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC)
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // writers commit to keys of their own, and count what was acknowledged and what
@@ -101,6 +105,13 @@ func (w *writers) wait(taken, refused int) {
 	}
 }
 
+// count returns how many writes were refused.
+func (w *writers) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused
+}
+
 func (w *writers) stop() {
 	w.mu.Lock()
 	w.stopped = true
@@ -134,7 +145,16 @@ func TestDiskFilledByOthers(t *testing.T) {
 		w.start(s, 8)
 		w.wait(1000, 0)
 		fill := filepath.Join(disk, "others")
-		fillDisk(t, fill)
+		for refused, room := w.count(), true; room && w.count() == refused; { // as fast as the store notices
+			free, _, _ := diskBytes(disk)
+			room = fillUntil(t, fill, func() bool {
+				left, _, _ := diskBytes(disk)
+				return left < free-1<<20
+			})
+			w.wait(1, 0)
+		}
+		w.wait(0, 200)
+		fillDisk(t, fill) // to the last byte
 		w.wait(0, 200)
 		if round == 2 { // it is closed while the disk is full
 			w.stop()
@@ -178,9 +198,11 @@ func TestReserve(t *testing.T) {
 		})
 	}
 	keys.Wait()
-	reserve := filepath.Join(o.Dir, reserveFile)
-	require.FileExists(t, reserve)
-	size := s.Size()
+	reserve := func() (bytes int64) {
+		require.NoError(t, s.perform(t.Context(), func() error { bytes = s.committer.reserve.size(); return nil }))
+		return bytes
+	}
+	require.EqualValues(t, reserveTables*smallTable, reserve())
 	fill := filepath.Join(disk, "others")
 	fillDisk(t, fill)
 	require.Eventually(t, func() bool { // it is full for others, too
@@ -202,8 +224,7 @@ func TestReserve(t *testing.T) {
 		})
 	}
 	keys.Wait()
-	require.NoFileExists(t, reserve)
-	require.Less(t, s.Size(), size+4<<20)
+	require.Zero(t, reserve())
 	require.NoError(t, s.Close())
 	rest := filepath.Join(disk, "rest")
 	fillDisk(t, rest)
@@ -212,10 +233,57 @@ func TestReserve(t *testing.T) {
 	require.NoError(t, errors.Join(os.Remove(fill), os.Remove(rest)))
 	s, err = Open(o)
 	require.NoError(t, err)
-	require.FileExists(t, reserve)
+	require.EqualValues(t, reserveTables*smallTable, reserve())
 	require.Equal(t, 0, s.Stats().Keys)
 	require.NoError(t, s.Close())
-	require.NoFileExists(t, reserve)
+}
+
+// TestBallast: other programs cannot take ballast, which is no file of the directory.
+func TestBallast(t *testing.T) {
+	disk := smallDisk(t, 16<<20)
+	b, err := takeBallast(disk, 6<<20)
+	require.NoError(t, err)
+	files, err := os.ReadDir(disk)
+	require.NoError(t, err)
+	require.Empty(t, files)
+	fillDisk(t, filepath.Join(disk, "others"))
+	require.NoError(t, b.release())
+	free, _, _ := diskBytes(disk)
+	require.EqualValues(t, 6<<20, free)
+	_, err = takeBallast(disk, 7<<20)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	free, _, _ = diskBytes(disk)
+	require.EqualValues(t, 6<<20, free)
+}
+
+// TestMovedDirectory: a store whose directory is renamed can be read. It takes no writes and cannot be
+// closed until the directory is back.
+func TestMovedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	put := func(key string) error {
+		_, err := s.Commit(t.Context(), storage.Write{Key: key, Value: []byte("x")})
+		return err
+	}
+	require.NoError(t, put("a"))
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	require.ErrorIs(t, put("b"), os.ErrNotExist)
+	require.ErrorIs(t, s.Writable(t.Context()), os.ErrNotExist)
+	_, err = s.Get(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(dir+".away", dir))
+	require.NoError(t, put("b"))
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	require.ErrorIs(t, s.Close(), os.ErrNotExist)
+	_, err = Open(Options{Dir: dir + ".away", Retain: -1})
+	require.ErrorIs(t, err, ErrInUse)
+	require.NoError(t, os.Rename(dir+".away", dir))
+	require.NoError(t, s.Close())
+	s, err = Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	require.Equal(t, 2, s.Stats().Keys)
+	require.NoError(t, s.Close())
 }
 
 // TestSmallDisk: a store begins small on a small disk, and its logs take what

@@ -1,10 +1,10 @@
 package badgerstore
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/dgraph-io/badger/v4/table"
 
@@ -65,29 +65,34 @@ func requireRoom(dir string, disk func(string) (free, size int64, ok bool), byte
 // room returns ErrFull unless the disk has room for the tables that Badger is going to write and
 // for more bytes. If merge is set, it also requires room for a merge that has not begun.
 func (s *Store) room(merge bool, more int64) error {
-	free, _, known := s.disk(s.dir)
-	if !known {
-		return nil
-	}
-	logs := s.logTables()
-	need, merging := logs+more, int64(0)
+	need := s.logTables()
 	if merge || s.merging() {
-		merging = s.mergeBytes(logs)
+		need += s.mergeBytes(need)
 	}
-	if free >= need+merging {
-		return nil
-	}
-	if s.merging() {
-		merging -= min(merging, s.mergedBytes())
-	}
-	return requireRoom(s.dir, func(string) (int64, int64, bool) { return free, 0, true }, need+merging)
+	return requireRoom(s.dir, s.disk, need+more)
 }
 
-// makeRoom is room for writes that may use the reserve. It gives the reserve up if that suffices.
-func (s *Store) makeRoom(merge bool, more int64) error {
+// mergeWait is how long a write waits for the end of a merge.
+const mergeWait = 10 * time.Second
+
+// awaitRoom is room for the committing goroutine. If a merge runs, which takes room before it gives
+// more back, awaitRoom waits for its end.
+func (s *Store) awaitRoom(merge bool, more int64) error {
 	err := s.room(merge, more)
-	if c := &s.committer; err != nil && c.short && s.room(merge, more-c.reserveBytes()) == nil {
-		s.dropReserve()
+	for end := time.Now().Add(mergeWait); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		runs := s.mergeRuns()
+		if err = s.room(merge, more); !runs {
+			break
+		}
+	}
+	return err
+}
+
+// makeRoom is awaitRoom for writes that may use the reserve. It gives the reserve up if that suffices.
+func (s *Store) makeRoom(merge bool, more int64) error {
+	err := s.awaitRoom(merge, more)
+	if c := &s.committer; err != nil && c.short && s.room(merge, more-c.reserve.size()) == nil {
+		c.dropReserve()
 		err = s.room(merge, more)
 	}
 	return err
@@ -112,23 +117,20 @@ func (s *Store) mergeBytes(logs int64) int64 {
 	return all + all/8 // smaller tables have more index
 }
 
-// mergedBytes returns how much of mergeBytes is on the disk already: the table files that are no
-// tables yet.
-func (s *Store) mergedBytes() (bytes int64) {
+// mergeRuns reports whether a merge writes tables now: there are files of tables that are none yet.
+func (s *Store) mergeRuns() bool {
+	if !s.leveled {
+		return s.merging()
+	}
 	have := make(map[uint64]bool)
 	for _, t := range s.db.Tables() {
 		have[t.ID] = true
 	}
-	files, err := os.ReadDir(s.dir)
-	if err != nil {
-		return 0
-	}
-	for _, f := range files {
-		if id, ok := table.ParseFileID(f.Name()); ok && !have[id] {
-			bytes += fileBytes(f)
-		}
-	}
-	return bytes
+	files, _ := os.ReadDir(s.dir) // without files there is no merge to wait for
+	return slices.ContainsFunc(files, func(f os.DirEntry) bool {
+		id, ok := table.ParseFileID(f.Name())
+		return ok && !have[id]
+	})
 }
 
 // Size implements storage.Sizer: the bytes that the files of the directory take on the disk.
@@ -138,53 +140,32 @@ func (s *Store) Size() (bytes int64) {
 		return 0
 	}
 	for _, e := range entries {
-		if e.Type().IsRegular() && e.Name() != reserveFile {
+		if e.Type().IsRegular() {
 			bytes += fileBytes(e)
 		}
 	}
 	return bytes
 }
 
-// reserveFile holds room that other programs cannot take: enough for deletions and for Close on a
-// disk that they have filled, and for Open after a crash. It is empty, but blocks are allocated for it.
-const (
-	reserveFile   = "RESERVE"
-	reserveTables = 3
-)
+// reserveTables is the size of the reserve: room for deletions and for Close on a disk that other
+// programs have filled to the last byte.
+const reserveTables = 3
 
-// reserveBytes returns the size of the reserve, 0 if there is none.
-func (c *committer) reserveBytes() int64 {
-	if !c.reserved {
-		return 0
-	}
-	return reserveTables * c.spare.size
-}
-
-// keepReserve creates the reserve if the disk has plenty of room, and otherwise notes whether the
+// keepReserve takes the reserve if the disk has plenty of room, and otherwise notes whether the
 // disk is short of room. It is called each second. The reserve is given up only if the disk was short
 // at the last call: a program that is filling the disk at this moment would take the reserve, too.
 func (s *Store) keepReserve() {
 	c := &s.committer
 	bytes := reserveTables * c.spare.size
 	c.short = s.room(false, c.spare.size) != nil
-	if !reserves || c.reserved || c.short || s.room(true, s.deletionRoom()+4*bytes) != nil {
-		return
-	}
-	f, err := os.OpenFile(filepath.Join(s.dir, reserveFile), os.O_CREATE|os.O_RDWR, privateFile)
-	if err != nil {
-		return // the next write reports the error
-	}
-	c.reserved = true
-	if err := errors.Join(allocate(f, bytes), f.Close()); err != nil {
-		s.dropReserve()
+	if c.reserve == nil && allocates && s.room(true, s.deletionRoom()+4*bytes) == nil {
+		c.reserve, _ = takeBallast(s.dir, bytes) // if that fails, the next write reports the error
 	}
 }
 
-// dropReserve gives the room of the reserve back.
-func (s *Store) dropReserve() {
-	if s.committer.reserved {
-		s.committer.reserved = os.Remove(filepath.Join(s.dir, reserveFile)) != nil
-	}
+func (c *committer) dropReserve() {
+	_ = c.reserve.release() // a file without a name
+	c.reserve = nil
 }
 
 // deletionRoom returns the bytes that are left free for deletions.

@@ -269,7 +269,7 @@ func (s *Store) Close() error {
 		return fmt.Errorf("storage in %s is not closed: %w", s.dir, err)
 	}
 	s.closing.closed = true
-	s.dropReserve()
+	s.committer.dropReserve()
 	fault = errors.Join(fault, s.closeSpare(), s.rest())
 	s.privacy.keep()
 	if fault = errors.Join(fault, s.unlock()); fault != nil {
@@ -286,7 +286,7 @@ const closeWait = 3 * time.Second
 func (s *Store) closeDatabase() (fault, err error) {
 	c := &s.closing
 	if c.result == nil {
-		if err := s.awaitRoom(); err != nil {
+		if err := s.closable(); err != nil {
 			return nil, err
 		}
 		c.result = make(chan error, 1)
@@ -306,8 +306,8 @@ func (s *Store) closeDatabase() (fault, err error) {
 	}
 }
 
-// awaitRoom returns an error if the records in memory cannot be written to a table.
-func (s *Store) awaitRoom() error {
+// closable returns an error if the records in memory cannot be written to a table.
+func (s *Store) closable() error {
 	p := &s.committer.spare
 	if p.used == 0 && p.unflushed(s.logPath) == 1 {
 		return nil

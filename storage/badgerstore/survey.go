@@ -28,7 +28,6 @@ type survey struct {
 	tables    []uint64 // that the list names
 	levels    map[uint64]int
 	bytes     int64    // in tables
-	reserve   int64    // bytes of the reserve file
 	strays    []uint64 // that it does not name
 	spoilt    []uint64 // tables that lost parts of large values
 	torn      bool     // the list ends in the middle of a change
@@ -60,9 +59,6 @@ func look(dir string) (*survey, error) {
 		if id, ok := table.ParseFileID(name); ok {
 			found[id] = true
 			v.bytes += fileBytes(f)
-		}
-		if name == reserveFile {
-			v.reserve = fileBytes(f)
 		}
 		if ext := filepath.Ext(name); ext == ".mem" || ext == ".vlog" {
 			if err := v.lookAtLog(name); err != nil {
@@ -213,19 +209,14 @@ func (v *survey) prove() error {
 	return nil
 }
 
-// repair removes the reserve and the logs that a kill left before anything was in them,
-// and makes tables readable that lost parts of large values.
+// repair removes the logs that a kill left before anything was in them, and
+// makes tables readable that lost parts of large values.
 func (v *survey) repair(log *slog.Logger, o badger.Options) error {
 	for _, id := range v.spoilt {
 		path := v.path(id)
 		log.Error("a table of the storage has lost parts of large values; it is kept beside", "path", path, "kept", path+spoiltSuffix)
 		if err := mendTable(path, o); err != nil {
 			return fmt.Errorf("%w: %w; %s", errTablesLost, err, wayOut)
-		}
-	}
-	if v.reserve > 0 {
-		if err := os.Remove(filepath.Join(v.dir, reserveFile)); err != nil {
-			return err
 		}
 	}
 	for _, path := range v.empty {
