@@ -43,7 +43,7 @@ func (s *Store) compact(before storage.Revision) error {
 	s.log.Forget(before)
 	s.db.SetDiscardTs(uint64(before))
 	err = errors.Join(err, s.dropPieces(before))
-	s.committer.flattener.forgot = true
+	s.committer.flattener.forgot.Store(true)
 	return err
 }
 

@@ -33,7 +33,7 @@ const flushWait = 10 * time.Second
 
 // flattener merges tables in the background. The committing goroutine starts merges.
 type flattener struct {
-	forgot  bool         // history was forgotten since the last merge; the committer's
+	forgot  atomic.Bool  // history was forgotten since the last merge
 	left    int64        // bytes of the disk that others did not use at the last look; the committer's
 	next    atomic.Int64 // earliest start of the next merge, in Unix nanoseconds
 	running atomic.Bool
@@ -52,11 +52,11 @@ func (s *Store) flatten() {
 	if f.running.Load() || time.Now().UnixNano() < f.next.Load() || s.committer.broken != nil {
 		return
 	}
-	reclaim := f.forgot && s.room(true, s.deletionRoom()) != nil
+	reclaim := f.forgot.Load() && s.room(true, s.deletionRoom()) != nil
 	if !reclaim && (s.leveled || !s.mergeDue()) {
 		return
 	}
-	more := s.committer.spare.size
+	more := 2 * s.committer.spare.size // for the logs
 	if !calm {
 		more += spaciousBytes
 	}
@@ -68,7 +68,9 @@ func (s *Store) flatten() {
 		s.logger.Debug("storage does not merge its tables yet", "dir", s.dir, "err", err)
 		return
 	}
-	f.forgot = f.forgot && !reclaim
+	if reclaim {
+		f.forgot.Store(false)
+	}
 	last := s.committer.spare.id - 2 // the log in use is the one before the spare
 	f.running.Store(true)
 	f.done.Go(func() {
@@ -80,6 +82,7 @@ func (s *Store) flatten() {
 		}
 		if err != nil {
 			s.logger.Warn("storage could not merge its tables", "dir", s.dir, "err", err)
+			f.forgot.Store(true)
 		}
 		f.pause(4 * time.Since(began))
 	})

@@ -62,7 +62,8 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{dir: o.Dir, disk: o.disk, filling: o.filling, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
 	s.queue.ready = make(chan struct{}, 1)
-	s.committer.flattener = &flattener{forgot: true} // the last process may not have merged what was forgotten
+	s.committer.flattener = &flattener{}
+	s.committer.flattener.forgot.Store(true) // the last process may not have merged what was forgotten
 	if err := s.start(o); err != nil {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
@@ -320,7 +321,7 @@ func (s *Store) loadStampVersion(txn *badger.Txn) error {
 	return nil
 }
 
-// logger passes Badger's messages on. Its Infof is for developers of Badger.
+// logger passes Badger's messages on. Its information is for developers.
 type logger struct{ to *slog.Logger }
 
 func (l logger) Errorf(format string, args ...any)   { l.to.Error(line(format, args)) }
