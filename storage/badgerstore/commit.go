@@ -49,7 +49,9 @@ type committer struct {
 	witness   *witness
 	pieces    pieces
 	spare     spare
-	reclaim   *reclaim
+	flattener *flattener
+	reserve   *ballast // see keepReserve
+	short     bool     // the reserve is needed
 }
 
 // Commit implements storage.Backend. The writes are on the disk when it returns.
@@ -235,6 +237,8 @@ func (s *Store) run() {
 		case now := <-tick:
 			s.expire(now)
 		case <-look.C:
+			s.flatten()
+			s.keepReserve()
 		case <-s.queue.ready:
 			if s.drain() {
 				return
@@ -244,29 +248,26 @@ func (s *Store) run() {
 	}
 }
 
-// drain handles what waits and reports whether the store is closed.
+// drain handles the requests that wait, and reports whether the store is closed. Further requests
+// have signalled again, so that a busy queue does not keep run from its other work.
 func (s *Store) drain() (closed bool) {
-	for {
-		s.queue.Lock()
-		waiting, closed := s.queue.waiting, s.queue.closed
-		s.queue.waiting = nil
-		s.queue.Unlock()
-		if len(waiting) == 0 {
-			return closed
+	s.queue.Lock()
+	waiting, closed := s.queue.waiting, s.queue.closed
+	s.queue.waiting = nil
+	s.queue.Unlock()
+	for len(waiting) > 0 {
+		n := s.take(waiting)
+		if waiting[0].do != nil {
+			waiting[0].err = waiting[0].do()
+		} else {
+			s.commit(waiting[:n])
 		}
-		for len(waiting) > 0 {
-			n := s.take(waiting)
-			if waiting[0].do != nil {
-				waiting[0].err = waiting[0].do()
-			} else {
-				s.commit(waiting[:n])
-			}
-			for _, r := range waiting[:n] {
-				close(r.done)
-			}
-			waiting = waiting[n:]
+		for _, r := range waiting[:n] {
+			close(r.done)
 		}
+		waiting = waiting[n:]
 	}
+	return closed
 }
 
 // sizeOf returns how many bytes of the log requests take, at most.
@@ -427,11 +428,9 @@ func (s *Store) flush(bytes int, puts ...func(batch *badger.WriteBatch) error) e
 	if s.committer.broken != nil {
 		return s.committer.broken
 	}
-	written, err := s.ready(int64(bytes))
-	if err != nil {
+	if err := s.ready(int64(bytes)); err != nil {
 		return err
 	}
-	defer written()
 	for _, put := range puts {
 		if err := s.flushBatch(put); err != nil {
 			return s.stop(err)

@@ -43,8 +43,7 @@ func (s *Store) compact(before storage.Revision) error {
 	s.log.Forget(before)
 	s.db.SetDiscardTs(uint64(before))
 	err = errors.Join(err, s.dropPieces(before))
-	s.committer.reclaim.due.Store(true)
-	s.reclaimRoom()
+	s.committer.flattener.forgot.Store(true)
 	return err
 }
 
@@ -54,7 +53,6 @@ func (s *Store) expire(now time.Time) {
 		s.logger.Error("storage could not save the age of its history", "dir", s.dir, "err", err)
 		return
 	}
-	s.reclaimRoom()
 	before := s.ages.oldest(now)
 	if before <= s.discarded() || s.committer.broken != nil {
 		return

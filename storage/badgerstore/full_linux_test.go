@@ -1,40 +1,42 @@
 package badgerstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/storage"
 )
 
-// TestFullDiskTakesDeletions: a store that has filled its disk takes all deletions, on disks
-// of every size, also after a new start.
+// TestFullDiskTakesDeletions: a store that has filled its disk takes all deletions, on disks of every
+// size and also after a restart, and then has room for other writes again.
 func TestFullDiskTakesDeletions(t *testing.T) {
-	if os.Getenv("FULL") == "" {
-		t.Skip("the end of a store on a full disk may wait for room for minutes; FULL=1 runs this test")
-	}
-	for _, size := range []int64{32, 60} {
-		if testing.Short() && size != 60 {
+	for name, c := range map[string]struct {
+		size    int64
+		leveled bool
+	}{"32 MiB": {size: 32}, "60 MiB": {size: 60}, "128 MiB": {size: 128}, "levels": {60, true}} {
+		if testing.Short() && c.size != 60 {
 			continue
 		}
-		t.Run(fmt.Sprint(size, " MiB"), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
+			size := c.size
 			disk := smallDisk(t, size<<20)
-			o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second}
+			o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second, leveled: c.leveled}
 			s, err := Open(o)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Close()) }()
 			for round := range 2 {
 				n := fillStore(t, s, min(20_000, int(size)*300))
-				if round == 0 {
-					require.Positive(t, n)
-				}
+				require.Positive(t, n)
 				for i := range n {
 					_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
 					require.NoError(t, err, "round %d, deletion %d of %d", round, i, n)
@@ -44,9 +46,59 @@ func TestFullDiskTakesDeletions(t *testing.T) {
 					s, err = Open(o)
 					require.NoError(t, err)
 				}
+				require.Eventually(t, func() bool {
+					_, err := s.Commit(t.Context(), storage.Write{Key: "new", Value: []byte("x"), Expect: storage.AnyRevision})
+					if err != nil {
+						require.ErrorIs(t, err, storage.ErrFull)
+					}
+					return err == nil
+				}, time.Minute, 10*time.Millisecond, "the room of the deleted records does not return")
 			}
 		})
 	}
+}
+
+// TestManySmallRecords: deletions are taken where their tables take nearly as much room as the
+// records did.
+func TestManySmallRecords(t *testing.T) {
+	disk := smallDisk(t, 24<<20)
+	s, err := Open(Options{Dir: filepath.Join(disk, "store"), Retain: -1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	const writers = 64
+	var taken [writers]int
+	each := func(do func(w, i int) bool) {
+		var all sync.WaitGroup
+		for w := range writers {
+			all.Go(func() {
+				for i := 0; do(w, i); i++ {
+				}
+			})
+		}
+		all.Wait()
+	}
+	value := func(w, i int) []byte {
+		v := make([]byte, 64)
+		_, _ = rand.NewChaCha8([32]byte{byte(w), byte(i), byte(i >> 8), byte(i >> 16)}).Read(v)
+		return v
+	}
+	each(func(w, i int) bool {
+		_, err := s.Commit(context.Background(), storage.Write{Key: fmt.Sprint(i, "/", w), Value: value(w, i)})
+		if err == nil {
+			taken[w]++
+		} else {
+			assert.ErrorIs(t, err, storage.ErrFull)
+		}
+		return err == nil
+	})
+	each(func(w, i int) bool {
+		if i >= taken[w] {
+			return false
+		}
+		_, err := s.Commit(context.Background(), storage.Write{Key: fmt.Sprint(i, "/", w), Expect: storage.AnyRevision})
+		return assert.NoError(t, err, "deletion %d of %d", i, taken[w])
+	})
+	require.Zero(t, s.Stats().Keys)
 }
 
 // fillStore writes records of some bytes that cannot be packed until there is no more room, and
@@ -84,7 +136,7 @@ func TestDeletionsBesideOthers(t *testing.T) {
 		require.NoError(t, err)
 	}
 	free, _, _ := diskBytes(disk)
-	require.NoError(t, os.WriteFile(filepath.Join(disk, "others"), make([]byte, free-8<<20), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(disk, "others"), make([]byte, free-5<<20), 0o600))
 	_, err = s.Commit(t.Context(), storage.Write{Key: "more", Value: []byte("x")})
 	require.ErrorIs(t, err, storage.ErrFull)
 	for i := range n {

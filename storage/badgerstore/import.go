@@ -286,6 +286,9 @@ func (in *importing) take(records []storage.Record) error {
 			size += list[n].size()
 			n++
 		}
+		if err := s.full(int64(size)); err != nil {
+			return err
+		}
 		in.begun = true
 		if err := s.flush(size, func(batch *badger.WriteBatch) error { return putVersions(batch, list[:n]) }); err != nil {
 			return err
@@ -328,8 +331,8 @@ func (in *importing) finish() error {
 	s.committer.witness = nil
 	// Without it nothing can be told from what Open would find.
 	told := testimony{revision: in.newest, floor: in.oldest, reserved: in.newest, live: set{keys: -1}}
-	fresh := &Store{dir: s.dir, retain: s.retain, logger: s.logger, db: s.db, room: s.room, gate: s.gate, piece: s.piece, batch: s.batch}
-	fresh.committer.spare, fresh.committer.reclaim = s.committer.spare, s.committer.reclaim
+	fresh := &Store{dir: s.dir, retain: s.retain, logger: s.logger, db: s.db, disk: s.disk, leveled: s.leveled, piece: s.piece, batch: s.batch}
+	fresh.committer.spare, fresh.committer.flattener, fresh.committer.reserve = s.committer.spare, s.committer.flattener, s.committer.reserve
 	s.life.Lock()
 	defer s.life.Unlock()
 	if err := fresh.load(&survey{dir: s.dir, told: told, witnessed: true}); err != nil {

@@ -137,8 +137,6 @@ func (s *Store) putBlocks(batch *badger.WriteBatch) (indexed func(), err error) 
 
 // dropBlocks deletes blocks that are history no more, as many as fit into a batch.
 func (s *Store) dropBlocks(batch *badger.WriteBatch, before storage.Revision) error {
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix)})
@@ -169,8 +167,6 @@ func indexedUpTo(txn *badger.Txn) storage.Revision {
 
 // readBlock returns the block that holds the commit after a revision.
 func (s *Store) readBlock(after storage.Revision) (b block, ok bool, err error) {
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix)})
@@ -224,8 +220,6 @@ const searchWindow = 64 << 10
 // search does the same without the index. The caller has entered.
 func (s *Store) search(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
 	last := min(s.published(), after+searchWindow)
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(uint64(last), false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, SinceTs: uint64(after), Prefix: recordKey(prefix)})

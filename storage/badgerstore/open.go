@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -61,20 +60,16 @@ func Open(o Options) (*Store, error) {
 	if o.memTable == 0 {
 		o.memTable = tableBytes(o.Dir, o.disk)
 	}
-	s := &Store{dir: o.Dir, filling: o.filling, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
-	s.room = func(tables, more int64) error { return roomy(o.Dir, o.disk, tables*o.memTable+more) }
+	s := &Store{dir: o.Dir, disk: o.disk, filling: o.filling, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
 	s.queue.ready = make(chan struct{}, 1)
-	s.committer.reclaim = &reclaim{}
-	s.committer.reclaim.due.Store(true) // perhaps the last life did not get to it
+	s.committer.flattener = &flattener{}
+	s.committer.flattener.forgot.Store(true) // the last process may not have merged what was forgotten
 	if err := s.start(o); err != nil {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	limits := eventlog.Limits{Age: max(o.Retain, 0), Events: logEvents, Bytes: logBytes}
 	s.log = history.New(s.state.revision, limits)
-	if g := s.gate; g != nil {
-		g.done.Add(1)
-		go g.watchRoom(func() error { return s.room(tablesToFlush, 0) }, s.stats.batches.Load)
-	}
+	s.keepReserve()
 	go s.run()
 	return s, nil
 }
@@ -90,10 +85,6 @@ func (s *Store) start(o Options) (err error) {
 			err = errors.Join(err, s.unlock())
 		}
 	}()
-	set := settings(o)
-	if err := s.room(tablesToOpen, 0); err != nil {
-		return err
-	}
 	switch err := unfinishedImport(o.Dir); {
 	case !o.filling && err != nil:
 		return err
@@ -104,33 +95,30 @@ func (s *Store) start(o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := requireRoom(o.Dir, o.disk, o.memTable*int64(openTables+len(found.logs))); err != nil {
+		return err
+	}
 	if err := found.prove(); err != nil {
 		return err
 	}
 	if err := s.own(); err != nil {
 		return err
 	}
+	o.leveled = o.leveled || found.bytes > leveledFrom
+	s.leveled = o.leveled
+	set := settings(o)
 	if err := found.repair(o.Logger, set); err != nil {
 		return err
 	}
-	if s.gate, err = openGate(o.Dir); err != nil {
-		return err
-	}
-	if s.gate != nil {
-		set.Dir, set.ValueDir = s.gate.path, s.gate.path
-		set.Logger = logger{o.Logger, s.gate}
-		s.gate.merge = func() error { return s.room(tablesToMerge, 0) }
-		s.gate.sweep = s.removeStrays
-	}
 	if s.db, err = openDatabase(set); err != nil {
-		return errors.Join(err, s.gate.close())
+		return err
 	}
 	if err = s.openSpare(set.MemTableSize); err == nil {
 		err = s.load(found)
 	}
 	s.privacy.keep()
 	if err != nil {
-		return errors.Join(err, s.db.Close(), s.closeSpare(), s.committer.witness.close(), s.gate.close())
+		return errors.Join(err, s.db.Close(), s.closeSpare(), s.committer.witness.close())
 	}
 	return nil
 }
@@ -158,19 +146,25 @@ func settings(o Options) badger.Options {
 	b.DetectConflicts = false
 	b.NumVersionsToKeep = 1
 	b.MetricsEnabled = false
-	b.NumCompactors = 2
+	b.NumCompactors = 0 // see flattener
+	b.NumLevelZeroTablesStall = math.MaxInt
+	b.BaseLevelSize = math.MaxInt64 // all merged tables are in one level
+	if o.leveled {
+		d := badger.DefaultOptions("")
+		b.NumCompactors, b.BaseLevelSize = 2, d.BaseLevelSize
+		b.NumLevelZeroTablesStall = 100 // a burst of writes does not wait for compactions
+	}
 	b.NumGoroutines = 2
 	b.ValueLogFileSize = 1 << 20 // nothing goes there, see seal
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
 	b.MemTableSize = cmp.Or(o.memTable, largeTable)
-	b.BaseTableSize = min(1<<20, b.MemTableSize/4) // as little memory, and room, for each table that a compaction makes
-	b.NumLevelZeroTablesStall = 100                // what is in memory does not wait for a compaction that has no room
+	b.BaseTableSize = min(1<<20, b.MemTableSize/4) // a merge takes about 26 times as much memory
 	b.ValueThreshold = min(1<<20, b.MemTableSize/10)
 	b.VerifyValueChecksum = true
 	b.BypassLockGuard = locks
 	b.ChecksumVerificationMode = options.OnBlockRead
-	b.Logger = logger{to: o.Logger}
+	b.Logger = logger{o.Logger}
 	return b
 }
 
@@ -201,17 +195,22 @@ func inUse(dir string) error {
 	return fmt.Errorf("%w%s; a directory serves one process at a time", ErrInUse, owner)
 }
 
-// writable makes the directory, and a file in it for a moment: what stands in the way of that
-// is no damage, and the database does not tell them apart.
+// writable creates the directory if needed, and returns an error if it takes no files. Badger
+// reports that as damage.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, privateDir); err != nil {
 		return err
 	}
-	probe, err := os.CreateTemp(dir, "probe")
+	return probe(dir)
+}
+
+// probe returns an error if a directory takes no files.
+func probe(dir string) error {
+	f, err := os.CreateTemp(dir, "probe")
 	if err != nil {
 		return err
 	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // load builds the index and reads each record once. The revision is the largest
@@ -322,41 +321,13 @@ func (s *Store) loadStampVersion(txn *badger.Txn) error {
 	return nil
 }
 
-// logger passes on what the database says, one level lower than it thinks. What
-// could not be written, for want of room, waits here before it is tried again.
-type logger struct {
-	to   *slog.Logger
-	gate *gate
-}
+// logger passes Badger's messages on. Its information is for developers.
+type logger struct{ to *slog.Logger }
 
-func (l logger) Errorf(format string, args ...any) {
-	l.to.Error(line(format, args))
-	if unflushed(format) && l.gate.failed() {
-		runtime.Goexit() // the log keeps what this goroutine cannot write
-	}
-}
-
-func (l logger) Warningf(format string, args ...any) {
-	l.to.Warn(line(format, args))
-	if mergeFailed(format) {
-		l.gate.mergeFailed()
-		return
-	}
-	l.gate.failed()
-}
-
-func (l logger) Infof(format string, args ...any) { l.to.Debug(line(format, args)) }
-
-func (l logger) Debugf(format string, _ ...any) {
-	switch {
-	case tableBegins(format):
-		l.gate.begin()
-	case tablesBegun(format):
-		l.gate.built()
-	case compactionsEnded(format):
-		l.gate.turn(true)
-	}
-}
+func (l logger) Errorf(format string, args ...any)   { l.to.Error(line(format, args)) }
+func (l logger) Warningf(format string, args ...any) { l.to.Warn(line(format, args)) }
+func (l logger) Infof(format string, args ...any)    { l.to.Debug(line(format, args)) }
+func (l logger) Debugf(string, ...any)               {}
 
 func line(format string, args []any) string {
 	return "badger: " + strings.TrimSpace(fmt.Sprintf(format, args...))

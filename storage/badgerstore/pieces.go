@@ -93,8 +93,6 @@ func (s *Store) loadPieces() error {
 	for _, v := range p.replaced {
 		known[v.revision] = true
 	}
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(1<<63, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(piecePrefix)})

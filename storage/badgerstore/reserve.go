@@ -3,54 +3,78 @@ package badgerstore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"orch.io/controlplane/storage"
 )
 
-// The database maps its log into memory and writes there, where a disk without
-// room ends the process. So the room of a log is taken before: that of the one in
-// use when the store is opened, that of the next one, as an empty file by its
-// name, before the one in use is full. A directory that takes no new file is
-// noticed by this, too, at a point where nothing is half done, so that writes go
-// on when it does again.
+// Badger maps its log into memory and writes there, so the blocks of a log are allocated before:
+// those of the log in use when the store is opened, and those of the next one, as an empty file with
+// the name that Badger will open, before the log in use is full. If the directory takes no new
+// file, the store notices here, when no write is half done, and continues when it does again.
 
-// spare is the log that the database goes on with when the one in use is full.
+// spare is the log that Badger uses after the one in use.
 type spare struct {
-	id   int   // its number; 0: there is none yet
-	made bool  // it is there
-	used int64 // what went into the log in use, about, in bytes
-	size int64 // of a table in memory
+	id     int   // its number; the log in use is the one before
+	oldest int   // no log has a smaller number
+	made   bool  // its file exists
+	used   int64 // bytes written to the log in use, at most
+	size   int64 // of a table in memory
 }
 
-// logSlack is how much longer than a table its log may get.
+// logSlack is the part of a table by which its log may exceed it.
 const logSlack = 4
+
+// logBytes returns the size of a full log. The table of the log is no larger.
+func (p *spare) logBytes() int64 { return p.size + p.size/logSlack }
 
 func (s *Store) logPath(id int) string { return filepath.Join(s.dir, fmt.Sprintf("%05d.mem", id)) }
 
-// openSpare takes the room of the log in use, and of the next one if there is some.
+// logID returns the number of a log, or math.MaxInt for another file.
+func logID(path string) (id int) {
+	if _, err := fmt.Sscanf(filepath.Base(path), "%05d.mem", &id); err != nil {
+		return math.MaxInt
+	}
+	return id
+}
+
+// unflushed returns how many logs are no tables yet, the log in use included.
+func (p *spare) unflushed(path func(int) string) int64 {
+	for p.oldest < p.id-1 {
+		if _, err := os.Stat(path(p.oldest)); err == nil {
+			break
+		}
+		p.oldest++
+	}
+	n := p.id - p.oldest
+	if info, err := os.Stat(path(p.id)); err == nil && info.Size() > 0 { // Badger has begun to use it
+		n++
+	}
+	return int64(n)
+}
+
+// openSpare allocates the log in use, and the next one if there is room.
 func (s *Store) openSpare(table int64) error {
 	names, err := filepath.Glob(filepath.Join(s.dir, "*.mem"))
 	if err != nil {
 		return err
 	}
-	newest := 0
+	newest, oldest := 0, math.MaxInt
 	for _, name := range names {
-		id := 0
-		if _, err := fmt.Sscanf(filepath.Base(name), "%05d.mem", &id); err == nil {
-			newest = max(newest, id)
+		if id := logID(name); id != math.MaxInt {
+			newest, oldest = max(newest, id), min(oldest, id)
 		}
 	}
 	p := &s.committer.spare
-	*p = spare{id: newest + 1, size: table}
+	*p = spare{id: newest + 1, oldest: oldest, size: table}
 	f, err := os.OpenFile(s.logPath(newest), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(allocate(f, table+table/logSlack), f.Close()); err != nil {
+	if err := errors.Join(allocate(f, p.logBytes()), f.Close()); err != nil {
 		return err
 	}
 	if err := p.prepare(s.logPath); !errors.Is(err, syscall.ENOSPC) {
@@ -59,8 +83,8 @@ func (s *Store) openSpare(table int64) error {
 	return nil
 }
 
-// prepare makes the spare log if it is not there, and finds out whether the
-// database has begun to use it.
+// prepare creates the spare log unless it exists. If Badger has begun to use it, prepare creates
+// the one after it.
 func (p *spare) prepare(path func(int) string) error {
 	if p.made {
 		info, err := os.Stat(path(p.id))
@@ -76,67 +100,52 @@ func (p *spare) prepare(path func(int) string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(allocate(f, p.size+p.size/logSlack), f.Close()); err != nil {
+	if err := errors.Join(allocate(f, p.logBytes()), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(path(p.id)))
 	}
 	p.made = true
 	return nil
 }
 
-// full says why there is room for deletions only; it passes.
+// full returns ErrFull if there is room for deletions only, while a batch of so many bytes is to
+// be written.
 func (s *Store) full(bytes int64) error {
-	if err := s.room(tablesToWrite, 2*bytes); err != nil {
+	if err := s.awaitRoom(true, s.deletionRoom()+2*bytes); err != nil {
 		return err
 	}
 	if err := s.committer.spare.prepare(s.logPath); errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%w in %s", storage.ErrFull, s.dir)
+		return s.noSpace()
 	}
 	return nil
 }
 
-// ready fails while a batch of so many bytes cannot be written; it passes, too.
-// written is to be called afterwards.
-func (s *Store) ready(bytes int64) (written func(), err error) {
+func (s *Store) noSpace() error { return fmt.Errorf("%w for a log in %s", storage.ErrFull, s.dir) }
+
+// ready returns an error if a batch of so many bytes cannot be written now, and otherwise counts it.
+func (s *Store) ready(bytes int64) error {
 	p := &s.committer.spare
-	written = func() {}
-	err = p.prepare(s.logPath)
-	if p.used+bytes >= p.size/2 {
-		// The log in use may be full, then the next one is begun and a table made.
-		if err == nil {
-			err = s.passGate(bytes)
+	err := p.prepare(s.logPath)
+	if p.used+bytes >= p.size/2 { // the batch may fill the log in use
+		if errors.Is(err, syscall.ENOSPC) && s.committer.short {
+			s.committer.dropReserve()
+			err = p.prepare(s.logPath)
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			err = s.noSpace()
 		}
 		if err == nil {
-			written = s.gate.leave
+			err = s.makeRoom(false, 2*bytes+p.size/2) // the first half of the next log is for Close
 		}
 	} else if errors.Is(err, syscall.ENOSPC) {
-		err = nil // the log in use has room
+		err = nil
 	}
 	if err == nil {
 		p.used += bytes
 	}
-	if errors.Is(err, syscall.ENOSPC) {
-		err = fmt.Errorf("%w in %s", storage.ErrFull, s.dir)
-	}
-	return written, s.noteReady(err)
+	return s.noteReady(err)
 }
 
-// recoverTime is how long a write waits for the room that a compaction gives back.
-const recoverTime = 5 * time.Second
-
-// passGate fails without room for tables. It holds the gate until gate.leave.
-func (s *Store) passGate(bytes int64) error {
-	for end := time.Now().Add(recoverTime); ; time.Sleep(busyPause) {
-		err := s.room(tablesToFlush, 2*bytes)
-		if err == nil {
-			err = s.gate.pass()
-		}
-		if err == nil || !s.gate.recovers() || time.Now().After(end) {
-			return err
-		}
-	}
-}
-
-// noteReady remembers for Writable what keeps the store from writing.
+// noteReady keeps the error that Writable reports.
 func (s *Store) noteReady(err error) error {
 	if err != nil && !errors.Is(err, storage.ErrFull) {
 		err = fmt.Errorf("storage in %s takes no writes: %w", s.dir, err)
@@ -147,7 +156,7 @@ func (s *Store) noteReady(err error) error {
 	return err
 }
 
-// closeSpare removes the log that was not needed.
+// closeSpare removes the spare log if Badger has not used it.
 func (s *Store) closeSpare() error {
 	p := &s.committer.spare
 	path := s.logPath(p.id)

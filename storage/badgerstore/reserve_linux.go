@@ -8,8 +8,11 @@ import (
 
 const keepSize = 1 // of fallocate
 
-// allocate takes room for a file without making it longer. Where the file system
-// cannot do that, files take their room when they are written.
+// allocates reports that allocate takes room.
+const allocates = true
+
+// allocate allocates blocks for a file without making it longer. On a file system that cannot do
+// that, it does nothing.
 func allocate(f *os.File, bytes int64) error {
 	for {
 		err := syscall.Fallocate(int(f.Fd()), keepSize, 0, bytes)

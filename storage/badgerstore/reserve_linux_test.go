@@ -29,17 +29,21 @@ func smallDisk(t *testing.T, bytes int64) string {
 }
 
 // fillDisk writes until there is no room.
-func fillDisk(t *testing.T, path string) {
-	f, err := os.Create(path)
+func fillDisk(t *testing.T, path string) { fillUntil(t, path, func() bool { return false }) }
+
+// fillUntil writes until there is no room or it may end. It reports whether there is room.
+func fillUntil(t *testing.T, path string, end func() bool) bool {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	defer f.Close()
 	data := make([]byte, 256<<10)
-	for {
+	for !end() {
 		if _, err := f.Write(data); err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC)
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // writers commit to keys of their own, and count what was acknowledged and what
@@ -101,6 +105,13 @@ func (w *writers) wait(taken, refused int) {
 	}
 }
 
+// count returns how many writes were refused.
+func (w *writers) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused
+}
+
 func (w *writers) stop() {
 	w.mu.Lock()
 	w.stopped = true
@@ -122,8 +133,8 @@ func (w *writers) check(s *Store) {
 	}
 }
 
-// TestDiskFilledByOthers: a disk that others fill while commits run refuses
-// writes, ends nothing, loses nothing, and takes writes again when there is room.
+// TestDiskFilledByOthers: while other programs fill the disk, a store under load refuses writes, loses
+// none, and accepts writes again when there is room.
 func TestDiskFilledByOthers(t *testing.T) {
 	disk := smallDisk(t, 192<<20)
 	o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second}
@@ -134,13 +145,28 @@ func TestDiskFilledByOthers(t *testing.T) {
 		w.start(s, 8)
 		w.wait(1000, 0)
 		fill := filepath.Join(disk, "others")
-		fillDisk(t, fill)
+		for refused, room := w.count(), true; room && w.count() == refused; { // as fast as the store notices
+			free, _, _ := diskBytes(disk)
+			room = fillUntil(t, fill, func() bool {
+				left, _, _ := diskBytes(disk)
+				return left < free-1<<20
+			})
+			w.wait(1, 0)
+		}
 		w.wait(0, 200)
-		if round == 2 { // it ends while the disk is full
+		fillDisk(t, fill) // to the last byte
+		w.wait(0, 200)
+		if round == 2 { // it is closed while the disk is full
 			w.stop()
 			w.check(s)
-			_ = s.Close()
+			err := s.Close()
 			require.NoError(t, os.Remove(fill))
+			if err != nil { // the reserve was in use
+				require.ErrorIs(t, err, storage.ErrFull)
+				_, err = Open(o)
+				require.ErrorIs(t, err, ErrInUse)
+				require.NoError(t, s.Close())
+			}
 			s, err = Open(o)
 			require.NoError(t, err)
 			w.check(s)
@@ -151,6 +177,112 @@ func TestDiskFilledByOthers(t *testing.T) {
 		w.stop()
 		w.check(s)
 	}
+	require.NoError(t, s.Close())
+}
+
+// TestReserve: on a disk that other programs have filled to the last byte, deletions are taken and the
+// store can be closed, because of the reserve. It is created again when there is room.
+func TestReserve(t *testing.T) {
+	disk := smallDisk(t, 64<<20)
+	o := Options{Dir: filepath.Join(disk, "store"), Retain: -1}
+	s, err := Open(o)
+	require.NoError(t, err)
+	const n = 8000 // their deletions take more than one log
+	var keys sync.WaitGroup
+	for w := range 16 {
+		keys.Go(func() {
+			for i := w; i < n; i += 16 {
+				_, err := s.Commit(context.Background(), storage.Write{Key: fmt.Sprint("k", i), Value: []byte("x")})
+				require.NoError(t, err)
+			}
+		})
+	}
+	keys.Wait()
+	reserve := func() (bytes int64) {
+		require.NoError(t, s.perform(t.Context(), func() error { bytes = s.committer.reserve.size(); return nil }))
+		return bytes
+	}
+	require.EqualValues(t, reserveTables*smallTable, reserve())
+	fill := filepath.Join(disk, "others")
+	fillDisk(t, fill)
+	require.Eventually(t, func() bool { // it is full for others, too
+		_, err = s.Commit(t.Context(), storage.Write{Key: "more", Value: []byte("x"), Expect: storage.AnyRevision})
+		return errors.Is(err, storage.ErrFull)
+	}, time.Minute, time.Millisecond)
+	for w := range 16 {
+		keys.Go(func() {
+			for i := w; i < n; i += 16 {
+				for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until the reserve is given up
+					_, err := s.Commit(context.Background(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
+					if err == nil {
+						break
+					}
+					require.ErrorIs(t, err, storage.ErrFull)
+					require.True(t, time.Now().Before(end), "deletion %d: %v", i, err)
+				}
+			}
+		})
+	}
+	keys.Wait()
+	require.Zero(t, reserve())
+	require.NoError(t, s.Close())
+	rest := filepath.Join(disk, "rest")
+	fillDisk(t, rest)
+	_, err = Open(o)
+	require.ErrorIs(t, err, storage.ErrFull)
+	require.NoError(t, errors.Join(os.Remove(fill), os.Remove(rest)))
+	s, err = Open(o)
+	require.NoError(t, err)
+	require.EqualValues(t, reserveTables*smallTable, reserve())
+	require.Equal(t, 0, s.Stats().Keys)
+	require.NoError(t, s.Close())
+}
+
+// TestBallast: other programs cannot take ballast, which is no file of the directory.
+func TestBallast(t *testing.T) {
+	disk := smallDisk(t, 16<<20)
+	b, err := takeBallast(disk, 6<<20)
+	require.NoError(t, err)
+	files, err := os.ReadDir(disk)
+	require.NoError(t, err)
+	require.Empty(t, files)
+	fillDisk(t, filepath.Join(disk, "others"))
+	require.NoError(t, b.release())
+	free, _, _ := diskBytes(disk)
+	require.EqualValues(t, 6<<20, free)
+	_, err = takeBallast(disk, 7<<20)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	free, _, _ = diskBytes(disk)
+	require.EqualValues(t, 6<<20, free)
+}
+
+// TestMovedDirectory: a store whose directory is renamed can be read. It takes no writes and cannot be
+// closed until the directory is back.
+func TestMovedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	put := func(key string) error {
+		_, err := s.Commit(t.Context(), storage.Write{Key: key, Value: []byte("x")})
+		return err
+	}
+	require.NoError(t, put("a"))
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	require.ErrorIs(t, put("b"), os.ErrNotExist)
+	require.ErrorIs(t, s.Writable(t.Context()), os.ErrNotExist)
+	_, err = s.Get(t.Context(), "a", 0)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(dir+".away", dir))
+	require.NoError(t, put("b"))
+	require.NoError(t, os.Rename(dir, dir+".away"))
+	require.ErrorIs(t, s.Close(), os.ErrNotExist)
+	_, err = Open(Options{Dir: dir + ".away", Retain: -1})
+	require.ErrorIs(t, err, ErrInUse)
+	require.NoError(t, os.Rename(dir+".away", dir))
+	require.NoError(t, s.Close())
+	s, err = Open(Options{Dir: dir, Retain: -1})
+	require.NoError(t, err)
+	require.Equal(t, 2, s.Stats().Keys)
 	require.NoError(t, s.Close())
 }
 
@@ -344,7 +476,8 @@ func TestInspectChangesNothing(t *testing.T) {
 	require.Equal(t, 1, report.Records)
 }
 
-// TestCloseInImmutableDirectory: what is in the log stays there, and Close ends.
+// TestCloseInImmutableDirectory: Close returns the error and keeps the directory, and succeeds when the
+// directory takes files again.
 func TestCloseInImmutableDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1})
@@ -353,8 +486,11 @@ func TestCloseInImmutableDirectory(t *testing.T) {
 	require.NoError(t, err)
 	setImmutable(t, dir, true)
 	defer setImmutable(t, dir, false)
-	require.Error(t, s.Close())
+	require.ErrorIs(t, s.Close(), syscall.EPERM)
+	_, err = Open(Options{Dir: dir, Retain: -1})
+	require.ErrorIs(t, err, ErrInUse)
 	setImmutable(t, dir, false)
+	require.NoError(t, s.Close())
 	s, err = Open(Options{Dir: dir, Retain: -1})
 	require.NoError(t, err)
 	_, err = s.Get(t.Context(), "a", 0)

@@ -48,8 +48,6 @@ func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
 
 func (s *Store) stamps() (map[string]string, error) {
 	stamps := make(map[string]string)
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(s.committer.marked+1, false)
 	defer txn.Discard()
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(stampPrefix)})
@@ -66,8 +64,6 @@ func (s *Store) stamps() (map[string]string, error) {
 
 func (s *Store) stamp(name, value string) (string, error) {
 	key := []byte(stampPrefix + name)
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	txn := s.db.NewTransactionAt(s.committer.marked+1, false)
 	defer txn.Discard()
 	item, err := txn.Get(key)

@@ -66,6 +66,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	filling  bool                                        // see Fill
+	leveled  bool                                        // Badger compacts on its own, see flattener
 	memTable int64                                       // bytes, for tests that want many tables
 	disk     func(string) (free, size int64, known bool) // bytes, for tests that want a full one
 }
@@ -107,8 +108,8 @@ type Store struct {
 	retain  time.Duration
 	logger  *slog.Logger
 	db      *badger.DB
-	room    func(tables, more int64) error // whether the disk has some
-	gate    *gate
+	disk    func(dir string) (free, size int64, known bool)
+	leveled bool // Badger compacts on its own
 	log     *history.Log
 	floor   atomic.Int64 // start of the history, set before it is discarded
 	piece   int          // bytes of one piece of a large value
@@ -133,16 +134,18 @@ type Store struct {
 		ready   chan struct{} // holds a token if waiting is not empty or closed is set
 		closed  bool
 	}
-	reads sync.RWMutex // held for reading around every read of db, see removeStrays; only TryLock takes it for writing
-
 	life struct { // held for reading around every use of db
 		sync.RWMutex
 		closed bool
 	}
 	committer committer
 	stats     struct{ commits, batches, fsyncs, reads atomic.Uint64 }
-	closing   sync.Once
-	done      chan struct{} // closed when the committer ended
+	closing   struct {
+		sync.Mutex
+		result chan error // of Badger's Close, once it was called
+		closed bool
+	}
+	done chan struct{} // closed when the committer ended
 }
 
 var (
@@ -234,34 +237,90 @@ func (s *Store) enter() bool {
 		s.life.RUnlock()
 		return false
 	}
-	s.reads.RLock()
 	return true
 }
 
-func (s *Store) leave() {
-	s.reads.RUnlock()
-	s.life.RUnlock()
-}
+func (s *Store) leave() { s.life.RUnlock() }
 
 // Close finishes the writes that wait, ends watches and closes the database.
-func (s *Store) Close() (err error) {
-	s.closing.Do(func() {
-		s.queue.Lock()
-		s.queue.closed = true
-		s.signal()
-		s.queue.Unlock()
-		<-s.done
-		s.log.Close()
-		s.life.Lock()
-		s.life.closed = true
-		s.life.Unlock()
-		s.gate.end(s.room(tablesToFlush, 0))
-		s.committer.reclaim.done.Wait()
-		fault := errors.Join(s.db.Close(), s.closeSpare(), s.rest())
-		s.privacy.keep()
-		if fault = errors.Join(fault, s.gate.close(), s.unlock()); fault != nil {
-			err = fmt.Errorf("close storage in %s: %w", s.dir, fault)
+//
+// The records in memory are written to a table. If the disk has no room for it, or the directory
+// takes no files, Close returns an error, storage.ErrFull in the first case, and the store keeps
+// its directory: free some room and call Close again. All commits are in the log, so the
+// process may also end without.
+func (s *Store) Close() error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closing.closed {
+		return nil
+	}
+	s.queue.Lock()
+	s.queue.closed = true
+	s.signal()
+	s.queue.Unlock()
+	<-s.done
+	s.log.Close()
+	s.life.Lock()
+	s.life.closed = true
+	s.life.Unlock()
+	s.committer.flattener.done.Wait()
+	fault, err := s.closeDatabase()
+	if err != nil {
+		return fmt.Errorf("storage in %s is not closed: %w", s.dir, err)
+	}
+	s.closing.closed = true
+	s.committer.dropReserve()
+	fault = errors.Join(fault, s.closeSpare(), s.rest())
+	s.privacy.keep()
+	if fault = errors.Join(fault, s.unlock()); fault != nil {
+		return fmt.Errorf("close storage in %s: %w", s.dir, fault)
+	}
+	return nil
+}
+
+// closeWait is how long Close waits for room.
+const closeWait = 3 * time.Second
+
+// closeDatabase closes Badger, whose error is fault. Badger would try for ever to write the table in
+// memory, so closeDatabase returns err if the table cannot be written.
+func (s *Store) closeDatabase() (fault, err error) {
+	c := &s.closing
+	if c.result == nil {
+		if err := s.closable(); err != nil {
+			return nil, err
 		}
-	})
-	return err
+		c.result = make(chan error, 1)
+		go func() { c.result <- s.db.Close() }()
+	}
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case fault = <-c.result:
+			return fault, nil
+		case <-look.C:
+			if err = probe(s.dir); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// closable returns an error if the records in memory cannot be written to a table.
+func (s *Store) closable() error {
+	p := &s.committer.spare
+	if p.used == 0 && p.unflushed(s.logPath) == 1 {
+		return nil
+	}
+	if err := probe(s.dir); err != nil {
+		return err
+	}
+	unused := max(0, p.logBytes()-p.used) // of the log in use
+	for end := time.Now().Add(closeWait); ; time.Sleep(10 * time.Millisecond) {
+		err := s.makeRoom(false, -unused)
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		s.committer.short = s.committer.short || time.Until(end) < closeWait/2
+	}
 }

@@ -27,6 +27,7 @@ type survey struct {
 	witnessed bool
 	tables    []uint64 // that the list names
 	levels    map[uint64]int
+	bytes     int64    // in tables
 	strays    []uint64 // that it does not name
 	spoilt    []uint64 // tables that lost parts of large values
 	torn      bool     // the list ends in the middle of a change
@@ -57,6 +58,7 @@ func look(dir string) (*survey, error) {
 		name := f.Name()
 		if id, ok := table.ParseFileID(name); ok {
 			found[id] = true
+			v.bytes += fileBytes(f)
 		}
 		if ext := filepath.Ext(name); ext == ".mem" || ext == ".vlog" {
 			if err := v.lookAtLog(name); err != nil {
@@ -92,6 +94,15 @@ func look(dir string) (*survey, error) {
 	slices.Sort(v.strays)
 	v.lookAtLevels()
 	return v, nil
+}
+
+// fileBytes returns how much of the disk a file takes, 0 if it was removed.
+func fileBytes(f os.DirEntry) int64 {
+	info, err := f.Info()
+	if err != nil {
+		return 0
+	}
+	return allocated(info)
 }
 
 func (v *survey) path(id uint64) string { return filepath.Join(v.dir, table.IDToFilename(id)) }

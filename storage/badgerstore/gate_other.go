@@ -1,6 +1,0 @@
-//go:build !linux
-
-package badgerstore
-
-// openGate returns none.
-func openGate(string) (*gate, error) { return nil, nil }
