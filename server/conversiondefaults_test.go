@@ -1,11 +1,16 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -196,4 +201,34 @@ func TestReadsFollowTheConverter(t *testing.T) {
 		}
 		assert.Equal(t, want, reads(), conversion)
 	}
+}
+
+// TestReadsFollowTheWebhook: a webhook that converts otherwise than before, under the same definition, is asked
+// again after a minute.
+func TestReadsFollowTheWebhook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, hook, replaced := servertest.New(t), &barWebhook{}, false
+		a := inProcess(t, s)
+		a.must(201, "POST", crdPath, barDefinition(barService))
+		s.Settle()
+		s.InstallWebhooks(fstest.MapFS{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			assert.NoError(t, err)
+			if replaced {
+				body = bytes.ReplaceAll(body, []byte(`"length":1`), []byte(`"length":2`))
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			hook.ServeHTTP(w, r)
+		}))
+		a.must(201, "POST", barPath("v1", ""), bar("v1", "b", `{"length":1}`))
+		size := func() any { return at(a.must(200, "GET", barPath("v2", "b"), nil).body, "spec", "size") }
+		assert.Equal(t, 1.0, size())
+		replaced = true
+		assert.Equal(t, 1.0, size())
+		asked := hook.reviews.Load()
+		time.Sleep(time.Minute)
+		assert.Equal(t, 2.0, size())
+		assert.Equal(t, 2.0, size())
+		assert.Equal(t, asked+1, hook.reviews.Load())
+	})
 }

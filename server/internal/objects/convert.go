@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
@@ -15,13 +16,16 @@ import (
 // another version, without resourceVersion.
 const convertedView = 0xff
 
+// conversionAge is how long the answer of a converter is used. A webhook may convert otherwise after its
+// program was replaced, which the definition that names it does not tell.
+const conversionAge = time.Minute
+
 func convertedForm(v *resource.Version) watch.FormKey {
-	return watch.FormKey{Version: v.FormName(), View: convertedView}
+	return watch.FormKey{Version: v.FormName(), View: convertedView, MaxAge: conversionAge}
 }
 
-// InVersion returns entries as a version shows them where a converter has to be asked, of
-// many at a time; others stay as they are. What it says is kept with the entries: nobody
-// asks again.
+// InVersion returns entries as a version shows them. If a converter has to be asked, it is asked about
+// many entries at a time, and its answers are kept with the entries for conversionAge.
 func InVersion(ctx context.Context, entries []*watch.Entry, v *resource.Version) ([]*watch.Entry, error) {
 	if v.Converter == nil {
 		return entries, nil

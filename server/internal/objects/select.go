@@ -212,7 +212,11 @@ const foundView = 0xfe
 const fieldsFound = "fields"
 
 func foundForm(v *resource.Version) watch.FormKey {
-	return watch.FormKey{Version: v.FormName(), View: foundView}
+	key := watch.FormKey{Version: v.FormName(), View: foundView}
+	if v.Converter != nil {
+		key.MaxAge = conversionAge
+	}
+	return key
 }
 
 // readFound returns the labels and fields of entries as a version shows them: texts of objects

@@ -3,6 +3,7 @@ package watch
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 	"weak"
 )
 
@@ -12,6 +13,9 @@ type FormKey struct {
 	Version string // served version
 	Media   uint8  // media type
 	View    uint8  // full object, metadata only, table row, ...
+
+	// MaxAge is how long the bytes are kept; 0: as long as there is room for them.
+	MaxAge time.Duration
 }
 
 type formKey struct {
@@ -24,6 +28,7 @@ type formKey struct {
 // meanwhile still gets its bytes.
 type form struct {
 	key   formKey
+	since time.Time  // set if the key has a MaxAge
 	mu    sync.Mutex // held while the bytes are made, by Form
 	by    *making    // who makes them, by Forms; guarded by mu
 	bytes atomic.Pointer[[]byte]
@@ -66,19 +71,31 @@ func (e *Entry) fill(f *form, b []byte) {
 	}
 }
 
+// findForm returns the form of a key. If that one is too old, all forms of the entry are dropped: others may
+// have been made of it.
 func (e *Entry) findForm(key formKey) *form {
+	var now time.Time
+	if key.MaxAge > 0 {
+		now = time.Now()
+	}
 	var made *form
 	for {
 		head := e.forms.Load()
+		next := head
 		for f := head; f != nil; f = f.next {
-			if f.key == key {
+			if f.key != key {
+				continue
+			}
+			if key.MaxAge == 0 || now.Sub(f.since) < key.MaxAge {
 				return f
 			}
+			next = nil
+			break
 		}
 		if made == nil {
-			made = &form{key: key}
+			made = &form{key: key, since: now}
 		}
-		made.next = head
+		made.next = next
 		if e.forms.CompareAndSwap(head, made) {
 			return made
 		}
