@@ -59,7 +59,7 @@ func adminAccess(r *admission.Request) (fields []*check.Path) {
 	}
 	for i, request := range r.Object.Objects(path...) {
 		if request.Bool("exactly", "adminAccess") {
-			at := check.At("spec", "devices", "requests") // clients know the fault by this place, of templates, too
+			at := check.At("spec", "devices", "requests") // kube-apiserver names this path for templates, too
 			fields = append(fields, at.Index(i).Field("adminAccess"))
 		}
 	}

@@ -43,8 +43,8 @@ func TestDeviceAdminAccess(t *testing.T) {
 	}
 	const why = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label"
 	require.NoError(t, create("resourceclaims", "plain", "x", spec(false)))
-	assert.ErrorContains(t, create("resourceclaims", "plain", "y", spec(true)), "spec.devices.requests[0].exactly.adminAccess: Forbidden: "+why)
-	assert.ErrorContains(t, create("resourceclaimtemplates", "plain", "y", map[string]any{"spec": spec(true)}), "spec.spec.devices.requests[0].exactly.adminAccess: Forbidden: "+why)
+	assert.ErrorContains(t, create("resourceclaims", "plain", "y", spec(true)), "spec.devices.requests[0].adminAccess: Forbidden: "+why)
+	assert.ErrorContains(t, create("resourceclaimtemplates", "plain", "y", map[string]any{"spec": spec(true)}), "spec.devices.requests[0].adminAccess: Forbidden: "+why)
 	assert.ErrorContains(t, allocate("plain"), "status.allocation.devices.results[0].adminAccess: Forbidden: "+why)
 
 	require.NoError(t, create("resourceclaims", "admin", "x", spec(true)))
