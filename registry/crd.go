@@ -245,25 +245,23 @@ func selectablePath(text string) ([]string, error) {
 	return path, err
 }
 
-// definedColumns returns the columns of a definition; by default, and if a path of one
-// cannot be read, the age.
+// definedColumns returns the columns of a definition up to the first one whose path cannot be parsed.
+// The default is the age.
 func definedColumns(list []any) []Column {
-	unread := func(e any) bool {
-		m, _ := e.(map[string]any)
-		_, err := jsonpath.Parse(meta.NewObject(m).String("jsonPath"))
-		return err != nil
-	}
-	if len(list) == 0 || slices.ContainsFunc(list, unread) {
+	if len(list) == 0 {
 		return []Column{{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
 			Doc: "When the object was created, by the server's clock."}}
 	}
-	var out []Column
+	out := []Column{} // nil are the columns of the hub
 	for _, e := range list {
 		m, _ := e.(map[string]any)
 		o := meta.NewObject(m)
 		c := Column{
 			Name: o.String("name"), Type: o.String("type"), Format: o.String("format"), Doc: o.String("description"),
 			Priority: int(o.Int("priority")), JSONPath: o.String("jsonPath"),
+		}
+		if _, err := jsonpath.Parse(c.JSONPath); err != nil {
+			return out
 		}
 		if c.Doc == "" {
 			c.Doc = "What " + c.JSONPath + " leads to in the object."

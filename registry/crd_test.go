@@ -146,3 +146,28 @@ func ExampleFromCRD() {
 	fmt.Println(typ.GroupResource(), typ.Storage.Name, err)
 	// Output: gadgets.example.com v1 <nil>
 }
+
+// TestColumnsOfDefinitions: the columns end before the first one whose path cannot be parsed.
+func TestColumnsOfDefinitions(t *testing.T) {
+	column := func(name, path string) string {
+		return fmt.Sprintf(`{"name":%q,"type":"string","jsonPath":%q}`, name, path)
+	}
+	good, deep, bad := column("Good", ".spec.a"), column("Deep", ".spec..a"), column("Bad", ".spec[")
+	for list, want := range map[string][]string{
+		"":                            {"Name", "Age"},
+		good + "," + deep:             {"Name", "Good", "Deep"},
+		good + "," + bad + "," + deep: {"Name", "Good"},
+		bad + "," + good:              {"Name"},
+	} {
+		doc := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"as.b.c"},"spec":{"group":"b.c","scope":"Cluster",
+			"names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"storage":true,"additionalPrinterColumns":[` + list + `],
+			"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"}}}}}}}]}}`
+		typ, err := resource.Compile(registry.FromCRD([]byte(doc)), names.Kubernetes)
+		require.NoError(t, err)
+		var got []string
+		for _, c := range typ.Storage.Columns {
+			got = append(got, c.Name)
+		}
+		assert.Equal(t, want, got, list)
+	}
+}

@@ -10,6 +10,7 @@
 //	.spec.list[].name                                the first item
 //	.spec.containers[*].image                        every item or value
 //	.status.conditions[?(@.type=="Ready")].status    items by a test
+//	.spec..name                                      the field name at any depth, once in a path
 //
 // A path may stand in braces and may begin with $. Tests compare one path below
 // @ with a string, number, boolean or null by == or !=, numbers also by
@@ -49,6 +50,7 @@ const (
 	stepFilter
 	stepSlice
 	stepUnion
+	stepDescend // to the value itself and to every object and list in it
 )
 
 // slice selects items of a list. A bound below zero counts from the end of the list.
@@ -144,6 +146,9 @@ func walk(v any, steps []step, yield func(any) bool) bool {
 			return false
 		}
 	}
+	if s.kind == stepDescend {
+		return descend(v, rest, yield)
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		return walkObject(v, s, rest, yield)
@@ -151,6 +156,16 @@ func walk(v any, steps []step, yield func(any) bool) bool {
 		return walkList(v, s, rest, yield)
 	}
 	return true
+}
+
+// descend walks the steps from v, if it is an object or a list that is not empty, and from all such values in it.
+func descend(v any, steps []step, yield func(any) bool) bool {
+	below := []step{{kind: stepAll}}
+	empty := walk(v, below, func(any) bool { return false })
+	if empty {
+		return true
+	}
+	return walk(v, steps, yield) && walk(v, below, func(x any) bool { return descend(x, steps, yield) })
 }
 
 func walkObject(m map[string]any, s step, rest []step, yield func(any) bool) bool {

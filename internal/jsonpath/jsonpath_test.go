@@ -48,6 +48,11 @@ func TestAll(t *testing.T) {
 		".status.conditions[].type":  {"Ready"},
 		".status.conditions[-1:].n":  {int64(2)},
 		".spec['ratio','replicas']":  {0.5, int64(3)},
+		".status..type":              {"Ready", "Other"},
+		"..n":                        {int64(1), int64(2)},
+		".spec..[0]":                 {"a"},
+		".spec..missing":             nil,
+		".spec.replicas..a":          nil,
 		`.metadata.labels['a.b/c']`:  {"x"},
 		`.metadata.labels["a.b/c"]`:  {"x"},
 		`.metadata.labels.a\.b/c`:    {"x"},
@@ -87,7 +92,7 @@ func TestFiltersCompareNumbersExactly(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, path := range []string{"", "a", ".a[", ".a[x]", ".a[::0]", "." + strings.Repeat("[0,0]", 7), ".a[1:2:3:4]", ".a[0,", ".a[0 1]", ".a['x',0", ".a..b", ".a.", ".a[?(b==1)]", ".a[?(@.b==c)]", ".a[?(@.b==1]", ".a[0]b[", ".a['x", ".a['x'", ".a b",
+	for _, path := range []string{"", "a", ".a[", ".a[x]", ".a[::0]", "." + strings.Repeat("[0,0]", 7), ".a[1:2:3:4]", ".a[0,", ".a[0 1]", ".a['x',0", ".a..b..c", ".a...b", ".a..", ".a.", ".a[?(b==1)]", ".a[?(@.b==c)]", ".a[?(@.b==1]", ".a[0]b[", ".a['x", ".a['x'", ".a b",
 		strings.Repeat(".a", 100), "." + strings.Repeat("a", 5000), ".a[99999999999]", "{}", "$"} {
 		_, err := jsonpath.Parse(path)
 		assert.Error(t, err, "%.30q", path)
@@ -118,7 +123,7 @@ func ExampleParse() {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{".a.b[0]", `.c[?(@.t=="R")].s`, "{$.a['x'][*]}", `.a\.b.*`, ".[0][-1]", `.a[?(@.x<=1e3)]`} {
+	for _, s := range []string{".a.b[0]", `.c[?(@.t=="R")].s`, "{$.a['x'][*]}", `.a\.b.*`, ".[0][-1]", `.a[?(@.x<=1e3)]`, ".a..b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

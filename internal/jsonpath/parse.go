@@ -42,9 +42,10 @@ func Parse(text string) (*Path, error) {
 }
 
 type parser struct {
-	s    string
-	i    int
-	ways int // that the unions lead together: their parts may overlap, and each is walked
+	s        string
+	i        int
+	ways     int  // that the unions lead together: their parts may overlap, and each is walked
+	descends bool // a recursive descent was read; each further one would multiply the values that are walked
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -76,6 +77,13 @@ func (p *parser) steps(stop string) ([]step, error) {
 		switch p.peek() {
 		case '.':
 			p.i++
+			if p.take(".") {
+				if p.descends {
+					return nil, p.errorf("a second recursive descent")
+				}
+				p.descends = true
+				out = append(out, step{kind: stepDescend})
+			}
 			if p.peek() == '[' {
 				s, err = p.bracket()
 			} else {

@@ -16,6 +16,8 @@ func leads(steps []step, s *schema.Schema) bool {
 	}
 	rest := steps[1:]
 	switch next := steps[0]; next.kind {
+	case stepDescend:
+		return true // schemas may be recursive
 	case stepUnion:
 		return slices.ContainsFunc(next.union, func(part step) bool { return leads(append([]step{part}, rest...), s) })
 	case stepField:

@@ -21,7 +21,7 @@ func (c *compiler) columns(kv registry.KindVersion, s *schema.Schema) []registry
 	declared := kv.Columns
 	name := registry.Column{Name: "Name", Type: "string", Format: "name", Doc: "Name of the object, unique among its kind in its namespace.",
 		Cell: func(o *meta.Object) any { return o.Name() }}
-	if len(declared) == 0 {
+	if declared == nil {
 		return []registry.Column{name, {Name: "Created At", Type: "date", Doc: "When the object was created, by the server's clock.",
 			Cell: func(o *meta.Object) any { return o.String("metadata", "creationTimestamp") }}}
 	}
