@@ -40,6 +40,7 @@ func recordDeclared(t *testing.T) {
 	var scenarios []scenario
 	require.NoError(t, json.Unmarshal(text, &scenarios))
 	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer insecure.CloseIdleConnections()
 	p := &player{client: &http.Client{Transport: insecure}, base: *reference}
 	for i := range scenarios {
 		p.record(t, &scenarios[i])

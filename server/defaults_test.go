@@ -62,6 +62,7 @@ func compareRecorded(t *testing.T, path, name string, generated bool, kinds ...*
 // recordDefaults sends the creations to the reference server and writes its answers.
 func recordDefaults(t *testing.T) {
 	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer insecure.CloseIdleConnections()
 	p := &player{client: &http.Client{Transport: insecure}, base: *reference, generated: true}
 	listed := listedObjects(t)
 	var scenarios []scenario
