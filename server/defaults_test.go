@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
 
@@ -38,23 +39,30 @@ func TestDefaultsOfBuiltinKinds(t *testing.T) {
 	if *reference != "" {
 		recordDefaults(t)
 	}
-	scenarios := readScenarios(t, defaultsAnswers)
+	compareRecorded(t, defaultsAnswers, "defaults", true)
+}
+
+// compareRecorded plays the scenarios of a file on a new server and compares the differences with
+// those that testdata/differences.txt lists under a name.
+func compareRecorded(t *testing.T, path, name string, generated bool, kinds ...*registry.Kind) {
+	scenarios := readScenarios(t, path)
 	var found []difference
 	synctest.Test(t, func(t *testing.T) {
 		users := filepath.Join(t.TempDir(), "users.csv")
 		require.NoError(t, os.WriteFile(users, []byte("admin-token,admin,admin,system:masters\n"), 0o600))
-		p := newPlayer(t, users, false)
-		p.generated = true
+		p := newPlayer(t, users, false, kinds...)
+		p.generated = generated
 		for _, sc := range scenarios {
 			found = append(found, p.play(t, sc)...)
 		}
 	})
-	compareDifferences(t, readDifferences(t)["defaults"], found)
+	compareDifferences(t, readDifferences(t)[name], found)
 }
 
 // recordDefaults sends the creations to the reference server and writes its answers.
 func recordDefaults(t *testing.T) {
 	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer insecure.CloseIdleConnections()
 	p := &player{client: &http.Client{Transport: insecure}, base: *reference, generated: true}
 	listed := listedObjects(t)
 	var scenarios []scenario

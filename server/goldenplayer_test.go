@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/registry"
 )
 
 type scenario struct {
@@ -29,6 +31,7 @@ type scenario struct {
 }
 
 type step struct {
+	Rule    string `json:",omitempty"` // the validation rule that the request violates
 	Do      string
 	As      *string
 	Type    string
@@ -59,8 +62,8 @@ type player struct {
 	beside    int          // the causes of one answer beside those of the reference
 }
 
-func newPlayer(t *testing.T, users string, loops bool) *player {
-	s := goldenServer(t, users, loops)
+func newPlayer(t *testing.T, users string, loops bool, kinds ...*registry.Kind) *player {
+	s := goldenServer(t, users, loops, kinds...)
 	p := &player{client: &http.Client{Transport: s.Transport()}, base: "http://in-process", tokens: map[string]string{}}
 	f, err := os.Open(users)
 	require.NoError(t, err)
@@ -104,7 +107,7 @@ func (p *player) play(t *testing.T, sc scenario) (differences []difference) {
 		}
 		p.beside = 0
 		got["body"] = p.normal(got["body"], "")
-		d := difference{full: st.Do}
+		d := difference{full: strings.TrimSpace(st.Do + " " + st.Rule)}
 		for _, one := range p.differ(st.Want, got, "") {
 			d.short += " " + one.short
 			d.full += "\n    " + one.full

@@ -50,10 +50,10 @@ func TestStatefulSet(t *testing.T) {
 		`{"spec":{"replicas":3,"ordinals":{"start":1},"minReadySeconds":1,"revisionHistoryLimit":-1}}`:     nil,
 		`{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"}}}`:                       nil,
 		`{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`:                             nil,
-		`{"spec":{"serviceName":"x y"}}`:                                                                   {"Forbidden:spec"},
-		`{"spec":{"podManagementPolicy":"Parallel"}}`:                                                      {"Forbidden:spec"},
-		`{"spec":{"volumeClaimTemplates":[` + claim + `]}}`:                                                {"Forbidden:spec"},
-		`{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`: {"Forbidden:spec"},
+		`{"spec":{"serviceName":"x y"}}`:                                                                   {"Invalid:spec.serviceName"},
+		`{"spec":{"podManagementPolicy":"Parallel"}}`:                                                      {"Invalid:spec.podManagementPolicy"},
+		`{"spec":{"volumeClaimTemplates":[` + claim + `]}}`:                                                {"Invalid:spec.volumeClaimTemplates"},
+		`{"spec":{"selector":{"matchLabels":{"app":"y"}},"template":{"metadata":{"labels":{"app":"y"}}}}}`: {"Invalid:spec.selector"},
 	})
 	obj, _ := k.Update(t, old, `{"spec":{"revisionHistoryLimit":-1}}`, "")
 	require.Len(t, k.Warn(k.NewChange(t.Context(), obj, old, "")), 1)
@@ -84,7 +84,7 @@ func TestStatefulSetClaims(t *testing.T) {
 	require.Equal(t, []string{"Pending", "Filesystem"}, []string{made[1].String("status", "phase"), made[1].String("spec", "volumeMode")})
 	k.Updates(t, old, map[string][]string{
 		`{"spec":{"replicas":2}}`:                nil,
-		`{"spec":{"volumeClaimTemplates":null}}`: {"NotFound:spec.template.spec.containers[0].volumeMounts[0].name", "Forbidden:spec"},
+		`{"spec":{"volumeClaimTemplates":null}}`: {"NotFound:spec.template.spec.containers[0].volumeMounts[0].name", "Invalid:spec.volumeClaimTemplates"},
 	})
 	part, _ := k.Create(t, spec(``, ``, `{"metadata":{"name":"a"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"100m"}}}}`))
 	require.Len(t, k.Warn(k.NewChange(t.Context(), part, nil, "")), 1, "a part of a byte")

@@ -43,7 +43,7 @@ func validateStatefulSet(w *registry.Change[StatefulSet]) {
 	checkPods(w, s.Selector, template, kept)
 	w.Faults = twice(w.Faults, at.Field("template").Field("labels").String(), at.Field("template").Field("annotations").String())
 	if w.Old != nil {
-		s.kept(&w.Faults, at, w.Old.Spec)
+		s.kept(&w.Faults, at, &w.Old.Spec)
 	}
 }
 
@@ -63,14 +63,12 @@ func twice(faults check.Faults, fields ...string) check.Faults {
 	return out
 }
 
-// kept checks that an update leaves all as it was but for a few fields.
-func (s *StatefulSetSpec) kept(f *check.Faults, at *check.Path, like StatefulSetSpec) {
-	like.Replicas, like.Ordinals, like.Template, like.UpdateStrategy = s.Replicas, s.Ordinals, s.Template, s.UpdateStrategy
-	like.RevisionHistoryLimit, like.MinReadySeconds = s.RevisionHistoryLimit, s.MinReadySeconds
-	like.PersistentVolumeClaimRetentionPolicy = s.PersistentVolumeClaimRetentionPolicy
-	if !check.Same(*s, like) {
-		f.Forbidden(at, "only replicas, ordinals, template, updateStrategy, revisionHistoryLimit, persistentVolumeClaimRetentionPolicy and minReadySeconds may change")
-	}
+// kept checks that an update changes no immutable field.
+func (s *StatefulSetSpec) kept(f *check.Faults, at *check.Path, old *StatefulSetSpec) {
+	f.Unchanged(at.Field("selector"), s.Selector, old.Selector)
+	f.Unchanged(at.Field("volumeClaimTemplates"), s.VolumeClaimTemplates, old.VolumeClaimTemplates)
+	f.Unchanged(at.Field("serviceName"), s.ServiceName, old.ServiceName)
+	f.Unchanged(at.Field("podManagementPolicy"), s.PodManagementPolicy, old.PodManagementPolicy)
 }
 
 func (s *StatefulSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {

@@ -36,7 +36,7 @@ func TestNode(t *testing.T) {
 	} {
 		require.Equal(t, want, k.Cell(t, old, column), column)
 	}
-	const ranges, provider = "Forbidden:spec.podCIDRs", "Forbidden:spec.providerID"
+	const ranges, provider = "Forbidden:spec.podCIDRs", "Invalid:spec.providerID"
 	k.Updates(t, old, map[string][]string{
 		`{"spec":{"unschedulable":true},"status":{"capacity":{"cpu":"-1"}}}`: nil,
 		`{"spec":{"podCIDR":"10.1.0.0/24"}}`:                                 {ranges},

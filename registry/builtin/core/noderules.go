@@ -152,8 +152,10 @@ func validateNode(w *registry.Change[Node]) {
 	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(now.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		r.Forbidden(check.At("spec", "podCIDRs"), "node updates may not change podCIDR except from \"\" to valid")
 	}
-	if old.Spec.ProviderID != "" && now.Spec.ProviderID != old.Spec.ProviderID {
-		r.Forbidden(check.At("spec", "providerID"), "node updates may not change providerID except from \"\" to valid")
+	if provider := check.At("spec", "providerID"); old.Spec.ProviderID != "" && now.Spec.ProviderID == "" {
+		r.Invalid(provider, nil, "field cannot be cleared once set")
+	} else if old.Spec.ProviderID != "" && now.Spec.ProviderID != old.Spec.ProviderID {
+		r.Invalid(provider, nil, "field cannot be modified once set")
 	}
 	r.taints(now.Spec.Taints) // what clients are told of taints they are told twice
 	if now.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {

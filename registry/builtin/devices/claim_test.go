@@ -149,6 +149,7 @@ func TestTemplate(t *testing.T) {
 	k.Updates(t, obj, map[string][]string{
 		`{"metadata":{"labels":{"a":"b"}}}`:          nil,
 		`{"spec":{"metadata":{"labels":{"a":"b"}}}}`: {"Invalid:spec"},
+		`{"spec":{"metadata":{"name":"a"}}}`:         {"Invalid:spec", "Forbidden:spec.metadata.name"},
 	})
 }
 

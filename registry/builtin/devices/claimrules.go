@@ -63,18 +63,23 @@ func checkSort(f *check.Faults, at *check.Path, mode string, count int64, tolera
 	case mode == exactCount && count <= 0:
 		f.Invalid(at.Field("count"), count, "must be greater than zero")
 	}
+	checkTolerations(f, at.Field("tolerations"), tolerations)
+	for i, d := range derived {
+		if d.Name != "" {
+			checkFullName(f, at.Field("derivedAttributes").Index(i).Field("name"), d.Name)
+		}
+	}
+}
+
+// checkTolerations checks the values of tolerations.
+func checkTolerations(f *check.Faults, at *check.Path, tolerations []DeviceToleration) {
 	for i, t := range tolerations {
-		p := at.Field("tolerations").Index(i).Field("value")
+		p := at.Index(i).Field("value")
 		switch {
 		case t.Operator != "Exists":
 			f.Format(p, t.Value, meta.CheckLabelValue(t.Value))
 		case t.Value != "":
 			f.Invalid(p, t.Value, "must be empty for operator `Exists`")
-		}
-	}
-	for i, d := range derived {
-		if d.Name != "" {
-			checkFullName(f, at.Field("derivedAttributes").Index(i).Field("name"), d.Name)
 		}
 	}
 }
@@ -150,9 +155,13 @@ func checkRaw(f *check.Faults, at *check.Path, raw json.RawMessage) {
 // identifier is the form of names of attributes and capacities without their domain.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// checkName checks the name of an attribute or a capacity: name or domain/name.
+// checkName checks the name of an attribute or a capacity: name or domain/name. Like kube-apiserver,
+// it accepts any name with more than one slash.
 func checkName(f *check.Faults, at *check.Path, name string) {
 	const maxDomain, maxName = 63, 32
+	if strings.Count(name, "/") > 1 {
+		return
+	}
 	domain, id, ok := strings.Cut(name, "/")
 	switch {
 	case !ok:

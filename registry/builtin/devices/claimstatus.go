@@ -61,7 +61,7 @@ type DeviceRequestAllocationResult struct {
 	// AdminAccess says that others may use the device as well.
 	AdminAccess *bool `json:"adminAccess,omitempty" protobuf:"5"`
 	// Tolerations are those of the request.
-	Tolerations []DeviceToleration `json:"tolerations,omitempty" protobuf:"6" schema:"listType=atomic,unchecked"`
+	Tolerations []DeviceToleration `json:"tolerations,omitempty" protobuf:"6" schema:"listType=atomic"`
 	// BindingConditions are those of the device, as they were when it was found; at most 4.
 	BindingConditions []string `json:"bindingConditions,omitempty" protobuf:"7" schema:"listType=atomic,maxItems=4"`
 	// BindingFailureConditions are those of the device, as they were when it was found; at

@@ -80,9 +80,8 @@ func templates() *registry.Kind {
 			spec := &w.New.Spec
 			if w.Old != nil {
 				w.Unchanged(check.At("spec"), *spec, w.Old.Spec)
-				return
 			}
-			w.Faults = core.CheckClaimMetadata(check.At("spec", "metadata"), &spec.ObjectMeta)
+			w.Faults = append(w.Faults, core.CheckClaimMetadata(check.At("spec", "metadata"), &spec.ObjectMeta)...)
 			checkClaim(&w.Faults, check.At("spec", "spec", "devices"), &spec.Spec.Devices)
 		},
 		Behavior: registry.Behavior{

@@ -35,7 +35,7 @@ func TestAllocation(t *testing.T) {
 		times(33, `{`+result+`}`): {"TooMany:status.allocation.devices.results"},
 		`[{"request":"b/x","driver":"d.io","pool":"p/q","device":"dev"}]`:                               nil,
 		`[{"request":"b/y","driver":"D_","pool":"a//b","device":"D_"}]`:                                 {"Invalid:" + at + "request", "Invalid:" + at + "driver", "Invalid:" + at + "pool", "Invalid:" + at + "device"},
-		`[{` + result + `,"tolerations":[{"key":"a b","effect":"X"}]}]`:                                 nil,
+		`[{` + result + `,"tolerations":[{"key":"a b","effect":"X","value":"b c"}]}]`:                   {"Invalid:" + at + "tolerations[0].key", "NotSupported:" + at + "tolerations[0].effect", "Invalid:" + at + "tolerations[0].value"},
 		`[{` + result + `,"bindingConditions":["a"],"bindingFailureConditions":["b"]}]`:                 nil,
 		`[{` + result + `,"bindingConditions":["a"]}]`:                                                  {"Invalid:" + at + "bindingFailureConditions"},
 		`[{` + result + `,"bindingFailureConditions":["a"]}]`:                                           {"Invalid:" + at + "bindingConditions"},

@@ -71,6 +71,7 @@ func checkAllocation(w *registry.Change[ResourceClaim], at *check.Path, a *Alloc
 		seen.one(&w.Faults, p.Field("request"), r.Request)
 		checkPool(&w.Faults, p.Field("pool"), r.Pool)
 		checkShare(&w.Faults, p.Field("shareID"), r.ShareID)
+		checkTolerations(&w.Faults, p.Field("tolerations"), r.Tolerations)
 		checkBinding(&w.Faults, p, r.BindingConditions, r.BindingFailureConditions)
 	}
 	for i := range a.Devices.Config {

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/conditions"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
@@ -46,7 +47,7 @@ type Resource struct {
 // StorageVersionMigrationStatus tells how far a migration is.
 type StorageVersionMigrationStatus struct {
 	// Conditions of the migration: Running, then Succeeded or Failed.
-	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
+	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats,unchecked"`
 	// ResourceVersion at which the migration began: what is as old was looked at.
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"2"`
 }
@@ -92,15 +93,16 @@ func validateStatus(w *registry.Change[StorageVersionMigration]) {
 			w.Invalid(at.Field("resourceVersion"), version, "must be a resourceVersion")
 		}
 	}
+	conditions.Check(&w.Faults, at.Field("conditions"), now.Conditions)
 	if was.ResourceVersion != "" {
 		w.Unchanged(at.Field("resourceVersion"), now.ResourceVersion, was.ResourceVersion)
 	}
-	if conditions := at.Field("conditions"); now.is("Succeeded") && now.is("Failed") {
-		w.Invalid(conditions, now.Conditions, "Both success and failed conditions cannot be true at the same time")
+	if list := at.Field("conditions"); now.is("Succeeded") && now.is("Failed") {
+		w.Invalid(list, now.Conditions, "Both success and failed conditions cannot be true at the same time")
 	} else {
 		for _, end := range []string{"Succeeded", "Failed"} {
 			if was.is(end) && !now.is(end) {
-				w.Invalid(conditions, now.Conditions, end+" condition cannot be set to false once it is true")
+				w.Invalid(list, now.Conditions, end+" condition cannot be set to false once it is true")
 			}
 		}
 	}

@@ -166,10 +166,7 @@ func requirementFaults(f *check.Faults, at *check.Path, r *meta.Object, label bo
 func attributeFaults(f *check.Faults, o *meta.Object) {
 	_, resource := o.Get("spec", "resourceAttributes")
 	_, path := o.Get("spec", "nonResourceAttributes")
-	switch {
-	case resource && path:
-		f.Invalid(check.At("spec", "nonResourceAttributes"), o.Map("spec", "nonResourceAttributes"), "cannot be specified in combination with resourceAttributes")
-	case !resource && !path:
+	if resource == path {
 		f.Invalid(check.At("spec"), nil, "exactly one of nonResourceAttributes or resourceAttributes must be specified")
 	}
 }

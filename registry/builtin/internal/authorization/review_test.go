@@ -35,7 +35,7 @@ func TestReviewFaults(t *testing.T) {
 	}{
 		{"SelfSubjectAccessReview", map[string]any{"resourceAttributes": resource}, "", nil},
 		{"SelfSubjectAccessReview", map[string]any{"nonResourceAttributes": map[string]any{}}, "", nil},
-		{"SelfSubjectAccessReview", map[string]any{"resourceAttributes": resource, "nonResourceAttributes": path}, "spec.nonResourceAttributes", nil},
+		{"SelfSubjectAccessReview", map[string]any{"resourceAttributes": resource, "nonResourceAttributes": path}, "spec", nil},
 		{"SelfSubjectAccessReview", map[string]any{}, "spec", nil},
 		{"SubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource}, "", nil},
 		{"SubjectAccessReview", map[string]any{"groups": []any{"g"}, "resourceAttributes": resource}, "", nil},
@@ -44,7 +44,7 @@ func TestReviewFaults(t *testing.T) {
 		{"LocalSubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource}, "", nil},
 		{"LocalSubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": elsewhere}, "spec.resourceAttributes.namespace", nil},
 		{"LocalSubjectAccessReview", map[string]any{"user": "u", "nonResourceAttributes": path}, "spec.nonResourceAttributes", nil},
-		{"LocalSubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource, "nonResourceAttributes": path}, "spec.nonResourceAttributes spec.nonResourceAttributes", nil},
+		{"LocalSubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource, "nonResourceAttributes": path}, "spec spec.nonResourceAttributes", nil},
 		{"SelfSubjectAccessReview", map[string]any{"resourceAttributes": resource}, "metadata", map[string]any{"name": "n"}},
 		{"SubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource}, "metadata", map[string]any{"labels": map[string]any{"a": "b"}}},
 		{"SubjectAccessReview", map[string]any{"user": "u", "resourceAttributes": resource}, "", map[string]any{"managedFields": []any{}}},

@@ -17,7 +17,7 @@ func Check(f *check.Faults, at *check.Path, list []meta.Condition) {
 	for i, c := range list {
 		at := at.Index(i)
 		if seen[c.Type] {
-			f.Duplicate(at.Field("type"), c.Type)
+			f.Duplicate(at, c.Type)
 		}
 		seen[c.Type] = true
 		f.Format(at.Field("type"), c.Type, meta.CheckQualifiedName(c.Type))
