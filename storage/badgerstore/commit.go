@@ -308,7 +308,10 @@ func (s *Store) commit(requests []*request) {
 		refuse(requests, errImporting)
 		return
 	}
-	full := s.full(sizeOf(requests))
+	var full error
+	if slices.ContainsFunc(requests, func(r *request) bool { return !r.deletes() }) {
+		full = s.full(sizeOf(requests))
+	}
 	next := s.committer.next
 	events := make([]storage.Event, 0, len(requests))
 	pending := make(map[string]storage.Record)

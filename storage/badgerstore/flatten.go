@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// Badger's own compactions start at any time, and nothing but the end of the process stops one
-// that runs out of room. So they are disabled, and the store calls Flatten when there is enough
-// to merge and enough room. All tables but the newest are in one level then, and Flatten rewrites
-// them all. That is less work than compactions through several levels as long as the store is
-// small. A store that is large when it is opened leaves compactions to Badger.
+// Badger starts compactions at any time, and a compaction that runs out of disk space crashes the
+// process. On a small disk they are therefore disabled, and the store calls Flatten when there is
+// enough to merge and enough room. All tables but the newest are in one level then, and Flatten
+// rewrites them all. On a large disk, and for a store that is large when it is opened, rewriting
+// everything would take too long and too much room, so compactions are left to Badger.
 const (
+	largeDisk    = 2 << 30   // bytes of a disk
 	leveledFrom  = 128 << 20 // bytes in tables
 	leveledBytes = 256 << 20 // kept free for two of Badger's compactions, plus the tables of level 0
 )
 
 const (
 	mergeTables = 5 // a merge is due when level 0 has so many tables
-	mergeShare  = 8 // and this fraction of all bytes, so that each byte is rewritten 8 times at most
+	mergeShare  = 8 // and this fraction of all bytes, so that merges write about 8 bytes for each new byte
 )
 
 // fillKey is written to fill a log. Its value has no meaning.
@@ -88,7 +89,7 @@ func (s *Store) flatten() {
 	})
 }
 
-// spaciousBytes is the room beyond that for a merge which others hardly take while it runs.
+// spaciousBytes is the extra free space that a merge needs while other programs are filling the disk.
 const spaciousBytes = 1 << 30
 
 // calm reports whether other programs took less than a table of the disk since the last call, because

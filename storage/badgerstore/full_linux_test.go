@@ -144,3 +144,38 @@ func TestDeletionsBesideOthers(t *testing.T) {
 		require.NoError(t, err, "deletion %d", i)
 	}
 }
+
+// TestRoomOfFewTablesReturns: the room of deleted records returns where they are in few tables, too.
+func TestRoomOfFewTablesReturns(t *testing.T) {
+	disk := smallDisk(t, 60<<20)
+	s, err := Open(Options{Dir: filepath.Join(disk, "store"), Retain: -1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	const n = 80
+	value := make([]byte, 32<<10)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(value)
+	for i := range n {
+		_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Value: append(value, byte(i))})
+		require.NoError(t, err)
+	}
+	write := func() error {
+		_, err := s.Commit(t.Context(), storage.Write{Key: "new", Value: []byte("x"), Expect: storage.AnyRevision})
+		return err
+	}
+	others, err := os.Create(filepath.Join(disk, "others"))
+	require.NoError(t, err)
+	defer others.Close()
+	for write() == nil {
+		_, err := others.Write(make([]byte, 256<<10))
+		require.NoError(t, err)
+	}
+	require.ErrorIs(t, write(), storage.ErrFull)
+	for i := range n {
+		_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
+		require.NoError(t, err)
+	}
+	newest, err := s.Revision(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Compact(t.Context(), newest))
+	require.Eventually(t, func() bool { return write() == nil }, time.Minute, 10*time.Millisecond)
+}

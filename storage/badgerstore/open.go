@@ -104,7 +104,8 @@ func (s *Store) start(o Options) (err error) {
 	if err := s.own(); err != nil {
 		return err
 	}
-	o.leveled = o.leveled || found.bytes > leveledFrom
+	_, size, known := o.disk(o.Dir)
+	o.leveled = o.leveled || !known || size >= largeDisk || found.bytes > leveledFrom
 	s.leveled = o.leveled
 	set := settings(o)
 	if err := found.repair(o.Logger, set); err != nil {
@@ -146,12 +147,13 @@ func settings(o Options) badger.Options {
 	b.DetectConflicts = false
 	b.NumVersionsToKeep = 1
 	b.MetricsEnabled = false
-	b.NumCompactors = 0 // see flattener
+	b.NumCompactors = 0      // see flattener
+	b.NumLevelZeroTables = 1 // Flatten leaves so many in level 0
 	b.NumLevelZeroTablesStall = math.MaxInt
 	b.BaseLevelSize = math.MaxInt64 // all merged tables are in one level
 	if o.leveled {
 		d := badger.DefaultOptions("")
-		b.NumCompactors, b.BaseLevelSize = 2, d.BaseLevelSize
+		b.NumCompactors, b.BaseLevelSize, b.NumLevelZeroTables = 2, d.BaseLevelSize, d.NumLevelZeroTables
 		b.NumLevelZeroTablesStall = 100 // a burst of writes does not wait for compactions
 	}
 	b.NumGoroutines = 2
@@ -159,7 +161,7 @@ func settings(o Options) badger.Options {
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
 	b.MemTableSize = cmp.Or(o.memTable, largeTable)
-	b.BaseTableSize = min(1<<20, b.MemTableSize/4) // a merge takes about 26 times as much memory
+	b.BaseTableSize = min(1<<20, b.MemTableSize/4) // a merge uses about 26 times this much memory
 	b.ValueThreshold = min(1<<20, b.MemTableSize/10)
 	b.VerifyValueChecksum = true
 	b.BypassLockGuard = locks

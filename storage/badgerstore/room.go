@@ -21,8 +21,7 @@ import (
 //   - Badger merges tables when the store asks for it, see flattener. A merge writes all tables
 //     anew before it removes the old ones, so it needs as much room as they take.
 //
-// Writes that are no deletions also leave the room for a merge and for the deletion of
-// everything. A store that has filled its disk can therefore always delete, and a merge gives
+// Writes other than deletions leave enough room to merge and to delete every record. A store that has filled its disk can therefore always delete, and a merge gives
 // the room of the deleted records back.
 
 // Bounds of the size of a table in memory. It follows the size of the disk, because a store

@@ -19,6 +19,20 @@
 // the end of the log has lost is gone: the store serves the rest, says so in the
 // file LOST and in Check until somebody removes that file, and never gives a
 // revision away again.
+//
+// # Full disks
+//
+// If the disk is nearly full, writes other than deletions fail with
+// storage.ErrFull while there is still room for all deletions and for what the
+// database writes in the background. Deletions give their room back. On a disk
+// of less than 2 GiB about half of it is usable for records.
+//
+// The database maps its tables into memory. If another program takes all the
+// room that is left while a table is being written, the process ends with
+// SIGBUS, and the store finds everything acknowledged when it is opened again.
+// If at that moment the file system cannot create a file, a compaction of the
+// database drops records, which Open then reports. Keep such programs off the
+// disk, or give the store a file system of its own.
 package badgerstore
 
 import (
@@ -247,7 +261,7 @@ func (s *Store) leave() { s.life.RUnlock() }
 // The records in memory are written to a table. If the disk has no room for it, or the directory
 // takes no files, Close returns an error, storage.ErrFull in the first case, and the store keeps
 // its directory: free some room and call Close again. All commits are in the log, so the
-// process may also end without.
+// process may also exit without closing the store.
 func (s *Store) Close() error {
 	s.closing.Lock()
 	defer s.closing.Unlock()
@@ -278,10 +292,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// closeWait is how long Close waits for room.
-const closeWait = 3 * time.Second
+const (
+	roomWait  = 3 * time.Second  // how long Close waits for room
+	closeWait = 30 * time.Second // and for Badger
+)
 
-// closeDatabase closes Badger, whose error is fault. Badger would try for ever to write the table in
+// closeDatabase closes Badger, whose error is fault. Badger retries for ever to write the table in
 // memory, so closeDatabase returns err if the table cannot be written.
 func (s *Store) closeDatabase() (fault, err error) {
 	c := &s.closing
@@ -294,12 +310,15 @@ func (s *Store) closeDatabase() (fault, err error) {
 	}
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
-	for {
+	for end := time.Now().Add(closeWait); ; {
 		select {
 		case fault = <-c.result:
 			return fault, nil
 		case <-look.C:
-			if err = probe(s.dir); err != nil {
+			if err = probe(s.dir); err == nil && time.Now().After(end) {
+				err = errors.New("Badger is still writing its last table or cannot write it")
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -316,11 +335,13 @@ func (s *Store) closable() error {
 		return err
 	}
 	unused := max(0, p.logBytes()-p.used) // of the log in use
-	for end := time.Now().Add(closeWait); ; time.Sleep(10 * time.Millisecond) {
-		err := s.makeRoom(false, -unused)
+	for end := time.Now().Add(roomWait); ; time.Sleep(10 * time.Millisecond) {
+		err := requireRoom(s.dir, s.disk, s.logTables()-unused)
 		if err == nil || time.Now().After(end) {
 			return err
 		}
-		s.committer.short = s.committer.short || time.Until(end) < closeWait/2
+		if time.Until(end) < roomWait/2 { // compactions that were under way have ended
+			s.committer.dropReserve()
+		}
 	}
 }
