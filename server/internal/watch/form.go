@@ -71,8 +71,8 @@ func (e *Entry) fill(f *form, b []byte) {
 	}
 }
 
-// findForm returns the form of a key. If that one is too old, all forms of the entry are dropped: others may
-// have been made of it.
+// findForm returns the form of a key, which it adds if needed. If the form has expired, findForm drops all
+// forms of the entry, because others may derive from it.
 func (e *Entry) findForm(key formKey) *form {
 	var now time.Time
 	if key.MaxAge > 0 {
