@@ -154,6 +154,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 			w.wait(1, 0)
 		}
 		w.wait(0, 200)
+		awaitTablesOf(t, s)
 		fillDisk(t, fill) // to the last byte
 		w.wait(0, 200)
 		if round == 2 { // it is closed while the disk is full
@@ -180,6 +181,20 @@ func TestDiskFilledByOthers(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// awaitTablesOf waits until no table of the store is being written: a program that then takes the last
+// byte of the disk would end the process.
+func awaitTablesOf(t *testing.T, s *Store) {
+	t.Helper()
+	require.Eventually(t, func() (idle bool) {
+		require.NoError(t, s.perform(t.Context(), func() error {
+			c := &s.committer
+			idle = c.spare.unflushed(s.logPath) == 1 && !c.flattener.running.Load()
+			return nil
+		}))
+		return idle
+	}, time.Minute, 10*time.Millisecond)
+}
+
 // TestReserve: on a disk that other programs have filled to the last byte, deletions are taken and the
 // store can be closed, because of the reserve. It is created again when there is room.
 func TestReserve(t *testing.T) {
@@ -204,6 +219,7 @@ func TestReserve(t *testing.T) {
 	}
 	require.EqualValues(t, reserveTables*smallTable, reserve())
 	fill := filepath.Join(disk, "others")
+	awaitTablesOf(t, s)
 	fillDisk(t, fill)
 	require.Eventually(t, func() bool { // it is full for others, too
 		_, err = s.Commit(t.Context(), storage.Write{Key: "more", Value: []byte("x"), Expect: storage.AnyRevision})
