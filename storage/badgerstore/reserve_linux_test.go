@@ -105,6 +105,15 @@ func (w *writers) wait(taken, refused int) {
 	}
 }
 
+// next returns when one more write was taken or refused.
+func (w *writers) next() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n := w.taken + w.refused; w.taken+w.refused == n && !w.stopped; {
+		w.changed.Wait()
+	}
+}
+
 // count returns how many writes were refused.
 func (w *writers) count() int {
 	w.mu.Lock()
@@ -151,7 +160,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 				left, _, _ := diskBytes(disk)
 				return left < free-1<<20
 			})
-			w.wait(1, 0)
+			w.next()
 		}
 		w.wait(0, 200)
 		awaitTablesOf(t, s)
