@@ -156,6 +156,28 @@ func TestLossBehindNewerCommits(t *testing.T) {
 	})
 }
 
+// TestManyMarks checks that a store compares any number of commits with the database, and does so no
+// more after a statement that found them all.
+func TestManyMarks(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, change func(...string)) {
+		const newest = 40_000
+		require.NoError(t, openAt(t, o).Close()) // the tables exist from now on
+		change(fmt.Sprintf(`INSERT INTO commits WITH RECURSIVE n (r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < %d) SELECT r, 1, r FROM n`, newest),
+			fmt.Sprint(`UPDATE state SET revision = `, newest))
+		s := openAt(t, o)
+		for _, n := range []storage.Revision{1, 2, 16, 17, 2000, newest} {
+			sqlstore.Show(s, n)
+			if err := notice(t.Context(), s); err != nil {
+				require.ErrorIs(t, err, storage.ErrNotFound)
+			}
+			require.LessOrEqual(t, sqlstore.Shown(s), 2, "%d marks", n) // the store itself reads now and then
+		}
+		change(`UPDATE commits SET id = 0 WHERE revision IN (7, 9)`)
+		sqlstore.Show(s, newest)
+		requireLost(t, notice(t.Context(), s), 7)
+	})
+}
+
 // TestAcceptBeginsAboveUnknownCommits checks that commits that were acknowledged by a server that did not come
 // back do not get their revisions again, although no server in the new state knows of them.
 func TestAcceptBeginsAboveUnknownCommits(t *testing.T) {
