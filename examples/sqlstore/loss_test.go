@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -178,6 +179,30 @@ func TestManyMarks(t *testing.T) {
 	})
 }
 
+// TestFewMarks checks that reads that wait for a connection do not add to the commits that each statement compares.
+func TestFewMarks(t *testing.T) {
+	t.Parallel()
+	o := sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db"), Retain: forever}
+	s, writer := openAt(t, o), openAt(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for range 5000 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = s.Get(ctx, "a", 0)
+			}
+		})
+	}
+	most := 0
+	for range 300 {
+		put(t, writer, "a", "1")
+		most = max(most, sqlstore.Shown(s))
+	}
+	cancel()
+	readers.Wait()
+	require.LessOrEqual(t, most, 10, "eight statements that read, one for the newest revision and one that commits")
+}
+
 // TestAcceptBeginsAboveUnknownCommits checks that commits that were acknowledged by a server that did not come
 // back do not get their revisions again, although no server in the new state knows of them.
 func TestAcceptBeginsAboveUnknownCommits(t *testing.T) {
@@ -190,7 +215,7 @@ func TestAcceptBeginsAboveUnknownCommits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, known, at)
 	var acknowledged storage.Revision
-	for range 100 {
+	for range 300 {
 		acknowledged = put(t, writer, "a", "3")
 	}
 	require.NoError(t, reader.Close())
