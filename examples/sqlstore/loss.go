@@ -117,7 +117,8 @@ func (s *Store) missed(seen marks, st state) (note storage.Revision, err error) 
 	return note, s.lossError(lost)
 }
 
-const markLost = `UPDATE state SET lost = $1 WHERE lost < $1`
+// markLost leaves the state alone if Accept has been called since the loss was found.
+const markLost = `UPDATE state SET lost = $1 WHERE lost < $1 AND history = $2`
 
 // whole shows a state that was read if it contains the marks in seen. If not, whole writes that to the
 // database and returns an error.
@@ -128,7 +129,7 @@ func (s *Store) whole(ctx context.Context, seen marks, st state) error {
 		return nil
 	}
 	if note != 0 {
-		if _, failed := s.upkeep.ExecContext(ctx, markLost, int64(note)); failed != nil {
+		if _, failed := s.upkeep.ExecContext(ctx, markLost, int64(note), s.history); failed != nil {
 			s.logger.Warn("the loss of commits could not be written to the database", "error", failed)
 		} else {
 			s.marked.Store(int64(note))
@@ -142,7 +143,7 @@ func (s *Store) whole(ctx context.Context, seen marks, st state) error {
 func (s *Store) wholeIn(ctx context.Context, tx *sql.Tx, seen marks, st state) error {
 	note, err := s.missed(seen, st)
 	if note != 0 {
-		_, failed := tx.ExecContext(ctx, markLost, int64(note))
+		_, failed := tx.ExecContext(ctx, markLost, int64(note), s.history)
 		if failed = cmp.Or(failed, tx.Commit()); failed != nil {
 			s.logger.Warn("the loss of commits could not be written to the database", "error", failed)
 		}

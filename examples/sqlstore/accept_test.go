@@ -1,0 +1,68 @@
+package sqlstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/examples/sqlstore"
+)
+
+// held begins a transaction that executes a statement, and returns a function that ends it.
+func held(t *testing.T, o sqlstore.Options, statement string) (release func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), o.Postgres)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
+	_, err = conn.Exec(t.Context(), `SELECT set_config('search_path', $1, false)`, pgx.Identifier{o.Schema}.Sanitize())
+	require.NoError(t, err)
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), statement)
+	require.NoError(t, err)
+	return func() { require.NoError(t, tx.Rollback(t.Context())) }
+}
+
+// waitForLocks returns when at least n statements of the test wait for locks.
+func waitForLocks(t *testing.T, o sqlstore.Options, n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), o.Postgres)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	require.Eventually(t, func() bool {
+		var waiting int
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`, o.Schema).Scan(&waiting)
+		return err == nil && waiting >= n
+	}, 30*time.Second, time.Millisecond)
+}
+
+// TestAcceptWhileLossIsWritten checks that a store that finds a loss before Accept does not report it after Accept.
+func TestAcceptWhileLossIsWritten(t *testing.T) {
+	t.Parallel()
+	o := empty(t)
+	s := openAt(t, o)
+	put(t, s, "a", "1")
+	put(t, s, "a", "2")
+	release := held(t, o, `SELECT FROM state FOR UPDATE`)
+	accepted, found := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := sqlstore.Accept(t.Context(), o)
+		accepted <- err
+	}()
+	waitForLocks(t, o, 1)
+	sqlstore.Show(s, 2) // other ids than the commits have
+	go func() {
+		_, err := s.Get(t.Context(), "a", 0)
+		found <- err
+	}()
+	waitForLocks(t, o, 2)
+	release()
+	require.NoError(t, <-accepted)
+	require.Error(t, <-found)
+	next := openAt(t, o)
+	require.NoError(t, next.Check(t.Context()))
+	put(t, next, "a", "3")
+}
