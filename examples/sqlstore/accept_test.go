@@ -66,3 +66,24 @@ func TestAcceptWhileLossIsWritten(t *testing.T) {
 	require.NoError(t, next.Check(t.Context()))
 	put(t, next, "a", "3")
 }
+
+// TestAcceptWhileCompacting checks that Accept waits for a compaction and that neither ends in a deadlock.
+func TestAcceptWhileCompacting(t *testing.T) {
+	t.Parallel()
+	o := empty(t)
+	s := openAt(t, o)
+	put(t, s, "a", "1")
+	newest := put(t, s, "a", "2")
+	release := held(t, o, `SELECT FROM records FOR UPDATE`)
+	compacted, accepted := make(chan error, 1), make(chan error, 1)
+	go func() { compacted <- s.Compact(t.Context(), newest) }()
+	waitForLocks(t, o, 1)
+	go func() {
+		_, err := sqlstore.Accept(t.Context(), o)
+		accepted <- err
+	}()
+	waitForLocks(t, o, 2)
+	release()
+	require.NoError(t, <-accepted)
+	require.NoError(t, <-compacted)
+}

@@ -200,6 +200,9 @@ func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := d.turn(ctx, tx); err != nil { // before the lock of the state, as in a compaction
+		return 0, err
+	}
 	st, err := d.lock(ctx, tx, nil)
 	if err != nil {
 		return 0, err
