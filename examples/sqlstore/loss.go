@@ -81,6 +81,12 @@ func (s *Store) show(seen marks, newest mark) {
 	s.announce(newest.revision)
 }
 
+// loss is the reason for which a store refuses all calls until it is closed.
+type loss struct {
+	revision storage.Revision // of a commit that the store made or showed and that is missing; 0: Accept was called
+	err      error
+}
+
 func (s *Store) lossError(lost storage.Revision) error {
 	return &storage.UnavailableError{Kind: "the database has lost commits", Err: fmt.Errorf(
 		"%s lost commits: the commit at revision %d is missing; stop all servers, and start them with a database that has the commit "+
@@ -98,23 +104,25 @@ func (s *Store) missed(seen marks, st state) (note storage.Revision, err error) 
 	s.marked.Store(int64(st.lost))
 	newest := seen.newest()
 	if st.history != s.history {
-		s.lost.CompareAndSwap(0, int64(max(newest, 1)))
-		return 0, s.replacedError()
+		replaced := &loss{err: s.replacedError()}
+		s.loss.Store(replaced)
+		return 0, replaced.err
 	}
-	switch {
-	case st.gone != 0:
-		s.lost.CompareAndSwap(0, int64(st.gone))
-	case st.revision < newest:
-		s.lost.CompareAndSwap(0, int64(newest))
+	lost := st.gone
+	if lost == 0 && st.revision < newest {
+		lost = newest
 	}
-	lost := storage.Revision(s.lost.Load())
-	if lost == 0 {
+	if lost != 0 {
+		s.loss.CompareAndSwap(nil, &loss{lost, s.lossError(lost)})
+	}
+	l := s.loss.Load()
+	if l == nil {
 		return 0, nil
 	}
-	if st.lost < max(lost, newest) {
-		note = max(lost, newest)
+	if newest = max(l.revision, newest); l.revision != 0 && st.lost < newest {
+		note = newest
 	}
-	return note, s.lossError(lost)
+	return note, l.err
 }
 
 // markLost leaves the state alone if Accept has been called since the loss was found.

@@ -125,6 +125,8 @@ func TestLoss(t *testing.T) {
 		require.Equal(t, "1", string(rec.Value))
 		require.Greater(t, put(t, next, "b", "1"), begin)
 		require.ErrorContains(t, s.Check(ctx), "restart")
+		_, err = s.Get(ctx, "a", 0)
+		require.ErrorContains(t, err, "restart")
 	})
 }
 
@@ -239,7 +241,11 @@ func TestAcceptUnderRunningStore(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorContains(t, notice(t.Context(), s), "restart")
 		_, err = s.Get(t.Context(), "a", 0)
-		require.Error(t, err)
+		require.ErrorContains(t, err, "restart")
+		_, err = s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("1")})
+		require.ErrorContains(t, err, "restart")
+		_, losses := s.Missing()
+		require.Equal(t, 1, losses)
 		next := openAt(t, o)
 		require.NoError(t, next.Check(t.Context()))
 		put(t, next, "a", "2")

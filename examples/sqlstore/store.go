@@ -50,10 +50,10 @@ type Store struct {
 	logger  *slog.Logger
 	retain  time.Duration
 	queue   chan *commit
-	readers chan struct{} // has an element for each read that goes on
-	lost    atomic.Int64  // a revision that this store has committed or shown and that was missing later; 0: none
-	marked  atomic.Int64  // the last state.lost read
-	history int64         // state.history when the store was opened
+	readers chan struct{}        // has an element for each read that goes on
+	loss    atomic.Pointer[loss] // nil while the store is usable
+	marked  atomic.Int64         // the last state.lost read
+	history int64                // state.history when the store was opened
 
 	life context.Context // ends with the store
 	end  context.CancelFunc
@@ -151,8 +151,8 @@ func (s *Store) call(ctx context.Context, f func(ctx context.Context) error) err
 		return err
 	}
 	defer leave()
-	if lost := s.lost.Load(); lost != 0 {
-		return s.lossError(storage.Revision(lost))
+	if l := s.loss.Load(); l != nil {
+		return l.err
 	}
 	return s.told(ctx, s.again(inner, f))
 }
@@ -251,7 +251,7 @@ func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error
 
 // Missing implements storage.Checker. A database gives out no record that it cannot read.
 func (s *Store) Missing() (damaged, losses int) {
-	if s.lost.Load() != 0 || s.marked.Load() != 0 {
+	if s.loss.Load() != nil || s.marked.Load() != 0 {
 		losses = 1
 	}
 	return 0, losses
