@@ -2,6 +2,10 @@ package sqlstore_test
 
 import (
 	"context"
+	"database/sql"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -86,4 +90,34 @@ func TestAcceptWhileCompacting(t *testing.T) {
 	release()
 	require.NoError(t, <-accepted)
 	require.NoError(t, <-compacted)
+}
+
+// TestAcceptWithoutStore checks that Accept refuses a database without a store and leaves it as it was.
+func TestAcceptWithoutStore(t *testing.T) {
+	t.Parallel()
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		o := empty(t)
+		for range 2 {
+			_, err := sqlstore.Accept(t.Context(), o)
+			require.ErrorContains(t, err, "there is no store")
+		}
+	})
+	file := filepath.Join(t.TempDir(), "data.db")
+	_, err := sqlstore.Accept(t.Context(), sqlstore.Options{File: file})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoFileExists(t, file)
+
+	other, err := sql.Open("sqlite", "file:"+file)
+	require.NoError(t, err)
+	_, err = other.ExecContext(t.Context(), `CREATE TABLE state (name TEXT)`)
+	require.NoError(t, err)
+	require.NoError(t, other.Close())
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, err = sqlstore.Accept(t.Context(), sqlstore.Options{File: file})
+	require.ErrorContains(t, err, "there is no store")
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }

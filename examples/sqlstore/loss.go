@@ -184,13 +184,21 @@ const acceptGap = 1_000_000_000
 // at least 1,000,000,000 above the newest revision in the database and the newest lost one, so that no
 // revision that a server has acknowledged is used again. The history before it is deleted, so clients list
 // again. Stop all servers before, and start them afterwards: a server that is still running refuses reads and
-// writes.
+// writes. Accept fails if the database has no store.
 func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 	d, err := o.dialect()
 	if err != nil {
 		return 0, fmt.Errorf("accept a state: %w", err)
 	}
-	p, err := d.open(ctx)
+	var p pools
+	there, err := d.exists(ctx)
+	switch {
+	case err != nil:
+	case !there:
+		err = errors.New("there is no store")
+	default:
+		p, err = d.open(ctx)
+	}
 	defer func() {
 		if err = errors.Join(err, p.close()); err != nil {
 			err = fmt.Errorf("accept the state of %s: %w", d.where(), err)

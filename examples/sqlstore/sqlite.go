@@ -38,6 +38,23 @@ type sqliteFile struct{ path string }
 func (d sqliteFile) where() string            { return d.path }
 func (d sqliteFile) lookEvery() time.Duration { return 100 * time.Millisecond }
 
+func (d sqliteFile) exists(ctx context.Context) (there bool, err error) {
+	file, err := filepath.Abs(d.path)
+	if err == nil {
+		_, err = os.Stat(file)
+	}
+	if err != nil {
+		return false, err
+	}
+	q := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds())}} // rw creates no file
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: file, RawQuery: q.Encode()}).String())
+	if err != nil {
+		return false, err
+	}
+	err = db.QueryRowContext(ctx, `SELECT count(*) = 4 FROM sqlite_master WHERE type = 'table' AND name IN ('records', 'commits', 'state', 'stamps')`).Scan(&there)
+	return there, errors.Join(err, db.Close())
+}
+
 func (d sqliteFile) open(ctx context.Context) (p pools, err error) {
 	if err := d.makePrivate(); err != nil {
 		return p, err
