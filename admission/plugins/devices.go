@@ -59,7 +59,7 @@ func adminAccess(r *admission.Request) (fields []*check.Path) {
 	}
 	for i, request := range r.Object.Objects(path...) {
 		if request.Bool("exactly", "adminAccess") {
-			at := check.At("spec", "devices", "requests") // kube-apiserver names this path for templates, too
+			at := check.At("spec", "devices", "requests") // The reference reports this path for claims and for templates.
 			fields = append(fields, at.Index(i).Field("adminAccess"))
 		}
 	}

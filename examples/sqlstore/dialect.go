@@ -14,6 +14,8 @@ import (
 type dialect interface {
 	// where names the database in errors.
 	where() string
+	// exists reports whether the database has the tables of a store. It changes nothing.
+	exists(ctx context.Context) (bool, error)
 	// open makes the tables if they do not exist. What it opened before an error it
 	// returns beside the error.
 	open(ctx context.Context) (pools, error)

@@ -31,7 +31,8 @@
 // # SQLite
 //
 // Several processes of one machine may open one file: each looks ten times a second whether
-// another one wrote.
+// another one wrote. Stop the processes of an earlier version before a newer one opens the file: their commits fail
+// once the newer version has added the column id to the table commits.
 //
 // # PostgreSQL
 //

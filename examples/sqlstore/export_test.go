@@ -26,3 +26,18 @@ func ImportOutcome(ctx context.Context, s *Store, oldest, newest storage.Revisio
 	in := &importing{store: s, oldest: oldest, newest: newest}
 	return in.outcome(ctx, errUnknown)
 }
+
+// Show makes a store expect the commits from 1 up to a revision, whose ids are their revisions, as if that many
+// statements had run at the same time.
+func Show(s *Store, last storage.Revision) {
+	var shown marks
+	for n := storage.Revision(1); n <= last; n++ {
+		shown = append(shown, mark{n, int64(n)})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown = shown
+}
+
+// Shown returns how many commits the next statement of a store must find.
+func Shown(s *Store) int { return len(s.seen()) }

@@ -81,6 +81,12 @@ func (s *Store) show(seen marks, newest mark) {
 	s.announce(newest.revision)
 }
 
+// loss is the reason for which a store refuses all calls until it is closed.
+type loss struct {
+	revision storage.Revision // of a commit that the store made or showed and that is missing; 0: Accept was called
+	err      error
+}
+
 func (s *Store) lossError(lost storage.Revision) error {
 	return &storage.UnavailableError{Kind: "the database has lost commits", Err: fmt.Errorf(
 		"%s lost commits: the commit at revision %d is missing; stop all servers, and start them with a database that has the commit "+
@@ -98,26 +104,29 @@ func (s *Store) missed(seen marks, st state) (note storage.Revision, err error) 
 	s.marked.Store(int64(st.lost))
 	newest := seen.newest()
 	if st.history != s.history {
-		s.lost.CompareAndSwap(0, int64(max(newest, 1)))
-		return 0, s.replacedError()
+		replaced := &loss{err: s.replacedError()}
+		s.loss.Store(replaced)
+		return 0, replaced.err
 	}
-	switch {
-	case st.gone != 0:
-		s.lost.CompareAndSwap(0, int64(st.gone))
-	case st.revision < newest:
-		s.lost.CompareAndSwap(0, int64(newest))
+	lost := st.gone
+	if lost == 0 && st.revision < newest {
+		lost = newest
 	}
-	lost := storage.Revision(s.lost.Load())
-	if lost == 0 {
+	if lost != 0 {
+		s.loss.CompareAndSwap(nil, &loss{lost, s.lossError(lost)})
+	}
+	l := s.loss.Load()
+	if l == nil {
 		return 0, nil
 	}
-	if st.lost < max(lost, newest) {
-		note = max(lost, newest)
+	if newest = max(l.revision, newest); l.revision != 0 && st.lost < newest {
+		note = newest
 	}
-	return note, s.lossError(lost)
+	return note, l.err
 }
 
-const markLost = `UPDATE state SET lost = $1 WHERE lost < $1`
+// markLost leaves the state alone if Accept has been called since the loss was found.
+const markLost = `UPDATE state SET lost = $1 WHERE lost < $1 AND history = $2`
 
 // whole shows a state that was read if it contains the marks in seen. If not, whole writes that to the
 // database and returns an error.
@@ -128,7 +137,7 @@ func (s *Store) whole(ctx context.Context, seen marks, st state) error {
 		return nil
 	}
 	if note != 0 {
-		if _, failed := s.upkeep.ExecContext(ctx, markLost, int64(note)); failed != nil {
+		if _, failed := s.upkeep.ExecContext(ctx, markLost, int64(note), s.history); failed != nil {
 			s.logger.Warn("the loss of commits could not be written to the database", "error", failed)
 		} else {
 			s.marked.Store(int64(note))
@@ -142,7 +151,7 @@ func (s *Store) whole(ctx context.Context, seen marks, st state) error {
 func (s *Store) wholeIn(ctx context.Context, tx *sql.Tx, seen marks, st state) error {
 	note, err := s.missed(seen, st)
 	if note != 0 {
-		_, failed := tx.ExecContext(ctx, markLost, int64(note))
+		_, failed := tx.ExecContext(ctx, markLost, int64(note), s.history)
 		if failed = cmp.Or(failed, tx.Commit()); failed != nil {
 			s.logger.Warn("the loss of commits could not be written to the database", "error", failed)
 		}
@@ -175,13 +184,21 @@ const acceptGap = 1_000_000_000
 // at least 1,000,000,000 above the newest revision in the database and the newest lost one, so that no
 // revision that a server has acknowledged is used again. The history before it is deleted, so clients list
 // again. Stop all servers before, and start them afterwards: a server that is still running refuses reads and
-// writes.
+// writes. Accept fails if the database has no store.
 func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 	d, err := o.dialect()
 	if err != nil {
 		return 0, fmt.Errorf("accept a state: %w", err)
 	}
-	p, err := d.open(ctx)
+	var p pools
+	there, err := d.exists(ctx)
+	switch {
+	case err != nil:
+	case !there:
+		err = errors.New("there is no store")
+	default:
+		p, err = d.open(ctx)
+	}
 	defer func() {
 		if err = errors.Join(err, p.close()); err != nil {
 			err = fmt.Errorf("accept the state of %s: %w", d.where(), err)
@@ -197,6 +214,9 @@ func Accept(ctx context.Context, o Options) (_ storage.Revision, err error) {
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	now, err := d.long(ctx, tx)
 	if err != nil {
+		return 0, err
+	}
+	if err := d.turn(ctx, tx); err != nil { // before the lock of the state, as in a compaction
 		return 0, err
 	}
 	st, err := d.lock(ctx, tx, nil)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -124,6 +125,8 @@ func TestLoss(t *testing.T) {
 		require.Equal(t, "1", string(rec.Value))
 		require.Greater(t, put(t, next, "b", "1"), begin)
 		require.ErrorContains(t, s.Check(ctx), "restart")
+		_, err = s.Get(ctx, "a", 0)
+		require.ErrorContains(t, err, "restart")
 	})
 }
 
@@ -156,6 +159,52 @@ func TestLossBehindNewerCommits(t *testing.T) {
 	})
 }
 
+// TestManyMarks checks that a store compares any number of commits with the database, and does so no
+// more after a statement that found them all.
+func TestManyMarks(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, o sqlstore.Options, notice func(context.Context, *sqlstore.Store) error, change func(...string)) {
+		const newest = 40_000
+		require.NoError(t, openAt(t, o).Close()) // the tables exist from now on
+		change(fmt.Sprintf(`INSERT INTO commits WITH RECURSIVE n (r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < %d) SELECT r, 1, r FROM n`, newest),
+			fmt.Sprint(`UPDATE state SET revision = `, newest))
+		s := openAt(t, o)
+		for _, n := range []storage.Revision{1, 2, 16, 17, 2000, newest} {
+			sqlstore.Show(s, n)
+			if err := notice(t.Context(), s); err != nil {
+				require.ErrorIs(t, err, storage.ErrNotFound)
+			}
+			require.LessOrEqual(t, sqlstore.Shown(s), 2, "%d marks", n) // the store itself reads now and then
+		}
+		change(`UPDATE commits SET id = 0 WHERE revision IN (7, 9)`)
+		sqlstore.Show(s, newest)
+		requireLost(t, notice(t.Context(), s), 7)
+	})
+}
+
+// TestFewMarks checks that reads that wait for a connection do not add to the commits that each statement compares.
+func TestFewMarks(t *testing.T) {
+	t.Parallel()
+	o := sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db"), Retain: forever}
+	s, writer := openAt(t, o), openAt(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for range 5000 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = s.Get(ctx, "a", 0)
+			}
+		})
+	}
+	most := 0
+	for range 300 {
+		put(t, writer, "a", "1")
+		most = max(most, sqlstore.Shown(s))
+	}
+	cancel()
+	readers.Wait()
+	require.LessOrEqual(t, most, 10, "eight statements that read, one for the newest revision and one that commits")
+}
+
 // TestAcceptBeginsAboveUnknownCommits checks that commits that were acknowledged by a server that did not come
 // back do not get their revisions again, although no server in the new state knows of them.
 func TestAcceptBeginsAboveUnknownCommits(t *testing.T) {
@@ -168,7 +217,7 @@ func TestAcceptBeginsAboveUnknownCommits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, known, at)
 	var acknowledged storage.Revision
-	for range 100 {
+	for range 300 {
 		acknowledged = put(t, writer, "a", "3")
 	}
 	require.NoError(t, reader.Close())
@@ -192,7 +241,11 @@ func TestAcceptUnderRunningStore(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorContains(t, notice(t.Context(), s), "restart")
 		_, err = s.Get(t.Context(), "a", 0)
-		require.Error(t, err)
+		require.ErrorContains(t, err, "restart")
+		_, err = s.Commit(t.Context(), storage.Write{Key: "b", Value: []byte("1")})
+		require.ErrorContains(t, err, "restart")
+		_, losses := s.Missing()
+		require.Equal(t, 1, losses)
 		next := openAt(t, o)
 		require.NoError(t, next.Check(t.Context()))
 		put(t, next, "a", "2")

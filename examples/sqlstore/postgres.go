@@ -65,6 +65,13 @@ func (d *postgresDB) where() string {
 // between that passes nothing on.
 func (d *postgresDB) lookEvery() time.Duration { return time.Second }
 
+func (d *postgresDB) exists(ctx context.Context) (there bool, err error) {
+	db := d.connect(1)
+	err = db.QueryRowContext(ctx, `SELECT to_regclass('records') IS NOT NULL AND to_regclass('commits') IS NOT NULL
+		AND to_regclass('state') IS NOT NULL AND to_regclass('stamps') IS NOT NULL`).Scan(&there)
+	return there, errors.Join(err, db.Close())
+}
+
 func (d *postgresDB) open(ctx context.Context) (p pools, err error) {
 	p.reads, p.commits = d.connect(maxReaders), d.connect(1)
 	p.upkeep = p.reads

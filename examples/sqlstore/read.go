@@ -148,12 +148,28 @@ func (s *Store) ask(q *question) {
 	close(q.asked)
 }
 
+// reading waits until the store makes fewer than maxReaders reads and returns the marks that the next one must
+// find. The read then has a connection at once. If it waited with its marks, it would not find the commits that
+// are shown meanwhile, and each waiting read could add a mark. The caller calls done after the read.
+func (s *Store) reading(ctx context.Context) (seen marks, done func(), err error) {
+	select {
+	case s.readers <- struct{}{}:
+		return s.seen(), func() { <-s.readers }, nil
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+}
+
 // Get implements storage.Backend.
 func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (storage.Record, error) {
 	var rec storage.Record
 	err := s.call(ctx, func(ctx context.Context) (err error) {
+		seen, done, err := s.reading(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 		var st state
-		seen := s.seen()
 		if st, rec, err = recordOf(ctx, s.dialect, s.reads, seen, key, upTo(at)); err != nil {
 			return err
 		}
@@ -249,7 +265,11 @@ const pageQuery = `
 func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revision, limit int) (p page, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
 		p = page{}
-		seen := s.seen()
+		seen, done, err := s.reading(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 		statement, args := withState(s.dialect, seen, pageQuery, []byte(start), end(prefix), int64(upTo(at)), limit)
 		rows, err := s.reads.QueryContext(ctx, statement, args...)
 		if err != nil {

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -11,7 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"modernc.org/sqlite"
@@ -25,6 +24,8 @@ const (
 	busyTime = 10 * time.Second
 	// walPages is how long the write-ahead log grows before it is put into the file.
 	walPages = 16 << 10
+	// marksInText is how many marks a query has in its text at most.
+	marksInText = 16
 )
 
 //go:embed sqlite.sql
@@ -36,6 +37,23 @@ type sqliteFile struct{ path string }
 
 func (d sqliteFile) where() string            { return d.path }
 func (d sqliteFile) lookEvery() time.Duration { return 100 * time.Millisecond }
+
+func (d sqliteFile) exists(ctx context.Context) (there bool, err error) {
+	file, err := filepath.Abs(d.path)
+	if err == nil {
+		_, err = os.Stat(file)
+	}
+	if err != nil {
+		return false, err
+	}
+	q := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds())}} // rw creates no file
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: file, RawQuery: q.Encode()}).String())
+	if err != nil {
+		return false, err
+	}
+	err = db.QueryRowContext(ctx, `SELECT count(*) = 4 FROM sqlite_master WHERE type = 'table' AND name IN ('records', 'commits', 'state', 'stamps')`).Scan(&there)
+	return there, errors.Join(err, db.Close())
+}
 
 func (d sqliteFile) open(ctx context.Context) (p pools, err error) {
 	if err := d.makePrivate(); err != nil {
@@ -126,17 +144,19 @@ func (d sqliteFile) lock(ctx context.Context, tx *sql.Tx, seen marks) (state, er
 	return stateOf(ctx, d, tx, seen)
 }
 
-// gone has the marks in its text. There is seldom more than one, and SQLite takes longer to prepare a query
-// with json_each than to execute it.
-func (d sqliteFile) gone(seen marks, _ int) (query string, args []any) {
-	query = `NULL`
-	for _, k := range slices.SortedFunc(slices.Values(seen), func(a, b mark) int { return cmp.Compare(b.revision, a.revision) }) {
-		if k.id != 0 { // the oldest comes last and stands outermost
-			query = fmt.Sprintf(`CASE WHEN %[1]d >= s.floor AND NOT EXISTS (SELECT 1 FROM commits WHERE revision = %[1]d AND id = %[2]d) THEN %[1]d ELSE %[3]s END`,
-				k.revision, k.id, query)
-		}
+// gone writes the marks into the text of the query, because SQLite takes longer to prepare a query with
+// json_each. The length of a text is limited, so a query for many marks gets them as an argument.
+func (d sqliteFile) gone(seen marks, first int) (query string, args []any) {
+	text := seen.text()
+	rows := strings.NewReplacer("[[", "VALUES (", "],[", "), (", "]]", ")").Replace(text)
+	switch {
+	case text == "[]":
+		return `SELECT NULL`, nil
+	case len(seen) > marksInText:
+		rows, args = fmt.Sprintf(`SELECT value ->> 0, value ->> 1 FROM json_each($%d)`, first), []any{text}
 	}
-	return `SELECT ` + query, nil
+	return `WITH m (revision, id) AS (` + rows + `) SELECT min(revision) FROM m WHERE revision >= s.floor
+		AND NOT EXISTS (SELECT 1 FROM commits WHERE revision = m.revision AND id = m.id)`, args
 }
 
 func (d sqliteFile) newest(ctx context.Context, tx *sql.Tx, keys []string) (map[string]storage.Revision, error) {

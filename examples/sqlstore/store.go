@@ -50,9 +50,10 @@ type Store struct {
 	logger  *slog.Logger
 	retain  time.Duration
 	queue   chan *commit
-	lost    atomic.Int64 // a revision that this store has committed or shown and that was missing later; 0: none
-	marked  atomic.Int64 // the last state.lost read
-	history int64        // state.history when the store was opened
+	readers chan struct{}        // has an element for each read that goes on
+	loss    atomic.Pointer[loss] // nil while the store is usable
+	marked  atomic.Int64         // the last state.lost read
+	history int64                // state.history when the store was opened
 
 	life context.Context // ends with the store
 	end  context.CancelFunc
@@ -61,7 +62,7 @@ type Store struct {
 	mu     sync.Mutex
 	closed bool
 	calls  sync.WaitGroup   // added to under mu, while the store is not closed
-	shown  marks            // that no state read since is known to contain
+	shown  marks            // commits shown to callers that no later read has confirmed
 	known  storage.Revision // the newest that was announced
 	news   chan struct{}    // closed when there is one after known
 	next   *question        // that has not been asked yet
@@ -94,7 +95,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{dialect: d, logger: o.Logger, retain: o.Retain, queue: make(chan *commit, maxTogether), news: make(chan struct{})}
+	s := &Store{dialect: d, logger: o.Logger, retain: o.Retain, queue: make(chan *commit, maxTogether),
+		readers: make(chan struct{}, maxReaders), news: make(chan struct{})}
 	s.life, s.end = context.WithCancel(context.Background())
 	if s.pools, err = s.open(ctx); err == nil {
 		err = s.begin(ctx)
@@ -149,8 +151,8 @@ func (s *Store) call(ctx context.Context, f func(ctx context.Context) error) err
 		return err
 	}
 	defer leave()
-	if lost := s.lost.Load(); lost != 0 {
-		return s.lossError(storage.Revision(lost))
+	if l := s.loss.Load(); l != nil {
+		return l.err
 	}
 	return s.told(ctx, s.again(inner, f))
 }
@@ -249,7 +251,7 @@ func (s *Store) Stamps(ctx context.Context) (stamps map[string]string, err error
 
 // Missing implements storage.Checker. A database gives out no record that it cannot read.
 func (s *Store) Missing() (damaged, losses int) {
-	if s.lost.Load() != 0 || s.marked.Load() != 0 {
+	if s.loss.Load() != nil || s.marked.Load() != 0 {
 		losses = 1
 	}
 	return 0, losses

@@ -145,7 +145,11 @@ const eventQuery = `
 func (s *Store) events(ctx context.Context, prefix string, after, last storage.Revision) (p stretch, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
 		p = stretch{}
-		seen := s.seen()
+		seen, done, err := s.reading(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
 		statement, args := withState(s.dialect, seen, eventQuery, int64(after), int64(last), []byte(prefix), end(prefix), eventRows)
 		rows, err := s.reads.QueryContext(ctx, statement, args...)
 		if err != nil {

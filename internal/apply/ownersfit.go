@@ -36,7 +36,10 @@ func (r *applyRun) ownersFit(trees ...map[string]any) error {
 			if err != nil {
 				return err
 			}
-			texts = slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(known, text) })
+			texts = slices.DeleteFunc(texts, func(text string) bool {
+				_, found := slices.BinarySearch(known, text)
+				return found
+			})
 			if len(texts) > 0 {
 				return meta.Failure(http.StatusInternalServerError, "", "%s", listed(texts[:min(len(texts), maxCauses)]))
 			}
@@ -45,7 +48,7 @@ func (r *applyRun) ownersFit(trees ...map[string]any) error {
 	return nil
 }
 
-// faults returns in which points a tree does not fit the schema, sorted.
+// faults returns the sorted violations of the schema in tree.
 func (t *typing) faults(tree map[string]any) ([]string, error) {
 	if t.plan.collect(tree, nil) {
 		return nil, nil

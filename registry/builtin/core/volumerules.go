@@ -262,11 +262,11 @@ func checkBundleName(name string) (reasons []string) {
 	return reasons
 }
 
-// Longest validity of a certificate of a pod, in seconds.
+// Bounds of maxExpirationSeconds.
 const (
 	shortestCertificate = 60 * 60
 	longestCertificate  = 91 * 24 * 60 * 60
-	longestOfOwnSigners = 24 * 60 * 60 // of signers whose domain is the server's own
+	longestOfOwnSigners = 24 * 60 * 60 // for signers in the server's own domain
 )
 
 func (c *PodCertificateProjection) validate(r *podRules, at *check.Path) {

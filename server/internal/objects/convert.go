@@ -16,8 +16,8 @@ import (
 // another version, without resourceVersion.
 const convertedView = 0xff
 
-// conversionAge is how long the answer of a converter is used. A webhook may convert otherwise after its
-// program was replaced, which the definition that names it does not tell.
+// conversionAge is how long the answer of a converter is used. A new release of the webhook may convert
+// differently, and the definition does not change then.
 const conversionAge = time.Minute
 
 func convertedForm(v *resource.Version) watch.FormKey {
