@@ -75,16 +75,38 @@ func (d *postgresDB) exists(ctx context.Context) (there bool, err error) {
 func (d *postgresDB) open(ctx context.Context) (p pools, err error) {
 	p.reads, p.commits = d.connect(maxReaders), d.connect(1)
 	p.upkeep = p.reads
-	var there bool
-	if err := p.reads.QueryRowContext(ctx, `SELECT to_regclass('stamps') IS NOT NULL AND
-		(SELECT count(*) FROM pg_attribute WHERE NOT attisdropped AND (attrelid = to_regclass('state') AND attname IN ('lost', 'history')
-		OR attrelid = to_regclass('commits') AND attname = 'id')) = 3`).Scan(&there); err != nil || there {
+	there, err := complete(ctx, p.reads)
+	if err != nil || there {
 		return p, err // a user who may not make tables can use those that there are
 	}
-	// Without arguments it is one transaction.
-	_, err = p.commits.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d, 0); CREATE SCHEMA IF NOT EXISTS %s; `,
-		lockClass, pgx.Identifier{d.schema}.Sanitize())+postgresSchema)
-	return p, err
+	tx, err := p.commits.BeginTx(ctx, nil)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d, 0)`, lockClass)); err != nil {
+		return p, err
+	}
+	// Another process may have created the tables meanwhile, and may be using them.
+	if there, err = complete(ctx, tx); err != nil || there {
+		return p, err
+	}
+	// Without arguments it may be several statements.
+	_, err = tx.ExecContext(ctx, fmt.Sprintf(`CREATE SCHEMA IF NOT EXISTS %s; `, pgx.Identifier{d.schema}.Sanitize())+postgresSchema)
+	if err != nil {
+		return p, err
+	}
+	return p, tx.Commit()
+}
+
+// complete reports whether the schema has all tables and columns.
+func complete(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (there bool, err error) {
+	err = q.QueryRowContext(ctx, `SELECT to_regclass('stamps') IS NOT NULL AND
+		(SELECT count(*) FROM pg_attribute WHERE NOT attisdropped AND (attrelid = to_regclass('state') AND attname IN ('lost', 'history')
+		OR attrelid = to_regclass('commits') AND attname = 'id')) = 3`).Scan(&there)
+	return there, err
 }
 
 func (d *postgresDB) connect(connections int) *sql.DB {
