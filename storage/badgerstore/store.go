@@ -316,7 +316,7 @@ func (s *Store) closeDatabase() (fault, err error) {
 			return fault, nil
 		case <-look.C:
 			if err = probe(s.dir); err == nil && time.Now().After(end) {
-				err = errors.New("Badger is still writing its last table or cannot write it")
+				err = errors.New("the database is still writing its last table, or cannot write it")
 			}
 			if err != nil {
 				return nil, err
