@@ -261,6 +261,18 @@ const pageQuery = `
 	AND revision = (SELECT max(revision) FROM records WHERE key = o.key AND revision <= $3)
 	ORDER BY key LIMIT $4) AS r ON true ORDER BY r.key`
 
+// stateAfter ends the reading of rows and returns their state, which text has, if it contains the marks in seen.
+func (s *Store) stateAfter(ctx context.Context, rows *sql.Rows, seen marks, text string) (st state, err error) {
+	if err := rows.Err(); err != nil {
+		return st, err
+	}
+	_ = rows.Close() // its connection may be the one that whole needs
+	if err := st.parse(text); err != nil {
+		return st, err
+	}
+	return st, s.whole(ctx, seen, st)
+}
+
 // page returns the next records under prefix from start on.
 func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revision, limit int) (p page, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
@@ -291,15 +303,8 @@ func (s *Store) page(ctx context.Context, prefix, start string, at storage.Revis
 			p.records, p.bytes = append(p.records, r), p.bytes+len(r.Key)+len(r.Value)
 			p.more = len(p.records) == limit || p.bytes >= pageBytes
 		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		_ = rows.Close() // its connection may be the one that whole needs
-		var st state
-		if err := st.parse(text); err != nil {
-			return err
-		}
-		if err := s.whole(ctx, seen, st); err != nil {
+		st, err := s.stateAfter(ctx, rows, seen, text)
+		if err != nil {
 			return err
 		}
 		p.shown, err = st.resolve(at)

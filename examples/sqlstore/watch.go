@@ -173,15 +173,8 @@ func (s *Store) events(ctx context.Context, prefix string, after, last storage.R
 			size += len(e.Key) + len(e.Value) + len(e.Prev.Value)
 			p.more = len(p.events) == eventRows || size >= pageBytes && first > 0
 		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		_ = rows.Close() // its connection may be the one that whole needs
-		var st state
-		if err := st.parse(text); err != nil {
-			return err
-		}
-		if err := s.whole(ctx, seen, st); err != nil {
+		st, err := s.stateAfter(ctx, rows, seen, text)
+		if err != nil {
 			return err
 		}
 		if after < st.floor {

@@ -88,7 +88,7 @@ func (s *Store) audited(w *Write, verb string, sent *meta.Object, res *Result, e
 	return err
 }
 
-// nobody takes what nobody is told.
+// nobody discards warnings and annotations.
 type nobody struct{}
 
 func (nobody) Warn(string)             {}

@@ -27,7 +27,7 @@ func (s *Store) Create(ctx context.Context, w *Write, obj *meta.Object) (*Result
 		one := *w
 		one.Key.Name = body.Name()
 		one.Create, one.MustCreate, one.generated = true, true, generate
-		version, _ := ParseRevision(obj.ResourceVersion()) // what is no version says nothing
+		version, _ := ParseRevision(obj.ResourceVersion()) // an invalid version counts as none
 		one.Versioned = version != 0
 		one.Mutate = func(*meta.Object) (*meta.Object, error) { return body.Clone(), nil }
 		res, err := s.Write(ctx, &one)

@@ -162,7 +162,7 @@ func (s *Store) confirm(ctx context.Context, a *attempt, res *Result, err error)
 	}
 	if failed != nil {
 		conflict := &storage.ConflictError{Key: a.on.first.Key}
-		errors.As(failed, &conflict) // that of the store says what is there
+		errors.As(failed, &conflict) // the store's conflict has the record that exists
 		return nil, conflict
 	}
 	if err == nil {
@@ -459,7 +459,7 @@ func (s *Store) commitInTurn(ctx context.Context, a *attempt, change storage.Wri
 // handed over until then.
 func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 	var revisions []storage.Revision
-	err := uncertain(errors.New("the store broke off a commit")) // if it panics: nobody else would tell those who wait
+	err := uncertain(errors.New("the store broke off a commit")) // the result if the commit panics; callers wait for one
 	defer func() { s.turns.finish(q, revisions, err) }()
 	if before := q.before; before != nil {
 		<-before.done // its committer does not wait for ever either
