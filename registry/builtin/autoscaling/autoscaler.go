@@ -5,7 +5,7 @@ package autoscaling
 import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -150,8 +150,8 @@ func Kinds() []*registry.Kind {
 		Columns:  columns(),
 		Default:  fillIn,
 		Validate: validate,
-		Reference: &quirks.Reference{
-			StatusMetadata:      quirks.CallersMetadata(),
+		Reference: &compat.Reference{
+			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 		},
 	})}

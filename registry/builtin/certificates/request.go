@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -109,16 +109,16 @@ func Kinds() []*registry.Kind {
 		Fields:       []registry.SelectableField{{Name: "spec.signerName"}},
 		Subresources: []registry.Subresource{
 			{Name: "status", Merge: mergeStatus, Validate: validateStatus},
-			{Name: "approval", Merge: mergeApproval, Metadata: quirks.CallersMetadata(), Validate: validateApproval},
+			{Name: "approval", Merge: mergeApproval, Metadata: compat.CallersMetadata(), Validate: validateApproval},
 		},
 		Behavior: registry.Behavior{
 			Prepare:  prepare,
 			Validate: forgiveUsages,
 		},
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			NoGeneration:        true,
 			Unowned:             []string{"spec", "status"},
-			StatusMetadata:      quirks.CallersMetadata(),
+			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 		},
 	})}

@@ -5,7 +5,7 @@ package flowcontrol
 import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -163,8 +163,8 @@ func schemas() *registry.Kind {
 }
 
 // reference is what both kinds imitate.
-func reference() *quirks.Reference {
-	return &quirks.Reference{AnyNamespace: true, DeleteAnswersStatus: true}
+func reference() *compat.Reference {
+	return &compat.Reference{AnyNamespace: true, DeleteAnswersStatus: true}
 }
 
 // cell is a column of a value that may be missing.
