@@ -221,7 +221,7 @@ func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
 		held := holds(store, key)
 		first.Restart(over(held))
 		var migration sync.WaitGroup
-		storagemigration.Go(func() { assert.ErrorContains(t, first.Migrate(t.Context(), nil), "the definition changed meanwhile") })
+		migration.Go(func() { assert.ErrorContains(t, first.Migrate(t.Context(), nil), "the definition changed meanwhile") })
 		<-held.arrived
 		second := servertest.New(t, over(keepOpen{store}))
 		two := inProcess(t, second)
@@ -229,7 +229,7 @@ func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
 		require.NoError(t, second.Migrate(t.Context(), nil))
 		require.Equal(t, []any{"v2"}, at(two.must(200, "GET", definition, nil).body, "status", "storedVersions"))
 		close(held.release)
-		storagemigration.Wait()
+		migration.Wait()
 		rec, err := store.Get(t.Context(), key, 0)
 		require.NoError(t, err)
 		assert.Equal(t, "example.org/v2", tree(t, string(rec.Value))["apiVersion"])

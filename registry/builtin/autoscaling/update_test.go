@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 	for behavior, want := range map[string]map[string]any{
 		`{}`:                              {"scaleUp": up, "scaleDown": down},
 		`{"scaleUp":{},"scaleDown":null}`: {"scaleUp": up, "scaleDown": down},
-		`{"scaleUp":{"policies":[]}}`:     {"scaleUp": up, "scaleDown": down}, // no rule needs to say that there is one
+		`{"scaleUp":{"policies":[]}}`:     {"scaleUp": up, "scaleDown": down}, // an empty list gets the default policies
 		`{"scaleUp":` + set + `}`:         {"scaleUp": own, "scaleDown": down},
 		`{"scaleDown":` + set + `}`:       {"scaleUp": up, "scaleDown": own},
 	} {
@@ -52,7 +52,7 @@ func TestUpdates(t *testing.T) {
 		`{"spec":{"scaleTargetRef":{"apiVersion":"v2"}}}`:                               {"Invalid:spec.scaleTargetRef.apiVersion"},
 		`{"spec":{"metrics":[{"type":"Pods"}]}}`:                                        {"Required:spec.metrics[0].pods"},
 		`{"spec":{"behavior":{"scaleUp":{"policies":[{}]}}}}`:                           {"NotSupported:spec.behavior.scaleUp.policies[0].type", "Invalid:spec.behavior.scaleUp.policies[0].value", "Invalid:spec.behavior.scaleUp.policies[0].periodSeconds"},
-		`{"status":{"currentReplicas":-1}}`:                                             nil, // not this way
+		`{"status":{"currentReplicas":-1}}`:                                             nil, // an update of the object ignores the status
 		`{"metadata":{"annotations":{"autoscaling.alpha.kubernetes.io/metrics":"no"}}}`: nil,
 	})
 	for patch, want := range map[string][]string{
@@ -72,9 +72,9 @@ func TestUpdates(t *testing.T) {
 	require.Equal(t, int64(7), kept.Int("status", "currentReplicas"))
 }
 
-// TestAnnotationsOfTheOtherVersion: the hub keeps in fields alone what v1 shows in
-// annotations.
-func TestAnnotationsOfTheOtherVersion(t *testing.T) {
+// TestHubDropsAnnotationsOfV1 checks that the hub does not keep the annotations in which v1 shows
+// fields.
+func TestHubDropsAnnotationsOfV1(t *testing.T) {
 	k := autoscaler(t)
 	obj, faults := k.Create(t, `{"metadata":{"annotations":{"k":"v","autoscaling.alpha.kubernetes.io/metrics":"1","autoscaling.alpha.kubernetes.io/current-metrics":"2",
 		"autoscaling.alpha.kubernetes.io/conditions":"3","autoscaling.alpha.kubernetes.io/behavior":"4"}},`+body(``)[1:])
