@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -55,7 +55,7 @@ func (w *response) SetWriteDeadline(t time.Time) error { return w.request.deadli
 
 // negotiate agrees with the client on the form of the answer.
 func (s *Server) negotiate(r *request) (err error) {
-	list := r.Verb == "list" || r.Verb == "deletecollection" && s.rules.Has(quirks.ListsDeleted)
+	list := r.Verb == "list" || r.Verb == "deletecollection" && s.rules.Has(compat.ListsDeleted)
 	offer := media.Offer{Views: true, List: list, Watch: r.Verb == "watch", Protobuf: r.bodyVersion().Proto() != nil}
 	offer.Metadata = r.version.Act == nil && r.sub == nil
 	offer.NoTable = r.version.Act != nil || r.sub != nil && r.sub.Act != nil // what is kept nowhere has no rows

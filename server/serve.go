@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/conversion"
@@ -34,7 +34,7 @@ import (
 // any mux, also below a prefix with http.StripPrefix.
 type Server struct {
 	names         names.Profile
-	rules         quirks.Rules // where the specification and the reference differ
+	rules         compat.Rules // where the specification and the reference differ
 	features      *features.Set
 	backend       storage.Backend
 	stored        storage.Backend // backend, measured: what objects are read from and written to
