@@ -79,7 +79,7 @@ var layers = []struct {
 	{"server/internal/conversion", 9}, {"server/internal/metered", 9}, {"server/internal/watch", 9}, {"server/internal/openapi", 9}, {"server/internal/media", 9}, {"server/internal/impersonate", 9}, {"server/internal/requestinfo", 9},
 	{"clientconfig/exec", 3}, {"clientconfig", 4},
 	{"internal/actor", 2}, {"internal/callout", 5}, {"internal/pki", 0}, {"internal/duration", 0}, {"internal/readindex", 0}, {"internal/inprocess", 1}, {"internal/release", 0}, {"internal/metrics", 1}, {"internal/workqueue", 2}, {"internal/election", 2}, {"internal/suggest", 0}, {"internal/number", 0}, {"internal/extras", 0}, {"api/names", 0}, {"api/meta", 1}, {"api/features", 1}, {"internal/jsonpath", 5}, {"api/internal/wording", 2}, {"internal/podspec", 2}, {"internal/scale", 2}, {"api/check", 3}, {"internal/quirks", 3}, {"api/internal/comments", 3}, {"api/schema", 4},
-	{"internal/codec", 5}, {"internal/expression/library", 5}, {"internal/expression", 6}, {"internal/manifests", 6}, {"internal/apply", 6}, {"registry", 7}, {"internal/resource", 8}, {"convert", 9}, {"registry/registrytest", 9}, {"registry/internal/kindtest", 9}, {"controller/fake", 9}, {"controller", 8}, {"client", 8},
+	{"internal/codec", 5}, {"internal/expression/library", 5}, {"internal/expression", 6}, {"internal/manifests", 6}, {"apply", 6}, {"registry", 7}, {"internal/resource", 8}, {"convert", 9}, {"registry/registrytest", 9}, {"registry/internal/kindtest", 9}, {"controller/fake", 9}, {"controller", 8}, {"client", 8},
 	{"storage/eventlog", 3}, {"storage", 1}, {"auth", 3}, {"admission", 9},
 }
 
