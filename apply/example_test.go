@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 )
 
 func show(v any) {

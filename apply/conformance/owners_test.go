@@ -18,7 +18,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 )
 
 // noop converts, defaults and makes objects of the one version there is.

@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 )

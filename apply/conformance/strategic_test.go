@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 )
 
 func key(v any) string { return fmt.Sprintf("%T%v", v, v) }

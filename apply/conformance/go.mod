@@ -1,4 +1,4 @@
-module orch.io/controlplane/internal/apply/conformance
+module orch.io/controlplane/apply/conformance
 
 go 1.26.8
 
