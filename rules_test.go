@@ -84,7 +84,7 @@ var layers = []struct {
 	{"server/internal/objects", 10},
 	{"admission", 9},
 	{"controller/fake", 9},
-	{"convert", 9},
+	{"registry/convert", 9},
 	{"registry/internal/kindtest", 9},
 	{"registry/registrytest", 9},
 	{"server/flowcontrol", 9},
@@ -103,16 +103,16 @@ var layers = []struct {
 	{"apply", 6},
 	{"internal/expression", 6},
 	{"internal/manifests", 6},
-	{"internal/callout", 5},
 	{"internal/codec", 5},
 	{"internal/expression/library", 5},
 	{"internal/jsonpath", 5},
+	{"internal/webhookclient", 5},
 	{"api/schema", 4},
-	{"clientconfig", 4},
+	{"client/kubeconfig", 4},
 	{"api/check", 3},
 	{"api/internal/comments", 3},
 	{"auth", 3},
-	{"clientconfig/exec", 3},
+	{"client/internal/execcredential", 3},
 	{"internal/compat", 3},
 	{"storage/eventlog", 3},
 	{"api/internal/wording", 2},
@@ -133,6 +133,7 @@ var layers = []struct {
 	{"internal/pki", 0},
 	{"internal/readindex", 0},
 	{"internal/release", 0},
+	{"internal/services", 0},
 	{"internal/suggest", 0},
 }
 
@@ -263,9 +264,13 @@ func importFault(from, to string) string {
 	return ""
 }
 
-// folder returns the one at the top that a package is in. Those in internal stand for
-// themselves: what they share is that programs do not see them.
+// folder returns the top-level folder of a package. The packages in internal, and
+// registry/convert, which works with compiled kinds (internal/resource), are folders of
+// their own.
 func folder(pkg string) string {
+	if pkg == "registry/convert" {
+		return pkg
+	}
 	top, rest, _ := strings.Cut(pkg, "/")
 	if top == "internal" {
 		below, _, _ := strings.Cut(rest, "/")

@@ -56,7 +56,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
@@ -133,11 +132,10 @@ type Builder struct {
 	// there is none, and what leads there (log, exec, attach, portforward, proxy) is 503.
 	Connector Connector
 
-	// Services find what a service leads to that the server itself calls, such as that
-	// of a webhook: an address, or a handler of this program. nil, and an empty Endpoint
-	// without an error, is what the objects say: the Service's clusterIP or external
-	// name, or one of its ready endpoints.
-	Services clientconfig.Services
+	// ServiceResolver finds the endpoints of services that the server calls, such as those
+	// of webhooks and aggregated API servers. If it is nil or returns an empty Endpoint, the
+	// Service object decides: its clusterIP or external name, or one of its ready endpoints.
+	ServiceResolver ServiceResolver
 
 	// Advertise is where other machines reach the server; package access sets it to what it
 	// publishes. Where several servers may be over the store (storage.Shared), the server tells
@@ -190,9 +188,9 @@ type Builder struct {
 	kinds   []*registry.Kind
 	client  objects.Client
 	plugged []*plugged            // of admission plugins
-	finds   clientconfig.Services // what services lead to
+	finds   ServiceResolver // what services lead to
 	shown   *metrics.Registry     // what /metrics shows
-	missing func(context.Context, clientconfig.Service) *aggregator.Fault
+	missing func(context.Context, Service) *aggregator.Fault
 	built   bool // a server was made of it
 
 	features *features.Set // by Build
@@ -320,7 +318,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if err := b.showMetrics(); err != nil {
 		return nil, errors.Join(append(faults, err)...)
 	}
-	finder := newServices(b.Names, &b.client, b.Services)
+	finder := newServiceResolver(b.Names, &b.client, b.ServiceResolver)
 	b.plugged, b.finds, b.missing = nil, finder.find, finder.missing
 	var chain *admission.Chain
 	if len(plugs) == 0 {

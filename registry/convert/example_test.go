@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/convert"
+	"orch.io/controlplane/registry/convert"
 	"orch.io/controlplane/registry/builtin"
 )
 

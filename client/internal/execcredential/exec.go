@@ -1,6 +1,6 @@
-// Package exec gets a client's credentials from a program: the client side of
+// Package execcredential gets credentials from a program: it is the client side of
 // the exec credential plugin.
-package exec
+package execcredential
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package exec
+package execcredential
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-package exec_test
+package execcredential_test
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"orch.io/controlplane/clientconfig/exec"
+	"orch.io/controlplane/client/internal/execcredential"
 	"orch.io/controlplane/internal/testcerts"
 )
 
@@ -65,11 +65,11 @@ func (p *plugin) file(name string) string {
 
 func (p *plugin) runs() int { return len(p.file("runs")) }
 
-func (p *plugin) config(change func(*exec.Config)) exec.Config {
+func (p *plugin) config(change func(*execcredential.Config)) execcredential.Config {
 	path := filepath.Join(p.dir, "plugin.sh")
 	require.NoError(p, os.WriteFile(path, []byte(script), 0o600))
-	c := exec.Config{Command: "/bin/sh", Args: []string{path}, APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: exec.Never,
-		Env: []exec.EnvVar{{Name: "PLUGIN_DIR", Value: p.dir}}, Now: func() time.Time { return p.now }}
+	c := execcredential.Config{Command: "/bin/sh", Args: []string{path}, APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: execcredential.Never,
+		Env: []execcredential.EnvVar{{Name: "PLUGIN_DIR", Value: p.dir}}, Now: func() time.Time { return p.now }}
 	if change != nil {
 		change(&c)
 	}
@@ -77,7 +77,7 @@ func (p *plugin) config(change func(*exec.Config)) exec.Config {
 }
 
 // client returns a client of a server that tells who came.
-func (p *plugin) client(change func(*exec.Config)) *client {
+func (p *plugin) client(change func(*execcredential.Config)) *client {
 	c := &client{T: p.T, code: 200}
 	c.server = httptest.NewUnstartedServer(c)
 	ca := testcerts.New(p, "ca", nil)
@@ -85,7 +85,7 @@ func (p *plugin) client(change func(*exec.Config)) *client {
 		Certificates: []tls.Certificate{ca.Issue(p, pkix.Name{CommonName: "server"}, x509.ExtKeyUsageServerAuth, time.Hour)}}
 	c.server.StartTLS()
 	p.Cleanup(c.server.Close)
-	s, err := exec.New(p.config(change))
+	s, err := execcredential.New(p.config(change))
 	require.NoError(p, err)
 	c.http = &http.Client{Transport: s.Transport(&http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}})}
 	p.Cleanup(c.http.CloseIdleConnections)
@@ -122,9 +122,9 @@ func TestToken(t *testing.T) {
 	p := newPlugin(t)
 	p.answer("v1", map[string]any{"token": "abc"})
 	var stderr bytes.Buffer
-	c := p.client(func(c *exec.Config) {
+	c := p.client(func(c *execcredential.Config) {
 		c.Args, c.Stderr = append(c.Args, "get", "it"), &stderr
-		c.Env = append(c.Env, exec.EnvVar{Name: "EXTRA", Value: "!"})
+		c.Env = append(c.Env, execcredential.EnvVar{Name: "EXTRA", Value: "!"})
 	})
 	for range 3 {
 		auth, _, _ := c.get()
@@ -218,17 +218,17 @@ func TestInteractive(t *testing.T) {
 		want     string // interactive, stdin
 		fails    bool
 	}{
-		{exec.Never, true, "v1", "false ", false},
-		{exec.Never, false, "v1", "false ", false},
-		{exec.IfAvailable, true, "v1", "true typed", false},
-		{exec.IfAvailable, false, "v1", "false ", false},
-		{exec.Always, true, "v1", "true typed", false},
-		{exec.Always, false, "v1", "", true},
+		{execcredential.Never, true, "v1", "false ", false},
+		{execcredential.Never, false, "v1", "false ", false},
+		{execcredential.IfAvailable, true, "v1", "true typed", false},
+		{execcredential.IfAvailable, false, "v1", "false ", false},
+		{execcredential.Always, true, "v1", "true typed", false},
+		{execcredential.Always, false, "v1", "", true},
 		{"", true, "v1beta1", "true typed", false},
 	} {
 		p := newPlugin(t)
 		p.answer(c.version, map[string]any{"token": "abc"})
-		cl := p.client(func(cfg *exec.Config) {
+		cl := p.client(func(cfg *execcredential.Config) {
 			cfg.APIVersion = "client.authentication.k8s.io/" + c.version
 			cfg.InteractiveMode = c.mode
 			if c.terminal {
@@ -251,9 +251,9 @@ func TestInteractive(t *testing.T) {
 func TestClusterInfo(t *testing.T) {
 	p := newPlugin(t)
 	p.print(`{"kind":"ExecCredential","apiVersion":"client.authentication.orch.io/v1","status":{"token":"abc"}}`)
-	cluster := &exec.Cluster{Server: "https://a", CertificateAuthorityData: []byte("ca"), Config: map[string]any{"k": []any{"v"}}}
+	cluster := &execcredential.Cluster{Server: "https://a", CertificateAuthorityData: []byte("ca"), Config: map[string]any{"k": []any{"v"}}}
 	for _, provide := range []bool{false, true} {
-		c := p.client(func(c *exec.Config) {
+		c := p.client(func(c *execcredential.Config) {
 			c.APIVersion, c.ProvideClusterInfo, c.Cluster = "client.authentication.orch.io/v1", provide, cluster
 		})
 		c.get()
@@ -306,14 +306,14 @@ func TestFailures(t *testing.T) {
 	assert.Equal(t, 2, p.runs(), "a failure is not kept")
 
 	for _, command := range []string{"no-such-program-anywhere", "./no-such-program"} {
-		c = p.client(func(c *exec.Config) { c.Command, c.Dir, c.InstallHint = command, p.dir, "get it from the shop" })
+		c = p.client(func(c *execcredential.Config) { c.Command, c.Dir, c.InstallHint = command, p.dir, "get it from the shop" })
 		_, err = c.http.Get(c.server.URL)
 		assert.ErrorContains(t, err, "not installed")
 		assert.ErrorContains(t, err, "get it from the shop")
 	}
 
 	p.print("hang")
-	c = p.client(func(c *exec.Config) { c.Timeout = 300 * time.Millisecond })
+	c = p.client(func(c *execcredential.Config) { c.Timeout = 300 * time.Millisecond })
 	_, err = c.http.Get(c.server.URL)
 	assert.Error(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -329,26 +329,26 @@ func TestRelativeCommand(t *testing.T) {
 	p.answer("v1", map[string]any{"token": "abc"})
 	require.NoError(t, os.Mkdir(filepath.Join(p.dir, "bin"), 0o700))
 	require.NoError(t, os.Symlink("/bin/sh", filepath.Join(p.dir, "bin", "plugin")))
-	c := p.client(func(c *exec.Config) { c.Command, c.Dir = "bin/plugin", p.dir })
+	c := p.client(func(c *execcredential.Config) { c.Command, c.Dir = "bin/plugin", p.dir })
 	auth, _, _ := c.get()
 	assert.Equal(t, "Bearer abc", auth)
 }
 
 func TestNewFaults(t *testing.T) {
-	_, err := exec.New(exec.Config{APIVersion: "client.authentication.k8s.io/v1alpha1", InteractiveMode: "Sometimes",
-		Env: []exec.EnvVar{{Name: "A=B"}}, ProvideClusterInfo: true})
+	_, err := execcredential.New(execcredential.Config{APIVersion: "client.authentication.k8s.io/v1alpha1", InteractiveMode: "Sometimes",
+		Env: []execcredential.EnvVar{{Name: "A=B"}}, ProvideClusterInfo: true})
 	for _, part := range []string{"no command", "unknown apiVersion", "unknown interactiveMode", "bad name", "without a cluster"} {
 		assert.ErrorContains(t, err, part)
 	}
-	_, err = exec.New(exec.Config{Command: "x", APIVersion: "client.authentication.k8s.io/v1"})
+	_, err = execcredential.New(execcredential.Config{Command: "x", APIVersion: "client.authentication.k8s.io/v1"})
 	assert.ErrorContains(t, err, "required in v1")
-	_, err = exec.New(exec.Config{Command: "x", APIVersion: "client.authentication.orch.io/v1beta1"})
+	_, err = execcredential.New(execcredential.Config{Command: "x", APIVersion: "client.authentication.orch.io/v1beta1"})
 	assert.NoError(t, err)
 }
 
 func ExampleNew() {
-	s, err := exec.New(exec.Config{
-		Command: "get-token", APIVersion: "client.authentication.orch.io/v1", InteractiveMode: exec.Never,
+	s, err := execcredential.New(execcredential.Config{
+		Command: "get-token", APIVersion: "client.authentication.orch.io/v1", InteractiveMode: execcredential.Never,
 		InstallHint: "get-token comes with the toolbox",
 	})
 	if err != nil {

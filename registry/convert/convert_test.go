@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/convert"
+	"orch.io/controlplane/registry/convert"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )

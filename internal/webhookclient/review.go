@@ -1,5 +1,4 @@
-// Package remote asks other servers with reviews.
-package remote
+package webhookclient
 
 import (
 	"context"
@@ -9,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 )
 
 // maxText bounds what the remote server says to people, in bytes.
@@ -19,7 +18,7 @@ const maxText = 1024
 // question and whose status is the answer.
 type Reviewer struct {
 	api, kind string
-	caller    *clientconfig.Caller
+	caller    *Caller
 }
 
 // Version returns the version in which a kind is asked for: v1 if none is wanted.
@@ -35,11 +34,11 @@ func Version(wanted, kind string) (string, error) {
 
 // NewReviewer returns a Reviewer for a version of a kind of a group. Timeout is for one
 // call; zero is ten seconds.
-func NewReviewer(r *clientconfig.Remote, group, version, kind string, timeout time.Duration) (*Reviewer, error) {
+func NewReviewer(r *kubeconfig.Remote, group, version, kind string, timeout time.Duration) (*Reviewer, error) {
 	if r == nil || r.URL == nil {
 		return nil, errors.New("no remote server")
 	}
-	caller := r.Caller()
+	caller := NewCaller(r)
 	caller.Timeout = timeout
 	return &Reviewer{api: group + "/" + version, kind: kind, caller: caller}, nil
 }
@@ -62,7 +61,7 @@ func (r *Reviewer) Body(spec, status any) ([]byte, error) {
 
 // Ask posts a review once and reads the status of the answer into the pointer
 // status. An answer with another code than 2xx is a
-// *clientconfig.CodeError.
+// *CodeError.
 func (r *Reviewer) Ask(ctx context.Context, body []byte, status any) error {
 	data, err := r.caller.Post(ctx, body)
 	if err != nil {
@@ -88,7 +87,7 @@ func Persist(ctx context.Context, first time.Duration, ask func() error) error {
 	wait := first
 	for try := 1; ; try++ {
 		err := ask()
-		var code *clientconfig.CodeError
+		var code *CodeError
 		if err == nil || try == tries || ctx.Err() != nil || errors.As(err, &code) && code.Code < 500 {
 			return err
 		}

@@ -1,4 +1,4 @@
-package clientconfig_test
+package kubeconfig_test
 
 import (
 	"context"
@@ -6,8 +6,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,13 +21,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/internal/testcerts"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// remote is a TLS server that tells what it saw.
+// remote starts a TLS server that requests client certificates.
 func remote(t *testing.T, h http.HandlerFunc) (*httptest.Server, *testcerts.Authority) {
 	ca := testcerts.New(t, "ca", nil)
 	s := httptest.NewUnstartedServer(h)
@@ -82,11 +85,11 @@ users: [{name: u, user: %s}]
 contexts: [{name: x, context: {cluster: d, user: u, namespace: n}}, {name: y, context: {cluster: c}}]
 current-context: x
 `, "{server: '"+s.URL+"', "+cluster[1:], c.user)))
-		f, err := clientconfig.Load(filepath.Join(dir, "config"))
+		f, err := kubeconfig.Load(filepath.Join(dir, "config"))
 		require.NoError(t, err, name)
 		r, err := f.Current()
 		require.NoError(t, err, name)
-		caller := r.Caller()
+		caller := webhookclient.NewCaller(r)
 		got, err := caller.Post(context.Background(), []byte("hello"))
 		assert.Equal(t, c.want, string(got), "%s: %v", name, err)
 		assert.Equal(t, c.want == "", err != nil, name)
@@ -111,7 +114,7 @@ func TestCurrent(t *testing.T) {
 		`{clusters: [{name: c, cluster: {server: "https://a"}}], users: [{name: u, user: {client-key-data: YQ==, client-certificate-data: YQ==}}]}`: "",
 		`{}`: "",
 	} {
-		c, err := clientconfig.Parse([]byte(in), "")
+		c, err := kubeconfig.Parse([]byte(in), "")
 		require.NoError(t, err, in)
 		r, err := c.Current()
 		if want == "" {
@@ -121,53 +124,15 @@ func TestCurrent(t *testing.T) {
 		require.NoError(t, err, in)
 		assert.Equal(t, want, r.URL.String())
 	}
-	_, err := clientconfig.Load("/no/such/file")
+	_, err := kubeconfig.Load("/no/such/file")
 	assert.ErrorIs(t, err, os.ErrNotExist)
-	_, err = clientconfig.Parse([]byte("a: [b"), "")
+	_, err = kubeconfig.Parse([]byte("a: [b"), "")
 	assert.Error(t, err)
-	_, err = clientconfig.Parse(make([]byte, 5<<20), "")
+	_, err = kubeconfig.Parse(make([]byte, 5<<20), "")
 	assert.Error(t, err)
 }
 
-func TestPostBounds(t *testing.T) {
-	release := make(chan struct{})
-	s, _ := remote(t, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/slow":
-			<-release // not the end of the request: an answer to it could still arrive
-		case "/big":
-			w.Write(make([]byte, 2<<20))
-		case "/redirect":
-			http.Redirect(w, r, "/ok", http.StatusTemporaryRedirect)
-		case "/fail":
-			w.WriteHeader(503)
-		}
-	})
-	defer close(release)
-	for path, check := range map[string]func(error){
-		"/ok":       func(err error) { assert.NoError(t, err) },
-		"/slow":     func(err error) { assert.ErrorIs(t, err, context.DeadlineExceeded) },
-		"/big":      func(err error) { assert.ErrorContains(t, err, "more than") },
-		"/redirect": func(err error) { assert.Equal(t, &clientconfig.CodeError{Code: 307}, err) },
-		"/fail":     func(err error) { assert.EqualError(t, err, "the remote server answered 503") },
-	} {
-		c, err := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {insecure-skip-tls-verify: true, server: "`+s.URL+path+`"}}]`), "")
-		require.NoError(t, err)
-		r, err := c.Current()
-		require.NoError(t, err)
-		caller := r.Caller()
-		if path == "/slow" {
-			caller.Timeout = 20 * time.Millisecond
-		}
-		_, err = caller.Post(context.Background(), nil)
-		check(err)
-		caller.Close()
-	}
-}
-
-// Credentials do not follow a redirect, whether they are of the file or of a
-// program.
-func TestCredentialsStayWithTheirServer(t *testing.T) {
+func TestCredentialsAreNotSentToRedirectTarget(t *testing.T) {
 	sent := make(chan string, 2)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		sent <- r.Header.Get("Authorization")
@@ -181,7 +146,7 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	program := `{apiVersion: client.authentication.k8s.io/v1, command: echo, interactiveMode: Never,
 		args: ['{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"abc"}}']}`
 	for _, user := range []string{"{token: abc}", "{exec: " + program + "}"} {
-		c, err := clientconfig.Parse([]byte(`{clusters: [{name: c, cluster: {server: "`+s.URL+`"}}], users: [{name: u, user: `+user+`}]}`), "")
+		c, err := kubeconfig.Parse([]byte(`{clusters: [{name: c, cluster: {server: "`+s.URL+`"}}], users: [{name: u, user: `+user+`}]}`), "")
 		require.NoError(t, err)
 		r, err := c.Current()
 		require.NoError(t, err)
@@ -195,25 +160,13 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-func TestUser(t *testing.T) {
-	c, err := clientconfig.Parse([]byte(`users: [{name: "*.example.com", user: {token: abc}}]`), "")
-	require.NoError(t, err)
-	u, ok := c.User("*.example.com")
-	require.True(t, ok)
-	r, err := c.Credentials(u)
-	require.NoError(t, err)
-	assert.NotNil(t, r.Transport())
-	_, ok = c.User("nobody")
-	assert.False(t, ok)
-}
-
 func TestExec(t *testing.T) {
 	s, ca := remote(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
 	dir := t.TempDir()
 	script := `printf '%s' "$KUBERNETES_EXEC_INFO" > info; echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"abc"}}'`
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "plugin.sh"), []byte("cd "+dir+"; "+script), 0o600))
-	parse := func(api string) (*clientconfig.Remote, error) {
-		c, err := clientconfig.Parse([]byte(`
+	parse := func(api string) (*kubeconfig.Remote, error) {
+		c, err := kubeconfig.Parse([]byte(`
 clusters:
 - name: c
   cluster:
@@ -230,7 +183,7 @@ users:
 	}
 	r, err := parse("v1")
 	require.NoError(t, err)
-	caller := r.Caller()
+	caller := webhookclient.NewCaller(r)
 	defer caller.Close()
 	got, err := caller.Post(context.Background(), nil)
 	require.NoError(t, err)
@@ -247,7 +200,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("clusters: [{name: c, cluster: {server: 'https://a'}}]\nusers: [{name: u, user: {token: a}}]"))
 	f.Add([]byte("a: &a [*a]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := clientconfig.Parse(data, t.TempDir())
+		c, err := kubeconfig.Parse(data, t.TempDir())
 		if err != nil {
 			return
 		}
@@ -258,7 +211,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func ExampleParse() {
-	c, err := clientconfig.Parse([]byte(`
+	c, err := kubeconfig.Parse([]byte(`
 clusters: [{name: hook, cluster: {server: "https://127.0.0.1:8443/authenticate"}}]
 users: [{name: me, user: {token: secret}}]
 `), "")
@@ -268,4 +221,10 @@ users: [{name: me, user: {token: secret}}]
 	r, err := c.Current()
 	fmt.Println(r.URL, err)
 	// Output: https://127.0.0.1:8443/authenticate <nil>
+}
+
+func ExampleLoad() {
+	_, err := kubeconfig.Load("missing.kubeconfig")
+	fmt.Println(errors.Is(err, fs.ErrNotExist))
+	// Output: true
 }

@@ -1,4 +1,4 @@
-package remote_test
+package webhookclient_test
 
 import (
 	"context"
@@ -9,8 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/clientconfig"
-	"orch.io/controlplane/internal/remote"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 // TestPersist: no answer is asked for again, after pauses that grow, as long as somebody
@@ -23,8 +22,8 @@ func TestPersist(t *testing.T) {
 		took time.Duration
 	}{
 		"no answer":  {errors.New("no"), time.Hour, 3, 5 * time.Second},
-		"refused":    {&clientconfig.CodeError{Code: 400}, time.Hour, 1, 0},
-		"broken":     {&clientconfig.CodeError{Code: 500}, time.Hour, 3, 5 * time.Second},
+		"refused":    {&webhookclient.CodeError{Code: 400}, time.Hour, 1, 0},
+		"broken":     {&webhookclient.CodeError{Code: 500}, time.Hour, 3, 5 * time.Second},
 		"impatient":  {errors.New("no"), 3 * time.Second, 2, 3 * time.Second},
 		"no trouble": {nil, time.Hour, 1, 0},
 	} {
@@ -33,7 +32,7 @@ func TestPersist(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.wait)
 				defer cancel()
 				calls, began := 0, time.Now()
-				err := remote.Persist(ctx, time.Second, func() error { calls++; return tc.err })
+				err := webhookclient.Persist(ctx, time.Second, func() error { calls++; return tc.err })
 				assert.Equal(t, tc.err == nil, err == nil)
 				assert.Equal(t, tc.want, calls)
 				assert.Equal(t, tc.took, time.Since(began))
