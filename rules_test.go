@@ -74,10 +74,12 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"server/servertest", 13},
-	{"server/access", 12},
-	{"server/serving", 12},
-	{"server", 11},
+	{"server/servertest", 22},
+	{"server/access", 21},
+	{"server/serving", 21},
+	{"server", 20},
+	{"server/internal/exchange", 12},
+	{"server/internal/capacity", 11},
 	{"server/internal/aggregator", 10},
 	{"server/internal/controllers", 10},
 	{"server/internal/fair", 10},
@@ -125,6 +127,7 @@ var layers = []struct {
 	{"api/meta", 1},
 	{"internal/inprocess", 1},
 	{"internal/metrics", 1},
+	{"server/internal/errorlog", 1},
 	{"storage", 1},
 	{"api/names", 0},
 	{"internal/duration", 0},
@@ -377,9 +380,10 @@ func TestEveryPackageIsDocumented(t *testing.T) {
 func TestLibraryHasNoHiddenState(t *testing.T) {
 	forbidden := []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.Exit", "log.Fatal", "panic"}
 	excused := except(map[string]string{
-		"server panic":                  "http.ErrAbortHandler goes on to net/http",
-		"server/servertest panic":       "http.ErrAbortHandler is how a connection is cut",
-		"server/internal/objects panic": "that of another goroutine goes on to the request",
+		"server panic":                   "http.ErrAbortHandler goes on to net/http",
+		"server/internal/exchange panic": "http.ErrAbortHandler goes on to net/http",
+		"server/servertest panic":        "http.ErrAbortHandler is how a connection is cut",
+		"server/internal/objects panic":  "that of another goroutine goes on to the request",
 	})
 	for _, s := range sources(t) {
 		if s.test() || strings.HasPrefix(s.path, "examples/") || strings.HasPrefix(s.path, "storage/storagetest") {
