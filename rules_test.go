@@ -106,7 +106,7 @@ var layers = []struct {
 	{"internal/cel", 6},
 	{"internal/manifests", 6},
 	{"internal/codec", 5},
-	{"internal/expression/library", 5},
+	{"internal/cel/library", 5},
 	{"internal/jsonpath", 5},
 	{"internal/webhookclient", 5},
 	{"api/schema", 4},

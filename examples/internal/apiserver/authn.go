@@ -14,12 +14,12 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/auth/oidc"
 	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/auth/tokenwebhook"
-	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
