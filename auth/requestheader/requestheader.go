@@ -1,6 +1,6 @@
-// Package requestheader authenticates callers by the headers of a proxy that has
-// authenticated them. The proxy proves itself by a client certificate, which is
-// checked before any header is read.
+// Package requestheader authenticates requests that an authenticating proxy forwards. The
+// proxy sends the user in headers and authenticates itself with a client certificate, which is
+// verified before any header is read.
 package requestheader
 
 import (
@@ -17,47 +17,47 @@ import (
 	"orch.io/controlplane/internal/extras"
 )
 
-// maxValues bounds how many groups, or values of extras, one request has.
+// maxValues bounds the number of groups and extra values of a request.
 const maxValues = 10_000
 
-// Config says who the proxy is and what its headers mean.
+// Config describes the proxy and its headers.
 type Config struct {
-	// Roots are the authorities of the proxy's certificate, used for nothing
-	// else. Required.
+	// Roots are the certificate authorities of the proxy. Do not use them for
+	// other clients. Required.
 	Roots *x509.CertPool
-	// AllowedNames are the common names that a proxy may have; none: any.
+	// AllowedNames are the common names that the proxy's certificate may have; empty allows any.
 	AllowedNames []string
-	// UserHeaders name the user: the first that has a value. Required.
+	// UserHeaders are the headers of the user name; the first with a value counts. Required.
 	UserHeaders []string
-	// UIDHeaders name the user's uid: the first that has a value.
+	// UIDHeaders are the headers of the user's uid; the first with a value counts.
 	UIDHeaders []string
-	// GroupHeaders name groups: all values of all of them.
+	// GroupHeaders are the headers of groups; all values of all headers count.
 	GroupHeaders []string
-	// ExtraPrefixes begin the headers whose rest names an extra.
+	// ExtraPrefixes are prefixes of extra headers; the rest of the header's name is the key.
 	ExtraPrefixes []string
 
 	Now func() time.Time // nil: time.Now
 }
 
-// Authenticator reads the headers of a proxy.
+// Authenticator authenticates the requests of a proxy. It is safe for concurrent use.
 type Authenticator struct {
 	config Config
 	proxy  *verifier.Verifier
 }
 
-// New checks c.
+// New returns an Authenticator, or an error that lists all faults of c.
 func New(c Config) (*Authenticator, error) {
 	var errs []error
 	if c.Roots == nil {
-		errs = append(errs, errors.New("proxyheader: no authority for the proxy's certificate"))
+		errs = append(errs, errors.New("requestheader: Roots is required"))
 	}
 	if len(c.UserHeaders) == 0 {
-		errs = append(errs, errors.New("proxyheader: no header for the user name"))
+		errs = append(errs, errors.New("requestheader: UserHeaders is required"))
 	}
 	c.UserHeaders, c.UIDHeaders, c.GroupHeaders = trim(c.UserHeaders), trim(c.UIDHeaders), trim(c.GroupHeaders)
 	c.ExtraPrefixes, c.AllowedNames = trim(c.ExtraPrefixes), slices.Clone(c.AllowedNames)
 	if slices.Contains(slices.Concat(c.UserHeaders, c.UIDHeaders, c.GroupHeaders, c.ExtraPrefixes), "") {
-		errs = append(errs, errors.New("proxyheader: an empty header name"))
+		errs = append(errs, errors.New("requestheader: empty header name"))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -73,8 +73,8 @@ func trim(list []string) []string {
 	return out
 }
 
-// Authenticate implements auth.Authenticator. A request without a certificate,
-// or of the proxy for nobody, is none of its business.
+// Authenticate implements auth.Authenticator. It returns nil, nil for a request without a client
+// certificate or without a user header.
 func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	c := &a.config
 	leaf, err := a.proxy.Verify(r)
@@ -82,7 +82,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 		return nil, err
 	}
 	if len(c.AllowedNames) > 0 && !slices.Contains(c.AllowedNames, leaf.Subject.CommonName) {
-		return nil, fmt.Errorf("proxyheader: the proxy may not be %q", leaf.Subject.CommonName)
+		return nil, fmt.Errorf("requestheader: common name %q is not in AllowedNames", leaf.Subject.CommonName)
 	}
 	u := &auth.User{Name: first(r.Header, c.UserHeaders), UID: first(r.Header, c.UIDHeaders)}
 	if u.Name == "" {
@@ -93,7 +93,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	}
 	n := a.addExtras(r.Header, u)
 	if n+len(u.Groups) > maxValues {
-		return nil, fmt.Errorf("proxyheader: more than %d groups and extras", maxValues)
+		return nil, fmt.Errorf("requestheader: more than %d groups and extra values", maxValues)
 	}
 	return u, nil
 }
@@ -107,7 +107,7 @@ func first(h http.Header, headers []string) string {
 	return ""
 }
 
-// addExtras fills u.Extra and returns how many values there are.
+// addExtras fills u.Extra and returns the number of values.
 func (a *Authenticator) addExtras(h http.Header, u *auth.User) int {
 	n := 0
 	for _, prefix := range a.config.ExtraPrefixes {
@@ -122,8 +122,8 @@ func (a *Authenticator) addExtras(h http.Header, u *auth.User) int {
 	return n
 }
 
-// Strip removes the headers that only a proxy may send, so that nothing behind
-// authentication can take them for true.
+// Strip removes the proxy's headers from h, so that no handler after authentication trusts
+// them.
 func (a *Authenticator) Strip(h http.Header) {
 	c := &a.config
 	for _, name := range slices.Concat(c.UserHeaders, c.UIDHeaders, c.GroupHeaders) {

@@ -1,5 +1,5 @@
-// Package authzwebhook decides by asking a remote server with a
-// SubjectAccessReview.
+// Package authzwebhook is an Authorizer that sends a SubjectAccessReview to a remote
+// server.
 package authzwebhook
 
 import (
@@ -20,49 +20,49 @@ import (
 // Bounds of the cache and of the calls.
 const (
 	maxCached = 8192
-	maxKey    = 10_000 // bytes of a question that is cached
+	maxKey    = 10_000 // bytes of the largest review whose answer is cached
 	firstWait = 100 * time.Millisecond
 )
 
-// Config says whom to ask and for how long an answer is good.
+// Config configures an Authorizer.
 type Config struct {
-	// Remote is the server to ask. Required.
+	// Remote is the server that answers reviews. Required.
 	Remote *kubeconfig.Remote
 	// Version of SubjectAccessReview: v1 or v1beta1; empty is v1.
 	Version string
-	// KeepAllowed is for how long an allowed answer is kept: zero is five
-	// minutes, less than zero keeps none.
+	// KeepAllowed is how long an allowing answer is cached: zero is five
+	// minutes, a negative value disables caching.
 	KeepAllowed time.Duration
-	// KeepDenied is the same for any other answer: zero is 30 seconds. Failures
-	// of the call are never kept.
+	// KeepDenied is how long any other answer is cached: zero is 30 seconds, a
+	// negative value disables caching. Failed calls are not cached.
 	KeepDenied time.Duration
-	// OnFailure decides if the remote server does not answer: NoOpinion, the
+	// OnFailure is the decision if the call fails: NoOpinion, the
 	// zero value, or Deny.
 	OnFailure auth.Decision
-	// Timeout is for one call; zero is ten seconds. A call that failed is tried
-	// again, three times in all.
+	// Timeout bounds one call; zero is ten seconds. A failed call is retried; there are
+	// three calls at most.
 	Timeout time.Duration
 
 	Names names.Profile
 	Now   func() time.Time // nil: time.Now
 }
 
-// Authorizer asks a remote server.
+// Authorizer implements auth.Authorizer by a remote server. It is safe for concurrent use.
 type Authorizer struct {
 	config Config
 	remote *webhookclient.Reviewer
 	cached *cache.Cache[[32]byte, status]
 }
 
-// New checks c.
+// New returns an Authorizer, or an error if c is invalid. Close the Authorizer after use.
 func New(c Config) (*Authorizer, error) {
 	const kind = "SubjectAccessReview"
 	var err error
 	if c.Version, err = webhookclient.Version(c.Version, kind); err != nil {
-		return nil, fmt.Errorf("accesswebhook: %w", err)
+		return nil, fmt.Errorf("authzwebhook: %w", err)
 	}
 	if c.OnFailure == auth.Allow {
-		return nil, errors.New("accesswebhook: a failure cannot allow")
+		return nil, errors.New("authzwebhook: OnFailure must be NoOpinion or Deny")
 	}
 	if c.KeepAllowed == 0 {
 		c.KeepAllowed = 5 * time.Minute
@@ -75,7 +75,7 @@ func New(c Config) (*Authorizer, error) {
 	}
 	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, kind, c.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("accesswebhook: %w", err)
+		return nil, fmt.Errorf("authzwebhook: %w", err)
 	}
 	return &Authorizer{config: c, remote: r, cached: cache.New[[32]byte, status](maxCached, c.Now)}, nil
 }
@@ -106,13 +106,13 @@ type resource struct {
 	Labels *selector `json:"labelSelector,omitempty"`
 }
 
-// selector is what narrows an action on several objects. What cannot be read of it is left
-// out: who may do more, may do that, too.
+// selector restricts a review to the objects that the request selects. A selector that does not
+// parse is omitted: a user who is allowed without the restriction is allowed with it.
 type selector struct {
 	Requirements []meta.SelectorExpression `json:"requirements"`
 }
 
-// fields returns a field selector; nil: there is none.
+// fields returns the requirements of a field selector, or nil if it is empty or invalid.
 func fields(text string) *selector {
 	s, err := meta.ParseFieldSelector(text)
 	if err != nil || s.Empty() {
@@ -129,7 +129,7 @@ func fields(text string) *selector {
 	return out
 }
 
-// labels returns a label selector; nil: there is none.
+// labels returns the requirements of a label selector, or nil if it is empty or invalid.
 func labels(text string) *selector {
 	s, err := meta.ParseLabelSelector(text)
 	if list := s.Expressions(); err == nil && len(list) > 0 {
@@ -154,7 +154,7 @@ type status struct {
 func (a *Authorizer) Authorize(ctx context.Context, x auth.Action) (auth.Decision, string, error) {
 	body, err := a.remote.Body(a.spec(&x), status{})
 	if err != nil {
-		return a.config.OnFailure, "", fmt.Errorf("accesswebhook: %w", err)
+		return a.config.OnFailure, "", fmt.Errorf("authzwebhook: %w", err)
 	}
 	key := sha256.Sum256(body)
 	if s, ok := a.cached.Get(key); ok {
@@ -162,7 +162,7 @@ func (a *Authorizer) Authorize(ctx context.Context, x auth.Action) (auth.Decisio
 	}
 	s, err := a.ask(ctx, body)
 	if err != nil {
-		return a.config.OnFailure, "", fmt.Errorf("accesswebhook: %w", err)
+		return a.config.OnFailure, "", fmt.Errorf("authzwebhook: %w", err)
 	}
 	keep := a.config.KeepDenied
 	if s.Allowed && !s.Denied {
@@ -174,7 +174,8 @@ func (a *Authorizer) Authorize(ctx context.Context, x auth.Action) (auth.Decisio
 	return s.decision()
 }
 
-// RulesFor cannot tell what the remote server allows.
+// RulesFor implements auth.RuleLister. The result is empty and incomplete, because the remote
+// server cannot list permissions.
 func (a *Authorizer) RulesFor(context.Context, *auth.User, string) auth.Rules {
 	return auth.Rules{Incomplete: true, Fault: "webhook authorizer does not support user rule resolution"}
 }
@@ -199,7 +200,7 @@ func (a *Authorizer) spec(x *auth.Action) spec {
 	return s
 }
 
-// ask posts a review, again if there was no answer.
+// ask sends a review and retries failed calls.
 func (a *Authorizer) ask(ctx context.Context, body []byte) (s status, err error) {
 	err = webhookclient.Persist(ctx, firstWait, func() (err error) {
 		s, err = a.once(ctx, body)
@@ -214,7 +215,7 @@ func (a *Authorizer) once(ctx context.Context, body []byte) (status, error) {
 		return status{}, err
 	}
 	if s.Allowed && s.Denied {
-		return status{}, errors.New("the answer both allows and denies")
+		return status{}, errors.New("invalid response: allowed and denied are both true")
 	}
 	s.Reason, s.Fault = webhookclient.Text(s.Reason), webhookclient.Text(s.Fault)
 	return s, nil
