@@ -55,4 +55,4 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace orch.io/controlplane => ../../..
+replace orch.io/controlplane => ../..
