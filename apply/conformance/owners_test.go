@@ -111,10 +111,10 @@ func (at *sides) sameExtracts(t *testing.T, of typed.ParseableType, ours *apply.
 		got, err := ours.Extract(at.ours, "m-"+word, "")
 		require.NoError(t, err)
 		g := got.Tree()
-		delete(g, "apiVersion") // the caller of ExtractInto sets the identity
-		delete(g, "kind")
 		got.Delete("metadata", "name")
-		for _, o := range []map[string]any{g, w} {
+		for _, o := range []map[string]any{g, w} { // the caller of ExtractInto sets the identity
+			delete(o, "apiVersion")
+			delete(o, "kind")
 			if m, ok := o["metadata"].(map[string]any); ok && len(m) == 0 {
 				delete(o, "metadata")
 			}
