@@ -102,7 +102,7 @@ var layers = []struct {
 	{"controller", 8},
 	{"internal/resource", 8},
 	{"registry", 7},
-	{"apply", 6},
+	{"apply/internal/ownership", 5}, {"apply", 6},
 	{"internal/expression", 6},
 	{"internal/manifests", 6},
 	{"internal/codec", 5},

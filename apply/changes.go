@@ -11,7 +11,7 @@ import (
 // change is the difference between two objects in one version.
 type change struct {
 	removed, changed *fieldpath.Set // changed: modified or added
-	removedSize      int            // sizes are computed once: a set counts its fields one by one
+	removedSize      int            // computed once, because a set counts its fields
 	changedSize      int
 }
 
@@ -137,7 +137,7 @@ func (m *FieldManager) disown(es entries, self *entry, c *changes, force bool) (
 }
 
 // intersection returns the fields in both sets; manySize is the size of many. If few is
-// small, its fields are looked up one by one: an object may have a thousand owners, and a
+// small, its fields are looked up individually: an object may have a thousand owners, and a
 // write may change half a million fields.
 func intersection(few, many *fieldpath.Set, manySize int) *fieldpath.Set {
 	const lookup = 16 // cost of a lookup, in steps of a walk over both sets
@@ -153,7 +153,7 @@ func intersection(few, many *fieldpath.Set, manySize int) *fieldpath.Set {
 	return out
 }
 
-// capUpdaters merges the oldest Update entries of a version into one while there are more
+// capUpdaters merges the oldest Update entries of a version while there are more
 // than maxUpdaters.
 func capUpdaters(es entries) entries {
 	var updaters entries

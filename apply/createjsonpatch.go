@@ -30,7 +30,7 @@ func CreateJSONPatch(original, modified map[string]any) []byte {
 
 const (
 	maxCompared  = 64 << 20 // estimated bytes that aligning lists may compare
-	maxPathBytes = 1 << 20  // of the paths of one patch
+	maxPathBytes = 1 << 20  // of the paths of a patch
 )
 
 // jsonOp is an operation of a patch under construction.

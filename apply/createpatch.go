@@ -42,10 +42,10 @@ func CreateStrategicMerge(original, modified map[string]any, s *schema.Schema) (
 // CreateThreeWayStrategicMerge returns the strategic merge patch by which kubectl apply
 // changes current, the live object of a built-in kind. original is the configuration that
 // was applied last, nil if there is none, and modified is the new configuration. The patch
-// sets the fields and list items of modified that differ in current and removes those of
-// original that modified omits; it does not touch the others. It overwrites the changes that
-// others made to fields of modified, like kubectl apply --overwrite. Errors are those of
-// CreateStrategicMerge.
+// sets the fields and list items of modified that differ in current and removes the fields
+// and items of original that modified omits; it does not touch the others. It overwrites the changes that
+// others made to fields of modified, like kubectl apply --overwrite. The errors are the
+// same as for CreateStrategicMerge.
 func CreateThreeWayStrategicMerge(original, modified, current map[string]any, s *schema.Schema) (map[string]any, error) {
 	if tooDeep(modified, maxDepth) {
 		return nil, meta.BadRequest("the object is nested deeper than %d", maxDepth)

@@ -11,14 +11,14 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Change is one difference that Diff found.
+// Change is a difference that Diff found.
 type Change struct {
 	Path    string // such as .spec.containers[name="app"].image
 	Live    any    // nil: missing
 	Desired any    // nil: missing
 }
 
-// String returns the change as one line: "+ path: value" if the value is added, "- path:
+// String returns the change as a line: "+ path: value" if the value is added, "- path:
 // value" if it is removed, and "~ path: live -> desired" otherwise. Values are JSON.
 func (c Change) String() string {
 	switch {
@@ -35,9 +35,9 @@ func (c Change) String() string {
 // left out, and null counts as missing.
 //
 // s describes both objects; nil means any object. Items of sets and map lists are compared by
-// value or key. If the common items of such a list have another order, the list is one change.
+// value or key. If the common items of such a list have another order, the list is a single change.
 // Other lists are compared as a whole. If the paths would take more than 64 MiB, the result is
-// one change of the whole objects. The values of a Change are parts of the arguments.
+// a single change of the whole objects. The values of a Change are parts of the arguments.
 func Diff(live, desired map[string]any, s *schema.Schema) []Change {
 	live, desired = withoutManagedFields(meta.NewObject(live)), withoutManagedFields(meta.NewObject(desired))
 	d := differ{left: maxDiffPaths}
@@ -48,7 +48,7 @@ func Diff(live, desired map[string]any, s *schema.Schema) []Change {
 	return d.changes
 }
 
-const maxDiffPaths = 64 << 20 // bytes of the paths that one Diff visits
+const maxDiffPaths = 64 << 20 // bytes of the paths that a Diff visits
 
 // differ collects the changes between two objects.
 type differ struct {

@@ -13,12 +13,12 @@ import (
 	"orch.io/controlplane/apply/internal/ownership"
 )
 
-// Version is one version of a kind.
+// Version is a version of a kind.
 type Version struct {
 	APIVersion string         // group/version, or the version alone for the core group
 	Schema     *schema.Schema // nil: any object
 
-	// Status says that the version has the subresource status. Writers of that subresource
+	// Status means that the version has the subresource status. Writers of that subresource
 	// own only the status, writers of the object everything else.
 	Status bool
 }
@@ -29,7 +29,7 @@ type Config struct {
 	Versions []Version
 
 	// Convert returns objects in another of the Versions. It must not change its arguments.
-	// It returns no objects if the version cannot represent one of them. An error fails
+	// It returns no objects if the version cannot represent an object. An error fails
 	// Apply; Update then leaves the owners that use the version unchanged. Nil: versions
 	// differ only in their apiVersion.
 	Convert func(apiVersion string, objs ...map[string]any) ([]map[string]any, error)
@@ -46,7 +46,7 @@ type Config struct {
 	// Unowned lists the top-level fields that never have an owner.
 	Unowned []string
 
-	// UntrackedReset says that an Update that resets managedFields leaves the object
+	// UntrackedReset means that an Update that resets managedFields leaves the object
 	// without owners. Otherwise the writer owns the fields that the same update changes.
 	UntrackedReset bool
 
@@ -65,7 +65,7 @@ type Config struct {
 }
 
 // FieldManager tracks in metadata.managedFields which manager owns which fields of the
-// objects of one kind: Apply is server-side apply, Update records every other write. A
+// objects of a kind: Apply is server-side apply, Update records every other write. A
 // FieldManager is safe for concurrent use.
 type FieldManager struct {
 	config   Config
@@ -103,19 +103,19 @@ func NewFieldManager(c Config) *FieldManager {
 }
 
 // WithConvert returns a FieldManager that uses convert in place of Config.Convert, for
-// example to bind it to the context of one request. Both share the cache.
+// example to bind it to the context of a request. Both share the cache.
 func (m *FieldManager) WithConvert(convert func(apiVersion string, objs ...map[string]any) ([]map[string]any, error)) *FieldManager {
 	out := *m
 	out.config.Convert = convert
 	return &out
 }
 
-// Options describe one write.
+// Options describe a write.
 type Options struct {
 	// Manager is the name of the field manager. Empty: unknown.
 	Manager string
 
-	// APIVersion is the version in which the manager writes. Empty: that of the object.
+	// APIVersion is the version in which the manager writes. Empty: the version of the object.
 	APIVersion string
 
 	// Subresource is the subresource through which the manager writes, such as status.
@@ -148,7 +148,7 @@ func (o Options) entry(operation string) *entry {
 	return &entry{manager: manager, operation: operation, apiVersion: o.APIVersion, subresource: o.Subresource}
 }
 
-// statusFields matches the status and some metadata fields. It is built in one step,
+// statusFields matches the status and some metadata fields. It is built in a single step,
 // because merging matchers loses members.
 func statusFields(metadata []string) *fieldpath.SetMatcher {
 	member := func(name string, child *fieldpath.SetMatcher) *fieldpath.SetMemberMatcher {
@@ -179,7 +179,7 @@ func systemFields(annotation string) *fieldpath.Set {
 var onlyStatus = sync.OnceValue(func() *fieldpath.Set { return fieldpath.NewSet(fieldpath.MakePathOrDie("status")) })
 
 // writable returns the fields of set that a write through its endpoint can change. The rule
-// is that of the writer's version, also for fields that another version owns.
+// of the writer's version applies, also for fields that another version owns.
 func (m *FieldManager) writable(set *fieldpath.Set, o Options) *fieldpath.Set {
 	if set.Empty() {
 		return set

@@ -91,7 +91,7 @@ func invalidPatch(format string, args ...any) *meta.Status {
 	return s
 }
 
-// operation is one operation of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op         string
 	Path, From string
@@ -186,7 +186,7 @@ var (
 	errCopyLimit = errors.New("too many bytes are copied")
 )
 
-// patchRun is the state of one JSON patch.
+// patchRun is the state of a JSON patch.
 type patchRun struct {
 	root   any
 	budget int // bytes that copy operations may still add

@@ -26,13 +26,13 @@ const (
 	initialManager = "before-first-apply" // owns the fields of an object without owners at its first apply
 	ancientManager = "ancient-changes"    // owns the fields of the Update entries beyond maxUpdaters
 
-	maxUpdaters = 10   // Update entries of one object
-	maxEntries  = 1000 // entries of one managedFields list
+	maxUpdaters = 10   // Update entries of an object
+	maxEntries  = 1000 // entries of a managedFields list
 	maxDepth    = 500  // nesting of a field set or an applied object
 	maxManager  = 128  // bytes of a manager's name
 )
 
-// entry is one element of metadata.managedFields.
+// entry is an element of metadata.managedFields.
 type entry struct {
 	manager, operation, apiVersion, subresource string
 
@@ -42,8 +42,8 @@ type entry struct {
 	tree map[string]any // the entry as it was read, nil once the entry has changed
 }
 
-// sameOwner reports whether two entries belong to one owner. An applier has one entry for
-// all versions, an updater one for each version.
+// sameOwner reports whether two entries belong to the same owner. An applier has a single
+// entry for all versions, an updater an entry for each version.
 func (e *entry) sameOwner(o *entry) bool {
 	return e.manager == o.manager && e.operation == o.operation && e.subresource == o.subresource &&
 		(e.operation == opApply || e.apiVersion == o.apiVersion)
@@ -82,7 +82,7 @@ func (es entries) withoutEmpty() entries {
 }
 
 // readEntries returns the entries of a managedFields list. set reads the field set of an
-// entry. The first of several entries of one owner counts.
+// entry. The first of several entries of the same owner counts.
 func readEntries(list []any, set func(apiVersion string, raw meta.RawJSON) (fieldSet, error)) (entries, error) {
 	if len(list) > maxEntries {
 		return nil, fmt.Errorf("managedFields has more than %d entries", maxEntries)
@@ -141,7 +141,7 @@ func readEntry(tree map[string]any, set func(apiVersion string, raw meta.RawJSON
 	return e, nil
 }
 
-// canonical reports whether e.tree is what tree would make of e.
+// canonical reports whether e.tree equals the result of encoding e again.
 func (e *entry) canonical() bool {
 	n := 0
 	text := func(name, want string) bool {
@@ -251,7 +251,7 @@ func (e *entry) encode() map[string]any {
 
 // ValidateManager returns the violations in the name of a field manager: it has at most 128
 // bytes and only printable characters. field is the path that the violations report. Required
-// says that an empty name is a violation, as it is for Apply requests.
+// means that an empty name is a violation, as it is for Apply requests.
 func ValidateManager(name, field string, required bool) []meta.Cause {
 	switch {
 	case name == "" && required:

@@ -12,7 +12,7 @@ import (
 
 // exactNumbers converts the json.Number values of a JSON value to int64 and float64, in
 // place. A number that neither represents exactly stays json.Number; inexact reports
-// whether there is one.
+// whether there are any.
 func exactNumbers(v any) (tree any, inexact bool, err error) {
 	switch v := v.(type) {
 	case json.Number:

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Owner is one entry of metadata.managedFields: a manager with the fields that it owns.
+// Owner is an entry of metadata.managedFields: a manager with the fields that it owns.
 type Owner struct {
 	Manager     string
 	Operation   string    // Apply or Update
@@ -58,7 +58,7 @@ func parseFieldSet(_ string, raw meta.RawJSON) (fieldSet, error) {
 
 // Extract returns the fields of obj that the manager owns by Apply through the subresource
 // (empty: through the object itself), with the apiVersion, kind, name and namespace of obj.
-// To change what the manager applied, change the result and apply it again. If the manager
+// To change the applied fields, change the result and apply it again. If the manager
 // has applied nothing, the result has only these four fields. The result shares nothing with
 // obj. Extract fails if the managedFields are malformed or the manager's version is unknown.
 func (m *FieldManager) Extract(obj *meta.Object, manager, subresource string) (*meta.Object, error) {
@@ -107,7 +107,7 @@ func (m *FieldManager) extract(obj *meta.Object, e *entry) (map[string]any, erro
 }
 
 // ClientSideManagers returns the names of the managers that own the last-applied annotation
-// by Update: those that wrote the object by client-side apply.
+// by Update, because they wrote the object by client-side apply.
 func ClientSideManagers(obj *meta.Object, annotation string) ([]string, error) {
 	es, err := readEntries(obj.List("metadata", "managedFields"), parseFieldSet)
 	if err != nil {

@@ -76,14 +76,14 @@ func (m *FieldManager) checkApplied(applied *meta.Object, o Options) (*version, 
 	return v, set, err
 }
 
-// applyRun is the state of one Apply. apply does not change it, so that it can run again
+// applyRun is the state of an Apply. apply does not change it, so that it can run again
 // with force.
 type applyRun struct {
 	m             *FieldManager
 	opts          Options
 	version       *version
 	live, applied map[string]any
-	fields        *fieldpath.Set // those of applied that the endpoint writes
+	fields        *fieldpath.Set // the fields of applied that the endpoint writes
 	owners        entries
 }
 
@@ -167,8 +167,8 @@ func (r *applyRun) prune(tree map[string]any, es entries, last *entry) (map[stri
 }
 
 // pruneIn removes the fields of last from tree; both are in version v. Removing a field
-// removes everything below it, so it brings back first what other entries own, then what
-// last did not own.
+// removes everything below it, so it restores first the fields of other entries, then the
+// fields that last did not own.
 func (m *FieldManager) pruneIn(v *version, tree map[string]any, es entries, last *entry) (map[string]any, error) {
 	merged := v.Value(tree)
 	sc, tr := merged.Schema(), merged.TypeRef()

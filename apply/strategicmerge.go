@@ -36,11 +36,11 @@ func StrategicMerge(obj, patch map[string]any, s *schema.Schema) (map[string]any
 	return m.object(meta.Clone(obj).(map[string]any), meta.Clone(patch).(map[string]any), s)
 }
 
-// maxMerged limits the list items that one patch visits. A patch may name an item any number
+// maxMerged limits the list items that a patch visits. A patch may name an item any number
 // of times and merge a list below the item each time.
 const maxMerged = 2_000_000
 
-// strategic is the state of one merge.
+// strategic is the state of a merge.
 type strategic struct {
 	path   []string // of the current value
 	budget int      // items that may still be visited

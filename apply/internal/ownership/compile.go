@@ -19,7 +19,7 @@ const (
 	typeAtomic  = "__untyped_atomic_"
 )
 
-// structKey identifies a named type: one Struct may be used with and without other values.
+// structKey identifies a named type: a Struct may be used with and without other values.
 type structKey struct {
 	s        *schema.Struct
 	values   *schema.Schema
@@ -137,8 +137,8 @@ func (c *compiler) ref(s *schema.Schema) smd.TypeRef {
 	return named(typeDeduced)
 }
 
-// object returns the type of a map or struct. A Struct becomes one named type, so that it
-// may contain itself; the reference to it says whether it is atomic.
+// object returns the type of a map or struct. A Struct becomes a named type, so that it
+// may contain itself; the reference to it decides whether it is atomic.
 func (c *compiler) object(s *schema.Schema) smd.TypeRef {
 	if s.Struct == nil && s.Values == nil && s.Preserve && s.MapType != "atomic" {
 		return named(typeDeduced)

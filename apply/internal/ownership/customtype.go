@@ -15,7 +15,7 @@ type customKey struct {
 }
 
 // custom returns the type of the values that s, part of the schema of a custom resource,
-// describes. preserve says that a value around them preserves unknown fields: for ownership
+// describes. preserve means that a value around them preserves unknown fields: for ownership
 // that holds at all levels below it, although pruning removes the same fields before the
 // object is stored.
 func (c *compiler) custom(s *schema.Schema, preserve bool) smd.TypeRef {
@@ -56,8 +56,8 @@ func (c *compiler) custom(s *schema.Schema, preserve bool) smd.TypeRef {
 	return named(name)
 }
 
-// customMap returns the fields of an object. If embedded is set, they include those of
-// every API object.
+// customMap returns the fields of an object. If embedded is set, they include the fields
+// of every API object.
 func (c *compiler) customMap(s *schema.Schema, preserve, embedded bool) *smd.Map {
 	m := &smd.Map{ElementRelationship: smd.Separable}
 	if s.MapType == "atomic" {

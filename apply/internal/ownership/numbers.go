@@ -8,7 +8,7 @@ import (
 
 // separated returns tree with numbers changed so that structured-merge-diff finds different
 // numbers different. It compares an int64 with a float64 as float64, so integral floats
-// become int64, and floats outside the range of int64 move by one float64 away from it:
+// become int64, and floats outside the range of int64 move to the next float64 away from it:
 // the float64 nearest to the range equals the largest int64 for structured-merge-diff.
 // Keys of map lists and items of sets do not move, because they are part of paths. If
 // nothing needs to change, the result is tree itself.
@@ -70,7 +70,7 @@ func (p *plan) separateItems(list []any) []any {
 	out := make([]any, len(list))
 	items := p.items
 	if items == nil {
-		items = deduced
+		items = &plan{shape: shapeDeduced}
 	}
 	for i, item := range list {
 		out[i] = items.separate(item)

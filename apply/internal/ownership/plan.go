@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// shape says how the fields of a value are owned.
+// shape is how the fields of a value are owned.
 type shape uint8
 
 const (
@@ -26,9 +26,9 @@ const (
 	shapeMixed // a value of any type whose objects or lists have a schema: left to structured-merge-diff
 )
 
-// plan is one type of a compiled schema, laid out for walks over plain trees. The walks do
-// what structured-merge-diff does for nearly all writes, without its cost for each value,
-// and give up on values that they do not cover.
+// plan is a type of a compiled schema, laid out for walks over plain trees. The walks give
+// the same results as structured-merge-diff without its cost for each value, and give up on
+// values that they do not cover.
 type plan struct {
 	shape  shape
 	atomic bool // shapeMap: owned as a whole
@@ -38,13 +38,13 @@ type plan struct {
 	keys   []planKey // shapeMapList: sorted by name
 }
 
-// planKey is one key field of a shapeMapList.
+// planKey is a key field of a shapeMapList.
 type planKey struct {
 	name       string
 	defaultsTo any // value of an item without the field; nil: the field is required
 }
 
-// planner builds the plans of a schema and shares those of named types.
+// planner builds the plans of a schema and shares the plans of named types.
 type planner struct {
 	schema *smd.Schema
 	done   map[planRef]*plan
@@ -143,10 +143,8 @@ func (p *plan) fieldOrDeduced(name string) *plan {
 	if f, _ := p.field(name); f != nil {
 		return f
 	}
-	return deduced
+	return &plan{shape: shapeDeduced}
 }
-
-var deduced = &plan{shape: shapeDeduced}
 
 // itemID identifies an item of a set or map list. It is a scalar or an array of scalars,
 // so that it compares with ==.

@@ -29,7 +29,7 @@ func (p *plan) added(a, b map[string]any, set *fieldpath.Set) bool {
 }
 
 // addedAt is added for the element pe of an object or list. The old value is x if had is
-// set, the new one is y.
+// set; the new value is y.
 func (p *plan) addedAt(pe fieldpath.PathElement, x any, had bool, y any, set *fieldpath.Set) bool {
 	switch {
 	case had && meta.Equal(x, y):

@@ -48,7 +48,7 @@ func (p *plan) mergeMap(live, applied any) (merged any, ok bool) {
 
 // mergeList merges two lists by the identity of their items. Items of live alone keep their
 // order; shared items take the order of applied; new items stand where applied has them
-// relative to the shared ones.
+// relative to the shared items.
 func (p *plan) mergeList(live, applied any) (merged any, ok bool) {
 	old, wasList := live.([]any)
 	new, _ := applied.([]any)
@@ -74,7 +74,7 @@ func (p *plan) mergeList(live, applied any) (merged any, ok bool) {
 	return m.out, true
 }
 
-// listMerge is the state of one merge of two lists.
+// listMerge is the state of a merge of two lists.
 type listMerge struct {
 	items    *plan
 	old, new []any

@@ -4,7 +4,7 @@ import "orch.io/controlplane/api/meta"
 
 // reduce returns a and b without the fields that are equal in both, because removing them
 // here is cheaper than comparing them as typed values. If an object would become empty
-// that was not, one equal field stays: an empty object is owned differently. same reports
+// that was not, an equal field stays: an empty object is owned differently. same reports
 // whether a and b are equal; ra and rb are nil then.
 func (p *plan) reduce(a, b map[string]any) (ra, rb map[string]any, same bool) {
 	ra, rb = map[string]any{}, map[string]any{}

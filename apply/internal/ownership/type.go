@@ -21,10 +21,10 @@ const (
 	// MaxCauses is the largest number of violations that an error lists.
 	MaxCauses = 100
 
-	maxPaths = 64 << 20 // bytes of the paths of all values in one object
+	maxPaths = 64 << 20 // bytes of the paths of all values in an object
 )
 
-// Type is the schema of one version of a kind, compiled for field ownership.
+// Type is the schema of a version of a kind, compiled for field ownership.
 type Type struct {
 	zero map[string]any // the fields that a Go struct always writes
 	plan *plan          // from the strict form
@@ -120,8 +120,8 @@ func (t *Type) Merge(live, applied map[string]any) (map[string]any, error) {
 	return tree, nil
 }
 
-// Compare returns the fields that a write removed from an object and those that it added
-// or modified. The error is a *MismatchError if the objects cannot be compared.
+// Compare returns the fields that a write removed from an object and the fields that it
+// added or modified. The error is a *MismatchError if the objects cannot be compared.
 func (t *Type) Compare(old, new map[string]any) (removed, changed *fieldpath.Set, err error) {
 	a, b, same := t.plan.reduce(old, new)
 	if same {
@@ -274,7 +274,7 @@ func InvalidObject(applied map[string]any, err error) error {
 	return s
 }
 
-// JoinTexts formats the texts of one or more errors as structured-merge-diff does.
+// JoinTexts formats the texts of errors as structured-merge-diff does.
 func JoinTexts(texts []string) string {
 	if len(texts) == 1 {
 		return texts[0]
