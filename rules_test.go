@@ -105,6 +105,7 @@ var layers = []struct {
 	{"apply", 6},
 	{"internal/cel", 6},
 	{"internal/manifests", 6},
+	{"apply/internal/ownership", 5},
 	{"internal/codec", 5},
 	{"internal/cel/library", 5},
 	{"internal/jsonpath", 5},
