@@ -29,7 +29,10 @@ type source struct {
 }
 
 func (s source) dir() string { return path.Dir(s.path) }
-func (s source) test() bool  { return strings.HasSuffix(s.path, "_test.go") }
+func (s source) test() bool {
+	return strings.HasSuffix(s.path, "_test.go") || s.dir() == "server/internal/apitest" // which only tests import
+}
+
 func (s source) where(p token.Pos) string {
 	at := s.set.Position(p)
 	return s.path + ":" + strconv.Itoa(at.Line)
@@ -74,7 +77,7 @@ var layers = []struct {
 	prefix string
 	level  int
 }{
-	{"server/servertest", 13}, {"server/access", 12}, {"server/serving", 12}, {"server", 11}, {"server/flowcontrol", 9}, {"server/nodeagent", 9},
+	{"server/internal/apitest", 14}, {"server/servertest", 13}, {"server/access", 12}, {"server/serving", 12}, {"server", 11}, {"server/flowcontrol", 9}, {"server/nodeagent", 9},
 	{"server/internal/aggregator", 10}, {"server/internal/objects", 10}, {"server/internal/controllers", 10}, {"server/internal/fair", 10},
 	{"server/internal/conversion", 9}, {"server/internal/metered", 9}, {"server/internal/watch", 9}, {"server/internal/openapi", 9}, {"server/internal/media", 9}, {"server/internal/impersonate", 9}, {"server/internal/requestinfo", 9},
 	{"clientconfig/exec", 3}, {"clientconfig", 4},

@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -25,7 +26,7 @@ import (
 // several starts servers over one store that each takes for shared with others.
 func several(t *testing.T, n int, store storage.Backend, configure ...func(*server.Builder)) (servers []*servertest.Server) {
 	for range n {
-		servers = append(servers, servertest.New(t, append([]func(*server.Builder){over(sharedStore{store})}, configure...)...))
+		servers = append(servers, servertest.New(t, append([]func(*server.Builder){apitest.WithStorage(apitest.SharedStore{Backend: store})}, configure...)...))
 	}
 	return servers
 }
@@ -69,13 +70,13 @@ func (c *crowd) create(at int) (bool, madeService) {
 	if s.port {
 		spec = `,"type":"NodePort"`
 	}
-	code, answer := call(c.t, c.servers[at%len(c.servers)], "POST", servicePath, service(s.name, spec))
+	code, answer := apitest.Call(c.t, c.servers[at%len(c.servers)], "POST", apitest.ServicesPath, apitest.NewService(s.name, spec))
 	return assert.Equal(c.t, 201, code, "%v", answer.Tree()), s
 }
 
 // delete deletes a service at one of the servers.
 func (c *crowd) delete(at int, s madeService) {
-	code, answer := call(c.t, c.servers[at%len(c.servers)], "DELETE", servicePath+"/"+s.name, "")
+	code, answer := apitest.Call(c.t, c.servers[at%len(c.servers)], "DELETE", apitest.ServicesPath+"/"+s.name, "")
 	assert.Equal(c.t, 200, code, "%v", answer.Tree())
 	c.addresses <- true
 	if s.port {
@@ -160,7 +161,7 @@ func TestAddressesAcrossServers(t *testing.T) {
 		}
 		require.Len(t, c.live, addresses)
 		c.verify(store)
-		must(t, servers[0], 500, "POST", servicePath, service("more", ""))
+		apitest.Must(t, servers[0], 500, "POST", apitest.ServicesPath, apitest.NewService("more", ""))
 		var all sync.WaitGroup
 		for i, s := range c.live {
 			all.Go(func() { c.delete(i, s) })
@@ -177,7 +178,7 @@ func TestGivenBackMeanwhile(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, inner.Close()) })
 	two := func(b *server.Builder) {
-		b.Register(registry.Of(registry.Definition[Site]{Group: "example.com", Version: "v1", Pool: &registry.Pool{
+		b.Register(registry.Of(registry.Definition[apitest.Site]{Group: "example.com", Version: "v1", Pool: &registry.Pool{
 			Held: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
 			Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
 				for port := int64(1); port <= 2; port++ {
@@ -190,25 +191,25 @@ func TestGivenBackMeanwhile(t *testing.T) {
 			},
 		}}))
 	}
-	store := faulty.Wrap(sharedStore{inner}, nil)
-	one := servertest.New(t, over(sharedStore{inner}), two)
-	late := servertest.New(t, over(sharedStore{store}), two)
-	must(t, one, 201, "POST", sites, site("first", `{}`))
+	store := faulty.Wrap(apitest.SharedStore{Backend: inner}, nil)
+	one := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: inner}), two)
+	late := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: store}), two)
+	apitest.Must(t, one, 201, "POST", apitest.SitesPath, site("first", `{}`))
 
 	var taken, back sync.Once
 	store.SetPlan(func(c faulty.Call) faulty.Fault {
 		if c.Op != faulty.OpGet || !strings.HasPrefix(c.Key, resource.ReservationPrefix) {
 			return faulty.Fault{}
 		}
-		taken.Do(func() { must(t, one, 201, "POST", sites, site("other", `{}`)) })
+		taken.Do(func() { apitest.Must(t, one, 201, "POST", apitest.SitesPath, site("other", `{}`)) })
 		store.SetPlan(func(c faulty.Call) faulty.Fault {
 			if c.Op == faulty.OpRevision { // of the next look
-				back.Do(func() { must(t, one, 200, "DELETE", sites+"/other", "") })
+				back.Do(func() { apitest.Must(t, one, 200, "DELETE", apitest.SitesPath+"/other", "") })
 			}
 			return faulty.Fault{}
 		})
 		return faulty.Fault{}
 	})
-	got := must(t, late, 201, "POST", sites, site("second", `{}`))
+	got := apitest.Must(t, late, 201, "POST", apitest.SitesPath, site("second", `{}`))
 	require.Equal(t, int64(2), got.Int("spec", "port"))
 }

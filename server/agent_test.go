@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/nodeagent"
 	"orch.io/controlplane/server/servertest"
 )
@@ -113,7 +114,7 @@ func (a *agent) echo(w http.ResponseWriter, r *http.Request) {
 
 // cluster is a server with nodes of which one has an agent, and with pods.
 type cluster struct {
-	*api
+	*apitest.Client
 	*agent
 	s *servertest.Server
 }
@@ -125,7 +126,7 @@ func newCluster(t testing.TB, configure ...func(*server.Builder)) *cluster {
 	s := servertest.New(t, append([]func(*server.Builder){func(b *server.Builder) { b.Connector = connector }}, configure...)...)
 	client := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(client.CloseIdleConnections)
-	c := &cluster{&api{t, s.URL(), client}, a, s}
+	c := &cluster{apitest.NewClient(t, s.URL(), client), a, s}
 	c.node("n", a.Listener.Addr())
 	c.pod("one", "n", "c")
 	return c
@@ -134,9 +135,9 @@ func newCluster(t testing.TB, configure ...func(*server.Builder)) *cluster {
 // node makes a node whose agent listens at an address.
 func (c *cluster) node(name string, at net.Addr) {
 	host, port, err := net.SplitHostPort(at.String())
-	require.NoError(c.t, err)
-	c.must(201, "POST", "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
-	c.must(200, "PATCH", "/api/v1/nodes/"+name+"/status", fmt.Sprintf(
+	require.NoError(c.T, err)
+	c.Must(201, "POST", "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
+	c.Must(200, "PATCH", "/api/v1/nodes/"+name+"/status", fmt.Sprintf(
 		`{"status":{"addresses":[{"type":"InternalIP","address":%q}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%s}}}}`, host, port))
 }
 
@@ -146,7 +147,7 @@ func (c *cluster) pod(name, node string, containers ...string) {
 	for _, container := range containers {
 		list = append(list, fmt.Sprintf(`{"name":%q,"image":"i"}`, container))
 	}
-	c.must(201, "POST", podPath, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"nodeName":%q,"initContainers":[{"name":"init","image":"i"}],"containers":[%s]}}`,
+	c.Must(201, "POST", apitest.PodsPath, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"nodeName":%q,"initContainers":[{"name":"init","image":"i"}],"containers":[%s]}}`,
 		name, node, strings.Join(list, ",")))
 }
 
@@ -163,15 +164,15 @@ func TestLog(t *testing.T) {
 		"one/log?previous=1&timestamps=true&sinceSeconds=4&tailLines=0&limitBytes=7&insecureSkipTLSVerifyBackend=1": "GET /containerLogs/default/one/c?limitBytes=7&previous=true&sinceSeconds=4&tailLines=0&timestamps=true",
 		"one/log?sinceTime=2020-01-01T00:00:00Z": "GET /containerLogs/default/one/c?sinceTime=2020-01-01T00%3A00%3A00Z",
 	} {
-		got := c.do("GET", podPath+"/"+path, nil, "Authorization", "Basic eDp5", "Accept", "application/json, */*")
-		assert.Equal(t, want, string(got.raw), path)
+		got := c.Do("GET", apitest.PodsPath+"/"+path, nil, "Authorization", "Basic eDp5", "Accept", "application/json, */*")
+		assert.Equal(t, want, string(got.Raw), path)
 		if want == "" {
-			assert.Equal(t, 204, got.code, path)
+			assert.Equal(t, 204, got.Code, path)
 			continue
 		}
-		assert.Equal(t, 200, got.code, path)
-		assert.Equal(t, "text/plain", got.header.Get("Content-Type"))
-		assert.Empty(t, got.header.Get("X-Agent"))
+		assert.Equal(t, 200, got.Code, path)
+		assert.Equal(t, "text/plain", got.Header.Get("Content-Type"))
+		assert.Empty(t, got.Header.Get("X-Agent"))
 		r := c.asked(t)
 		assert.Empty(t, r.Header.Get("Authorization"))
 		assert.Len(t, r.TLS.PeerCertificates, 1)
@@ -193,14 +194,14 @@ func TestLog(t *testing.T) {
 		"codes/log?container=code500": "500 Internal error occurred: agent says 500",
 		"one/log/x":                   "404 the server could not find the requested resource",
 	} {
-		got := c.do("GET", podPath+"/"+path, nil)
-		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), path)
+		got := c.Do("GET", apitest.PodsPath+"/"+path, nil)
+		assert.Equal(t, want, fmt.Sprint(got.Code, " ", got.Body["message"]), path)
 	}
-	assert.Equal(t, 405, c.do("POST", podPath+"/one/log", nil).code)
+	assert.Equal(t, 405, c.Do("POST", apitest.PodsPath+"/one/log", nil).Code)
 	c.Server.Close()
-	got := c.do("GET", podPath+"/one/log", nil)
-	assert.Equal(t, 500, got.code)
-	assert.Contains(t, got.body["message"], `Get "https://127.0.0.1:`)
+	got := c.Do("GET", apitest.PodsPath+"/one/log", nil)
+	assert.Equal(t, 500, got.Code)
+	assert.Contains(t, got.Body["message"], `Get "https://127.0.0.1:`)
 }
 
 // TestLogFollows: each line comes when it is written, and the agent learns when nobody
@@ -208,7 +209,7 @@ func TestLog(t *testing.T) {
 func TestLogFollows(t *testing.T) {
 	c := newCluster(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	res := c.open(ctx, "GET", podPath+"/one/log?follow=true", nil)
+	res := c.Open(ctx, "GET", apitest.PodsPath+"/one/log?follow=true", nil)
 	lines := bufio.NewScanner(res.Body)
 	for _, line := range []string{"a", "b"} {
 		c.more <- line
@@ -218,7 +219,7 @@ func TestLogFollows(t *testing.T) {
 	cancel()
 	<-c.left
 
-	res = c.open(t.Context(), "GET", podPath+"/one/log?follow=true", nil)
+	res = c.Open(t.Context(), "GET", apitest.PodsPath+"/one/log?follow=true", nil)
 	require.NoError(t, c.s.Shutdown(t.Context()))
 	<-c.left
 	text, err := io.ReadAll(res.Body)
@@ -232,16 +233,16 @@ func TestAgentsAreChecked(t *testing.T) {
 	c := newCluster(t, func(b *server.Builder) {
 		b.Connector = nodeagent.New(nodeagent.Config{TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
 	})
-	got := c.do("GET", podPath+"/one/log", nil)
-	assert.Equal(t, 500, got.code)
-	assert.Contains(t, got.body["message"], "certificate signed by unknown authority")
+	got := c.Do("GET", apitest.PodsPath+"/one/log", nil)
+	assert.Equal(t, 500, got.Code)
+	assert.Contains(t, got.Body["message"], "certificate signed by unknown authority")
 	assert.Empty(t, c.got)
 }
 
 func TestNoConnector(t *testing.T) {
 	c := newCluster(t, func(b *server.Builder) { b.Connector = nil })
-	for _, path := range []string{podPath + "/one/log", podPath + "/one/exec?command=x", podPath + "/one/proxy/x"} {
-		got := c.must(503, "GET", path, nil)
-		assert.Equal(t, "this server connects to no nodes and pods: it was not told how", got.body["message"])
+	for _, path := range []string{apitest.PodsPath + "/one/log", apitest.PodsPath + "/one/exec?command=x", apitest.PodsPath + "/one/proxy/x"} {
+		got := c.Must(503, "GET", path, nil)
+		assert.Equal(t, "this server connects to no nodes and pods: it was not told how", got.Body["message"])
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // yard is a server that keeps berths in the namespace port, and no more than it must.
@@ -86,28 +87,28 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 			h.leads(clientconfig.Endpoint{Handler: y})
 			h.register()
 			const port, held = "/api/v1/namespaces/port", "/api/v1/namespaces/port/configmaps/held"
-			h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
-			h.must(201, "POST", port+"/configmaps", `{"metadata":{"name":"held","finalizers":["example.com/a"]}}`)
+			h.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
+			h.Must(201, "POST", port+"/configmaps", `{"metadata":{"name":"held","finalizers":["example.com/a"]}}`)
 			y.put("one")
 			y.put("two", "example.com/hold")
 			h.leads(clientconfig.Endpoint{})
-			h.must(503, "GET", berths, nil) // which has the server looked at
+			h.Must(503, "GET", berths, nil) // which has the server looked at
 			h.settle()
-			h.must(200, "DELETE", port, nil)
+			h.Must(200, "DELETE", port, nil)
 			h.settle()
 			conditions := h.conditions(port)
 			assert.Contains(t, conditions["NamespaceDeletionDiscoveryFailure True DiscoveryFailed"], "harbor.example.com/v1")
 			assert.Equal(t, 2, y.left(), "it is not known what there is")
 
 			h.leads(clientconfig.Endpoint{Handler: y})
-			h.must(503, "GET", berths, nil)
+			h.Must(503, "GET", berths, nil)
 			h.settle() // and the namespace with it
 			assert.Equal(t, 1, y.left())
 			for _, path := range deletes {
 				assert.Contains(t, y.asked, berthAPI+"/namespaces/port/berths"+path)
 			}
 			assert.Len(t, y.asked, len(deletes))
-			h.must(200, "PATCH", held, `{"metadata":{"finalizers":null}}`)
+			h.Must(200, "PATCH", held, `{"metadata":{"finalizers":null}}`)
 			h.settle()
 			conditions = h.conditions(port)
 			assert.Contains(t, conditions["NamespaceDeletionDiscoveryFailure False ResourcesDiscovered"], "All resources")
@@ -120,9 +121,9 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 // conditions are the messages of an object's conditions.
 func (h *harbor) conditions(path string) map[string]string {
 	got := map[string]string{}
-	list, _ := at(h.must(200, "GET", path, nil).body, "status", "conditions").([]any)
+	list, _ := apitest.Nested(h.Must(200, "GET", path, nil).Body, "status", "conditions").([]any)
 	for _, c := range list {
-		got[text(c, "type")+" "+text(c, "status")+" "+text(c, "reason")] = text(c, "message")
+		got[apitest.NestedString(c, "type")+" "+apitest.NestedString(c, "status")+" "+apitest.NestedString(c, "reason")] = apitest.NestedString(c, "message")
 	}
 	return got
 }
@@ -133,11 +134,11 @@ func TestNamespacesLeaveOtherServers(t *testing.T) {
 	y := &yard{t: t, verbs: `"list","deletecollection"`, berths: map[string]map[string]any{}}
 	h.leads(clientconfig.Endpoint{Handler: y})
 	h.register()
-	h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
+	h.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 	y.put("one")
-	h.must(200, "DELETE", "/api/v1/namespaces/port", nil)
+	h.Must(200, "DELETE", "/api/v1/namespaces/port", nil)
 	h.settle()
-	h.must(404, "GET", "/api/v1/namespaces/port", nil)
+	h.Must(404, "GET", "/api/v1/namespaces/port", nil)
 	assert.Zero(t, y.left())
 }
 
@@ -148,11 +149,11 @@ func TestNamespacesDeleteOneByOne(t *testing.T) {
 	y := &yard{t: t, verbs: `"list","delete","deletecollection"`, one: true, berths: map[string]map[string]any{}}
 	h.leads(clientconfig.Endpoint{Handler: y})
 	h.register()
-	h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
+	h.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 	y.put("one")
-	h.must(200, "DELETE", "/api/v1/namespaces/port", nil)
+	h.Must(200, "DELETE", "/api/v1/namespaces/port", nil)
 	h.settle()
-	h.must(404, "GET", "/api/v1/namespaces/port", nil)
+	h.Must(404, "GET", "/api/v1/namespaces/port", nil)
 	assert.Zero(t, y.left())
 }
 
@@ -163,12 +164,12 @@ func TestOwnersOfOtherServers(t *testing.T) {
 	h.front.InstallCRDs(widgetFiles())
 	h.settle()
 	h.leads(clientconfig.Endpoint{Handler: http.NotFoundHandler()})
-	h.must(200, "PATCH", apiService+"/v1.example.com", `{"metadata":{"labels":null},"spec":{"service":{"namespace":"harbor","name":"berths"},"insecureSkipTLSVerify":true}}`)
-	h.must(201, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"owned","ownerReferences":[
+	h.Must(200, "PATCH", apiService+"/v1.example.com", `{"metadata":{"labels":null},"spec":{"service":{"namespace":"harbor","name":"berths"},"insecureSkipTLSVerify":true}}`)
+	h.Must(201, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"owned","ownerReferences":[
 		{"apiVersion":"example.com/v1","kind":"Widget","name":"w","uid":"00000000-0000-0000-0000-00000000beef"}]}}`)
 	h.settle()
-	h.must(200, "GET", "/api/v1/namespaces/default/configmaps/owned", nil)
-	h.must(200, "DELETE", apiService+"/v1.example.com", nil)
+	h.Must(200, "GET", "/api/v1/namespaces/default/configmaps/owned", nil)
+	h.Must(200, "DELETE", apiService+"/v1.example.com", nil)
 	h.settle()
-	h.must(404, "GET", "/api/v1/namespaces/default/configmaps/owned", nil)
+	h.Must(404, "GET", "/api/v1/namespaces/default/configmaps/owned", nil)
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // TestNothingBeforeAnAnswer: heads that a server sends before its answer do not reach
@@ -80,12 +82,12 @@ func TestTokensOfSockets(t *testing.T) {
 		}
 	}
 	const token = "base64url.bearer.authorization.k8s.io.c2VjcmV0"
-	h.do("GET", berths, nil, "Sec-WebSocket-Protocol", token+", chat,"+token)
+	h.Do("GET", berths, nil, "Sec-WebSocket-Protocol", token+", chat,"+token)
 	assert.Equal(t, []string{"chat"}, told(), "a request for no WebSocket")
-	h.do("GET", berths, nil, "Sec-WebSocket-Protocol", strings.ToUpper(token[:20])+token[20:])
+	h.Do("GET", berths, nil, "Sec-WebSocket-Protocol", strings.ToUpper(token[:20])+token[20:])
 	assert.Empty(t, told())
-	socket := &api{t, h.front.URL(), http.DefaultClient}
-	socket.do("GET", berths, nil, "Authorization", "Bearer "+h.front.As("admin").Token(), "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Protocol", "chat, "+token)
+	socket := apitest.NewClient(t, h.front.URL(), http.DefaultClient)
+	socket.Do("GET", berths, nil, "Authorization", "Bearer "+h.front.As("admin").Token(), "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Protocol", "chat, "+token)
 	assert.Equal(t, []string{"chat"}, told(), "a request with another token")
 }
 
@@ -95,13 +97,13 @@ func TestAggregatedMetrics(t *testing.T) {
 	h := newHarbor(t)
 	h.listen(h.back())
 	h.register()
-	h.must(201, "POST", berths, newBerthBody("east", 100))
-	h.must(200, "GET", berths, nil)
-	h.must(200, "GET", berths+"/east", nil)
+	h.Must(201, "POST", berths, newBerthBody("east", 100))
+	h.Must(200, "GET", berths, nil)
+	h.Must(200, "GET", berths+"/east", nil)
 	for _, name := range []string{"a", "b", "c"} {
-		h.must(404, "GET", berthAPI+"/namespaces/default/"+name, nil)
+		h.Must(404, "GET", berthAPI+"/namespaces/default/"+name, nil)
 	}
-	metrics := string(h.must(200, "GET", "/metrics", nil).raw)
+	metrics := string(h.Must(200, "GET", "/metrics", nil).Raw)
 	of := func(verb, scope, code string) string {
 		return fmt.Sprintf(`apiserver_request_total{code=%q,component="apiserver",dry_run="",group="harbor.example.com",resource="berths",scope=%q,subresource="",verb=%q,version="v1"}`, code, scope, verb)
 	}
@@ -109,10 +111,10 @@ func TestAggregatedMetrics(t *testing.T) {
 	assert.Contains(t, metrics, of("LIST", "namespace", "200")+" 1\n")
 	assert.Contains(t, metrics, of("GET", "resource", "200")+" 1\n")
 	assert.NotContains(t, metrics, `resource="a"`)
-	h.must(200, "DELETE", apiService+"/"+harborName, nil)
+	h.Must(200, "DELETE", apiService+"/"+harborName, nil)
 	h.settle()
-	h.do("GET", berths, nil)
-	assert.NotContains(t, string(h.must(200, "GET", "/metrics", nil).raw), `resource="berths"`)
+	h.Do("GET", berths, nil)
+	assert.NotContains(t, string(h.Must(200, "GET", "/metrics", nil).Raw), `resource="berths"`)
 }
 
 // TestReadyAfterTheFirstLook: a server whose store has APIServices is ready when it knows of
@@ -120,7 +122,7 @@ func TestAggregatedMetrics(t *testing.T) {
 func TestReadyAfterTheFirstLook(t *testing.T) {
 	h := newHarbor(t)
 	const line = "poststarthook/apiservice-discovery-controller"
-	h.must(200, "GET", "/readyz/"+line, nil)
+	h.Must(200, "GET", "/readyz/"+line, nil)
 	asked, answer := make(chan struct{}, 100), make(chan struct{})
 	var holds atomic.Bool
 	h.listen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -138,13 +140,13 @@ func TestReadyAfterTheFirstLook(t *testing.T) {
 	begun := time.Now()
 	h.front.Restart()
 	<-asked
-	if code := h.do("GET", "/readyz/"+line, nil).code; time.Since(begun) < 5*time.Second { // else it has waited long enough
+	if code := h.Do("GET", "/readyz/"+line, nil).Code; time.Since(begun) < 5*time.Second { // else it has waited long enough
 		assert.Equal(t, 500, code)
 	}
-	h.must(200, "GET", "/livez", nil)
+	h.Must(200, "GET", "/livez", nil)
 	close(answer)
 	h.settle()
-	h.must(200, "GET", "/readyz", nil)
+	h.Must(200, "GET", "/readyz", nil)
 }
 
 // TestAggregationTellsOfOriginItself: a caller cannot tell the server of an aggregated version

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 const berthList = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"harbor.example.com/v1","resources":[
@@ -82,12 +83,12 @@ func TestHostileDiscovery(t *testing.T) {
 			condition := h.condition(harborName)
 			assert.Equal(t, []string{"False", "FailedDiscoveryCheck"}, condition[:2])
 			assert.Contains(t, condition[2], c.want)
-			h.must(503, "GET", berths, nil)
-			doc := h.must(200, "GET", "/apis", nil, "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-			assert.Contains(t, string(doc.raw), `"Stale"`)
-			assert.NotContains(t, string(doc.raw), `"berth"`)
-			h.must(200, "GET", "/openapi/v2", nil)
-			h.must(200, "GET", "/apis/apps/v1/namespaces/default/deployments", nil)
+			h.Must(503, "GET", berths, nil)
+			doc := h.Must(200, "GET", "/apis", nil, "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+			assert.Contains(t, string(doc.Raw), `"Stale"`)
+			assert.NotContains(t, string(doc.Raw), `"berth"`)
+			h.Must(200, "GET", "/openapi/v2", nil)
+			h.Must(200, "GET", "/apis/apps/v1/namespaces/default/deployments", nil)
 		})
 	}
 }
@@ -138,13 +139,13 @@ func TestHostileAnswers(t *testing.T) {
 			h.listenBy(says(c.back), name != "switch" && name != "no code")
 			h.register()
 			require.Equal(t, "Passed", h.condition(harborName)[1])
-			got := h.do("GET", berths, nil)
-			assert.Equal(t, c.code, got.code)
-			assert.Contains(t, string(got.raw), c.want)
-			for name := range got.header {
-				assert.NotEqual(t, "theirs", got.header.Get(name))
+			got := h.Do("GET", berths, nil)
+			assert.Equal(t, c.code, got.Code)
+			assert.Contains(t, string(got.Raw), c.want)
+			for name := range got.Header {
+				assert.NotEqual(t, "theirs", got.Header.Get(name))
 			}
-			h.must(200, "GET", "/api/v1/namespaces", nil)
+			h.Must(200, "GET", "/api/v1/namespaces", nil)
 		})
 	}
 }
@@ -205,22 +206,22 @@ func TestHostileDocuments(t *testing.T) {
 			}))
 			h.register()
 			require.Equal(t, "Passed", h.condition(harborName)[1])
-			doc := h.must(200, "GET", "/openapi/v2", nil)
-			assert.Equal(t, c.merged, at(doc.body, "paths", berths) != nil)
-			assert.NotEqual(t, "stolen", text(doc.body, "paths", "/apis/apps/v1/deployments", "get", "description"))
-			assert.Nil(t, at(doc.body, "definitions", "B", "more"))
-			assert.Nil(t, at(doc.body, "definitions", "B", "x-kubernetes-group-version-kind"))
-			index := h.must(200, "GET", "/openapi/v3", nil)
-			where := text(index.body, "paths", "apis/harbor.example.com/v1", "serverRelativeURL")
+			doc := h.Must(200, "GET", "/openapi/v2", nil)
+			assert.Equal(t, c.merged, apitest.Nested(doc.Body, "paths", berths) != nil)
+			assert.NotEqual(t, "stolen", apitest.NestedString(doc.Body, "paths", "/apis/apps/v1/deployments", "get", "description"))
+			assert.Nil(t, apitest.Nested(doc.Body, "definitions", "B", "more"))
+			assert.Nil(t, apitest.Nested(doc.Body, "definitions", "B", "x-kubernetes-group-version-kind"))
+			index := h.Must(200, "GET", "/openapi/v3", nil)
+			where := apitest.NestedString(index.Body, "paths", "apis/harbor.example.com/v1", "serverRelativeURL")
 			require.Equal(t, c.merged, where != "", "who has no document of version 3 has one made of that of version 2")
 			if name == "good" {
 				assert.Equal(t, "/openapi/v3/apis/harbor.example.com/v1?hash=ABC", where)
 			} else if c.merged {
-				assert.NotNil(t, at(h.must(200, "GET", where, nil).body, "components", "schemas", "B"))
+				assert.NotNil(t, apitest.Nested(h.Must(200, "GET", where, nil).Body, "components", "schemas", "B"))
 			}
-			assertReadable(t, doc.body)
-			assert.NotContains(t, string(index.raw), "stolen")
-			h.must(200, "GET", "/openapi/v2", nil, "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+			assertReadable(t, doc.Body)
+			assert.NotContains(t, string(index.Raw), "stolen")
+			h.Must(200, "GET", "/openapi/v2", nil, "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 		})
 	}
 }
@@ -270,7 +271,7 @@ func TestAggregatedLoop(t *testing.T) {
 	})
 	h.leads(clientconfig.Endpoint{Handler: behind})
 	h.register()
-	assert.Equal(t, http.StatusLoopDetected, h.do("GET", berths, nil).code)
+	assert.Equal(t, http.StatusLoopDetected, h.Do("GET", berths, nil).Code)
 }
 
 // TestReservedGroups: what every client needs is served here whatever objects say.
@@ -281,15 +282,15 @@ func TestReservedGroups(t *testing.T) {
 		version, group, _ := strings.Cut(name, ".")
 		body := map[string]any{"spec": map[string]any{"service": map[string]any{"namespace": "harbor", "name": "berths"}, "insecureSkipTLSVerify": true,
 			"version": version, "group": group, "groupPriorityMinimum": 1, "versionPriority": 1}}
-		if h.do("GET", apiService+"/"+name, nil).code == 200 {
-			h.must(200, "PATCH", apiService+"/"+name, body)
+		if h.Do("GET", apiService+"/"+name, nil).Code == 200 {
+			h.Must(200, "PATCH", apiService+"/"+name, body)
 		} else {
 			body["metadata"] = map[string]any{"name": name}
-			h.must(201, "POST", apiService, body)
+			h.Must(201, "POST", apiService, body)
 		}
 	}
 	h.settle()
-	h.must(200, "GET", "/api/v1/namespaces", nil)
-	h.must(200, "GET", apiService, nil)
+	h.Must(200, "GET", "/api/v1/namespaces", nil)
+	h.Must(200, "GET", apiService, nil)
 	assert.Equal(t, "Local", h.condition("v1.")[1])
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -22,15 +23,15 @@ func TestAggregatedPathsStayBelowWhatIsAllowed(t *testing.T) {
 		_, _ = w.Write([]byte("{}"))
 	}))
 	h.register()
-	h.must(201, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"berths"},
+	h.Must(201, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"berths"},
 		"rules":[{"apiGroups":["harbor.example.com"],"resources":["berths/proxy"],"resourceNames":["east"],"verbs":["get"]}]}`)
-	h.must(201, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"berths"},
+	h.Must(201, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"berths"},
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"berths"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`)
-	jane := &api{t, h.front.Host(), h.front.As("jane").Client()}
-	jane.must(200, "GET", berths+"/east/proxy/x", nil)
+	jane := apitest.NewClient(t, h.front.Host(), h.front.As("jane").Client())
+	jane.Must(200, "GET", berths+"/east/proxy/x", nil)
 	asked.Store(0)
 	for _, path := range []string{"/../../west", "/%2e%2e/%2e%2e/west", "/..%2f..%2fwest", "/.", "/.."} {
-		assert.Equal(t, 400, jane.do("GET", berths+"/east/proxy"+path, nil).code, path)
+		assert.Equal(t, 400, jane.Do("GET", berths+"/east/proxy"+path, nil).Code, path)
 	}
 	assert.Zero(t, asked.Load())
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
 // definedKind creates a definition of a namespaced kind in example.com with the given versions.
-func (a *api) definedKind(kind, versions string) {
-	a.t.Helper()
+func definedKind(a *apitest.Client, kind, versions string) {
+	a.T.Helper()
 	plural := strings.ToLower(kind) + "s"
-	a.must(201, "POST", crdPath, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.example.com"},
+	a.Must(201, "POST", apitest.DefinitionsPath, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.example.com"},
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":%q,"kind":%q},"versions":[%s]}}`, plural, plural, kind, versions))
-	a.established(plural + ".example.com")
+	a.AwaitEstablished(plural + ".example.com")
 }
 
 const appliedKind = `{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{
@@ -33,8 +34,8 @@ const appliedKind = `{"name":"v1","served":true,"storage":true,"subresources":{"
 // fields are refused together with all else that is wrong. What the endpoint does not write is
 // not looked at.
 func TestAppliedNulls(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
-	a.definedKind("Applied", appliedKind)
+	a := apitest.InProcess(t, servertest.New(t))
+	definedKind(a, "Applied", appliedKind)
 	const path = "/apis/example.com/v1/namespaces/default/applieds"
 	body := func(rest string) string {
 		return `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"}` + rest + `}`
@@ -55,32 +56,32 @@ func TestAppliedNulls(t *testing.T) {
 		{"/status", `,"status":null`, 200, nil},
 	} {
 		if c.endpoint != "" {
-			a.must(201, "POST", path, body(""))
+			a.Must(201, "POST", path, body(""))
 		}
-		got := a.must(c.code, "PATCH", path+"/a"+c.endpoint+"?fieldManager=m", body(c.sends), "Content-Type", applyPatchType)
+		got := a.Must(c.code, "PATCH", path+"/a"+c.endpoint+"?fieldManager=m", body(c.sends), "Content-Type", apitest.ApplyPatch)
 		assert.ElementsMatch(t, c.want, causesIn(got), "%s %s", c.endpoint, c.sends)
-		a.do("DELETE", path+"/a", nil)
+		a.Do("DELETE", path+"/a", nil)
 	}
-	a.must(201, "PATCH", path+"/a?fieldManager=one", body(`,"spec":{"o":{"x":"y"}}`), "Content-Type", applyPatchType)
-	kept := a.must(200, "PATCH", path+"/a?fieldManager=two", body(`,"spec":{"o":null}`), "Content-Type", applyPatchType)
-	assert.Equal(t, "y", at(kept.body, "spec", "o", "x"), "a null leaves what others own")
+	a.Must(201, "PATCH", path+"/a?fieldManager=one", body(`,"spec":{"o":{"x":"y"}}`), "Content-Type", apitest.ApplyPatch)
+	kept := a.Must(200, "PATCH", path+"/a?fieldManager=two", body(`,"spec":{"o":null}`), "Content-Type", apitest.ApplyPatch)
+	assert.Equal(t, "y", apitest.Nested(kept.Body, "spec", "o", "x"), "a null leaves what others own")
 }
 
 // causesIn returns the causes of a failure as field: message.
-func causesIn(got answer) (out []string) {
-	causes, _ := at(got.body, "details", "causes").([]any)
+func causesIn(got apitest.Response) (out []string) {
+	causes, _ := apitest.Nested(got.Body, "details", "causes").([]any)
 	for _, c := range causes {
-		out = append(out, text(c, "field")+": "+text(c, "message"))
+		out = append(out, apitest.NestedString(c, "field")+": "+apitest.NestedString(c, "message"))
 	}
 	return out
 }
 
 // TestStatusFaultsNameThePathBelowTheStatus, as clients of definitions know it.
 func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
-	a.definedKind("Applied", appliedKind)
+	a := apitest.InProcess(t, servertest.New(t))
+	definedKind(a, "Applied", appliedKind)
 	const path = "/apis/example.com/v1/namespaces/default/applieds"
-	a.must(201, "POST", path, `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"}}`)
+	a.Must(201, "POST", path, `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"}}`)
 	for status, want := range map[string]string{
 		`{"addresses":[{"value":"a"}]}`: `status.addresses[0].value: Invalid value: "a": addresses[0].value in body should be at least 2 chars long`,
 		`{"addresses":[{"value":5}]}`:   `status.addresses[0].value: Invalid value: "integer": addresses[0].value in body must be of type string: "integer"`,
@@ -89,7 +90,7 @@ func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
 		`5`:                             `status: Invalid value: "integer":  in body must be of type object: "integer"`,
 		`{"any":{}}`:                    `status: Invalid value: "": "any" must validate at least one schema (anyOf)`,
 	} {
-		got := a.must(422, "PATCH", path+"/a/status", `{"status":`+status+`}`)
+		got := a.Must(422, "PATCH", path+"/a/status", `{"status":`+status+`}`)
 		assert.Contains(t, causesIn(got), want, status)
 	}
 }
@@ -97,23 +98,23 @@ func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
 // TestApplyBelowAPreservingNode: what is below a node that preserves unknown fields may be
 // applied, whatever deeper nodes declare. What their schemas prune is pruned.
 func TestApplyBelowAPreservingNode(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
-	a.definedKind("Applied", appliedKind)
+	a := apitest.InProcess(t, servertest.New(t))
+	definedKind(a, "Applied", appliedKind)
 	const path = "/apis/example.com/v1/namespaces/default/applieds/a"
-	apply := func(code int, manager, rest string) answer {
+	apply := func(code int, manager, rest string) apitest.Response {
 		t.Helper()
-		return a.must(code, "PATCH", path+"?fieldManager="+manager, `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"},`+rest+`}`, "Content-Type", applyPatchType)
+		return a.Must(code, "PATCH", path+"?fieldManager="+manager, `{"apiVersion":"example.com/v1","kind":"Applied","metadata":{"name":"a"},`+rest+`}`, "Content-Type", apitest.ApplyPatch)
 	}
 	const free = `"free":{"any":{"thing":1},"in":{"x":"1","zz":2},"list":[{"x":"1","zz":2}],"map":{"k":{"x":"1","zz":{"deep":2}}}}`
 	got := apply(201, "m", free)
 	assert.Equal(t, map[string]any{"any": map[string]any{"thing": 1.0}, "in": map[string]any{"x": "1"},
-		"list": []any{map[string]any{"x": "1"}}, "map": map[string]any{"k": map[string]any{"x": "1"}}}, got.body["free"])
-	assert.Contains(t, string(got.raw), `"f:in":{"f:x":{},"f:zz":{}}`)
+		"list": []any{map[string]any{"x": "1"}}, "map": map[string]any{"k": map[string]any{"x": "1"}}}, got.Body["free"])
+	assert.Contains(t, string(got.Raw), `"f:in":{"f:x":{},"f:zz":{}}`)
 	apply(200, "m", `"free":{"in":{"x":"2"}}`)
 
 	refused := apply(422, "m", `"spec":{"zz":1}`)
-	assert.Contains(t, text(refused.body, "message"), ".spec.zz: field not declared in schema")
-	details, _ := refused.body["details"].(map[string]any)
+	assert.Contains(t, apitest.NestedString(refused.Body, "message"), ".spec.zz: field not declared in schema")
+	details, _ := refused.Body["details"].(map[string]any)
 	assert.Equal(t, []any{"a", "example.com", "Applied"}, []any{details["name"], details["group"], details["kind"]})
 	apply(422, "m", `"free":{"in":{"x":5}}`)
 }
@@ -121,16 +122,16 @@ func TestApplyBelowAPreservingNode(t *testing.T) {
 // TestApplyNamesTheObject: the body of an apply that creates an object has its name, and one
 // with a UID means an object that exists.
 func TestApplyNamesTheObject(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
-	a.definedKind("Applied", appliedKind)
+	a := apitest.InProcess(t, servertest.New(t))
+	definedKind(a, "Applied", appliedKind)
 	for path, head := range map[string]string{
-		configMaps: `"apiVersion":"v1","kind":"ConfigMap"`,
+		apitest.ConfigMapsPath:                             `"apiVersion":"v1","kind":"ConfigMap"`,
 		"/apis/example.com/v1/namespaces/default/applieds": `"apiVersion":"example.com/v1","kind":"Applied"`,
 	} {
 		apply := func(code int, metadata string) string {
 			t.Helper()
-			got := a.must(code, "PATCH", path+"/a?fieldManager=m", "{"+head+metadata+"}", "Content-Type", applyPatchType)
-			return text(got.body, "message")
+			got := a.Must(code, "PATCH", path+"/a?fieldManager=m", "{"+head+metadata+"}", "Content-Type", apitest.ApplyPatch)
+			return apitest.NestedString(got.Body, "message")
 		}
 		const undeterminable = "the name of the object (a based on URL) was undeterminable: name must be provided"
 		for _, metadata := range []string{``, `,"metadata":null`, `,"metadata":{}`, `,"metadata":{"name":null}`, `,"metadata":{"name":""}`, `,"metadata":{"labels":{"a":"b"}}`} {
@@ -145,16 +146,16 @@ func TestApplyNamesTheObject(t *testing.T) {
 }
 
 func TestCreateOverATerminatingObjectSaysSo(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
+	a := apitest.InProcess(t, servertest.New(t))
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":["example.com/f"]}}`
-	a.must(201, "POST", configMaps, body)
-	assert.Equal(t, `configmaps "a" already exists`, text(a.must(409, "POST", configMaps, body).body, "message"))
-	a.must(200, "DELETE", configMaps+"/a", nil)
-	assert.Equal(t, `object is being deleted: configmaps "a" already exists`, text(a.must(409, "POST", configMaps, body).body, "message"))
+	a.Must(201, "POST", apitest.ConfigMapsPath, body)
+	assert.Equal(t, `configmaps "a" already exists`, apitest.NestedString(a.Must(409, "POST", apitest.ConfigMapsPath, body).Body, "message"))
+	a.Must(200, "DELETE", apitest.ConfigMapsPath+"/a", nil)
+	assert.Equal(t, `object is being deleted: configmaps "a" already exists`, apitest.NestedString(a.Must(409, "POST", apitest.ConfigMapsPath, body).Body, "message"))
 }
 
 func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
+	a := apitest.InProcess(t, servertest.New(t))
 	version := func(name, rest string) string {
 		return fmt.Sprintf(`{"name":%q,"schema":{"openAPIV3Schema":{"type":"object"}}%s}`, name, rest)
 	}
@@ -170,9 +171,9 @@ func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
 		{version("v1", stored+deprecated+`,"deprecationWarning":"own words"`) + "," + version("v2", served), "v1", "own words"},
 	} {
 		kind := fmt.Sprintf("Old%d", i)
-		a.definedKind(kind, c.versions)
-		got := a.must(200, "GET", "/apis/example.com/"+c.name+"/namespaces/default/"+strings.ToLower(kind)+"s", nil)
-		warnings := got.header.Values("Warning")
+		definedKind(a, kind, c.versions)
+		got := a.Must(200, "GET", "/apis/example.com/"+c.name+"/namespaces/default/"+strings.ToLower(kind)+"s", nil)
+		warnings := got.Header.Values("Warning")
 		require.Len(t, warnings, 1)
 		assert.Equal(t, `299 - "`+strings.ReplaceAll(c.want, "%s", kind)+`"`, warnings[0])
 	}
@@ -181,20 +182,20 @@ func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
 // TestBrokenManagedFieldsKeepTheOwners: an apiVersion that is none in a managedFields entry
 // leaves the owners as they are.
 func TestBrokenManagedFieldsKeepTheOwners(t *testing.T) {
-	a := inProcess(t, servertest.New(t))
-	a.must(201, "PATCH", configMaps+"/a?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}`, "Content-Type", applyPatchType)
+	a := apitest.InProcess(t, servertest.New(t))
+	a.Must(201, "PATCH", apitest.ConfigMapsPath+"/a?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}`, "Content-Type", apitest.ApplyPatch)
 	entry := func(apiVersion string) string {
 		return `{"manager":"x","operation":"Update","apiVersion":"` + apiVersion + `","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k":{}}}}`
 	}
 	for _, list := range []string{entry("a/b/c"), entry("v1") + "," + entry("a/b/c"), entry("/"), entry("a//c")} {
-		got := a.must(200, "PATCH", configMaps+"/a", `{"metadata":{"managedFields":[`+list+`]}}`)
-		assert.Contains(t, string(got.raw), `"manager":"one"`, list)
-		assert.NotContains(t, string(got.raw), `"manager":"x"`, list)
+		got := a.Must(200, "PATCH", apitest.ConfigMapsPath+"/a", `{"metadata":{"managedFields":[`+list+`]}}`)
+		assert.Contains(t, string(got.Raw), `"manager":"one"`, list)
+		assert.NotContains(t, string(got.Raw), `"manager":"x"`, list)
 	}
-	got := a.must(200, "PATCH", configMaps+"/a", `{"metadata":{"managedFields":[`+entry("/v1")+`]}}`)
-	assert.Contains(t, string(got.raw), `"apiVersion":"v1"`)
-	assert.Contains(t, string(got.raw), `"manager":"x"`, "/v1 is v1")
-	a.must(201, "POST", configMaps, `{"metadata":{"name":"b","managedFields":[{"manager":"`+strings.Repeat("m", 200)+`","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}`)
+	got := a.Must(200, "PATCH", apitest.ConfigMapsPath+"/a", `{"metadata":{"managedFields":[`+entry("/v1")+`]}}`)
+	assert.Contains(t, string(got.Raw), `"apiVersion":"v1"`)
+	assert.Contains(t, string(got.Raw), `"manager":"x"`, "/v1 is v1")
+	a.Must(201, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"b","managedFields":[{"manager":"`+strings.Repeat("m", 200)+`","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}`)
 }
 
 // TestApplyOverOwnersOfAVersionWithoutTheField: under Kubernetes names, an apply fails as long as a
@@ -215,30 +216,30 @@ func TestApplyOverOwnersOfAVersionWithoutTheField(t *testing.T) {
 		"declared in both":          {version("v1beta1", false, field), version("v1", true, field), 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := inProcess(t, servertest.New(t))
-			a.definedKind("Applied", c.old+","+c.new)
+			a := apitest.InProcess(t, servertest.New(t))
+			definedKind(a, "Applied", c.old+","+c.new)
 			path := func(version string) string { return "/apis/example.com/" + version + "/namespaces/default/applieds/a" }
-			apply := func(code int, version, manager, rest string) answer {
+			apply := func(code int, version, manager, rest string) apitest.Response {
 				t.Helper()
-				got := a.do("PATCH", path(version)+"?force=true&fieldManager="+manager,
-					`{"apiVersion":"example.com/`+version+`","kind":"Applied","metadata":{"name":"a"}`+rest+`}`, "Content-Type", applyPatchType)
-				require.Equal(t, code, got.code, "%s", got.raw)
+				got := a.Do("PATCH", path(version)+"?force=true&fieldManager="+manager,
+					`{"apiVersion":"example.com/`+version+`","kind":"Applied","metadata":{"name":"a"}`+rest+`}`, "Content-Type", apitest.ApplyPatch)
+				require.Equal(t, code, got.Code, "%s", got.Raw)
 				return got
 			}
 			const spec = `,"spec":{"list":[{"key":"k"}]}`
 			apply(201, "v1beta1", "m", spec)
-			a.must(200, "PATCH", path("v1beta1")+"/status?fieldManager=s", `{"status":{"phase":"x"}}`, "Content-Type", "application/merge-patch+json")
+			a.Must(200, "PATCH", path("v1beta1")+"/status?fieldManager=s", `{"status":{"phase":"x"}}`, "Content-Type", "application/merge-patch+json")
 			for _, rest := range []string{spec, `,"spec":{"a":"1"}`, ""} {
 				got := apply(c.late, "v1", "m", rest)
 				if c.late == 500 {
-					assert.Equal(t, ".spec.list[0].policy: field not declared in schema", text(got.body, "message"))
-					assert.NotContains(t, got.body, "reason")
+					assert.Equal(t, ".spec.list[0].policy: field not declared in schema", apitest.NestedString(got.Body, "message"))
+					assert.NotContains(t, got.Body, "reason")
 				}
 			}
-			a.must(200, "PATCH", path("v1"), `{"spec":{"a":"2"}}`, "Content-Type", "application/merge-patch+json")
+			a.Must(200, "PATCH", path("v1"), `{"spec":{"a":"2"}}`, "Content-Type", "application/merge-patch+json")
 			apply(200, "v1beta1", "m", spec)
 
-			a.must(200, "PATCH", path("v1"), `{"metadata":{"managedFields":[{}]}}`, "Content-Type", "application/merge-patch+json")
+			a.Must(200, "PATCH", path("v1"), `{"metadata":{"managedFields":[{}]}}`, "Content-Type", "application/merge-patch+json")
 			apply(200, "v1", "m", spec)
 			apply(200, "v1", "m", `,"spec":{"a":"3"}`)
 		})

@@ -1,10 +1,7 @@
 package server_test
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +21,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -33,11 +31,8 @@ import (
 // ends. It calls begun when it is in full swing.
 type attack struct {
 	name string
-	run  func(ctx context.Context, t target, begun func())
+	run  func(ctx context.Context, t apitest.Target, begun func())
 }
-
-// target is the address of a server that takes TLS with HTTP/2.
-type target string
 
 // accounts are 16 service accounts, half of them of one namespace.
 func accounts() (users []string) {
@@ -48,44 +43,46 @@ func accounts() (users []string) {
 }
 
 var attacks = []attack{
-	{"peace", func(ctx context.Context, _ target, begun func()) { begun(); <-ctx.Done() }},
-	{"unfinished bodies", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 4, 250, 65535, "POST", configMaps+"?dryRun=All", 1000, begun)
+	{"peace", func(ctx context.Context, _ apitest.Target, begun func()) { begun(); <-ctx.Done() }},
+	{"unfinished bodies", func(ctx context.Context, t apitest.Target, begun func()) {
+		raw(t, ctx, 4, 250, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 1000, begun)
 	}},
-	{"unfinished large bodies", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 4, 50, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun)
+	{"unfinished large bodies", func(ctx context.Context, t apitest.Target, begun func()) {
+		raw(t, ctx, 4, 50, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 20_000, begun)
 	}},
-	{"unfinished bodies of many", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 16, 100, 65535, "POST", configMaps+"?dryRun=All", 1000, begun, accounts()...)
+	{"unfinished bodies of many", func(ctx context.Context, t apitest.Target, begun func()) {
+		raw(t, ctx, 16, 100, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 1000, begun, accounts()...)
 	}},
-	{"unfinished large bodies of many", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 16, 8, 65535, "POST", configMaps+"?dryRun=All", 20_000, begun, accounts()...)
+	{"unfinished large bodies of many", func(ctx context.Context, t apitest.Target, begun func()) {
+		raw(t, ctx, 16, 8, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 20_000, begun, accounts()...)
 	}},
-	{"unread lists", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 4, 250, 0, "GET", configMaps, 0, begun)
+	{"unread lists", func(ctx context.Context, t apitest.Target, begun func()) {
+		raw(t, ctx, 4, 250, 0, "GET", apitest.ConfigMapsPath, 0, begun)
 	}},
-	{"unread indented lists", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 4, 250, 0, "GET", configMaps+"?pretty=1", 0, begun)
+	{"unread indented lists", func(ctx context.Context, t apitest.Target, begun func()) {
+		raw(t, ctx, 4, 250, 0, "GET", apitest.ConfigMapsPath+"?pretty=1", 0, begun)
 	}},
-	{"unread watches", func(ctx context.Context, t target, begun func()) {
-		t.raw(ctx, 8, 250, 0, "GET", configMaps+"?watch=1", 0, begun)
+	{"unread watches", func(ctx context.Context, t apitest.Target, begun func()) {
+		raw(t, ctx, 8, 250, 0, "GET", apitest.ConfigMapsPath+"?watch=1", 0, begun)
 	}},
-	{"lists", func(ctx context.Context, t target, begun func()) { t.flood(ctx, 64, "GET", configMaps, nil, begun) }},
-	{"tables", func(ctx context.Context, t target, begun func()) {
-		t.flood(ctx, 64, "GET", configMaps, nil, begun, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	{"lists", func(ctx context.Context, t apitest.Target, begun func()) {
+		flood(t, ctx, 64, "GET", apitest.ConfigMapsPath, nil, begun)
 	}},
-	{"watches", func(ctx context.Context, t target, begun func()) {
-		t.flood(ctx, 256, "GET", configMaps+"?watch=1&timeoutSeconds=1", nil, begun)
+	{"tables", func(ctx context.Context, t apitest.Target, begun func()) {
+		flood(t, ctx, 64, "GET", apitest.ConfigMapsPath, nil, begun, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
 	}},
-	{"creates", func(ctx context.Context, t target, begun func()) {
-		t.flood(ctx, 64, "POST", configMaps+"?dryRun=All", func() string { return `{"metadata":{"generateName":"x"},"data":{"a":"b"}}` }, begun)
+	{"watches", func(ctx context.Context, t apitest.Target, begun func()) {
+		flood(t, ctx, 256, "GET", apitest.ConfigMapsPath+"?watch=1&timeoutSeconds=1", nil, begun)
 	}},
-	{"large bodies", func(ctx context.Context, t target, begun func()) {
+	{"creates", func(ctx context.Context, t apitest.Target, begun func()) {
+		flood(t, ctx, 64, "POST", apitest.ConfigMapsPath+"?dryRun=All", func() string { return `{"metadata":{"generateName":"x"},"data":{"a":"b"}}` }, begun)
+	}},
+	{"large bodies", func(ctx context.Context, t apitest.Target, begun func()) {
 		large := `{"metadata":{"generateName":"x"},"data":{"a":"` + strings.Repeat("x", 900_000) + `"}}`
-		t.flood(ctx, 16, "POST", configMaps+"?dryRun=All", func() string { return large }, begun)
+		flood(t, ctx, 16, "POST", apitest.ConfigMapsPath+"?dryRun=All", func() string { return large }, begun)
 	}},
-	{"anonymous", func(ctx context.Context, t target, begun func()) {
-		t.flood(ctx, 128, "GET", configMaps, nil, begun, "X-User", "")
+	{"anonymous", func(ctx context.Context, t apitest.Target, begun func()) {
+		flood(t, ctx, 128, "GET", apitest.ConfigMapsPath, nil, begun, "X-User", "")
 	}},
 }
 
@@ -94,9 +91,9 @@ var attacks = []attack{
 // long they took.
 func TestAttacks(t *testing.T) {
 	store := memstore.New(memstore.Options{})
-	near := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
+	near := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
 	for i := range 500 {
-		near.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 500)))
+		near.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 500)))
 	}
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) { withstand(t, store.Fork(), a) })
@@ -104,22 +101,22 @@ func TestAttacks(t *testing.T) {
 }
 
 func withstand(t *testing.T, store storage.Backend, a attack) {
-	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Storage = store })
+	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Storage = store })
 	web := httptest.NewUnstartedServer(s)
 	web.EnableHTTP2 = true
 	web.StartTLS()
 	defer web.Close()
-	end := launch(t, a, target(web.URL))
+	end := launch(t, a, apitest.Target(web.URL))
 	for _, c := range []struct{ user, group string }{
 		{"root", auth.Masters}, {names.Kubernetes.Wire(names.UserControllerManager), ""}, {"node", "system:nodes"}, {"bystander", ""},
 	} {
-		p50, longest, refused := measure(t, target(web.URL), c.user, c.group)
+		p50, longest, refused := measure(t, apitest.Target(web.URL), c.user, c.group)
 		assert.Zero(t, refused, "%s was turned away", c.user)
 		t.Logf("%-24s %-32s p50 %8s  longest %8s", a.name, c.user, p50.Round(10*time.Microsecond), longest.Round(10*time.Microsecond))
 	}
-	far := &api{t, web.URL, target(web.URL).client()}
-	unhindered(t, string(far.must(200, "GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).raw))
-	far.client.CloseIdleConnections()
+	far := apitest.NewClient(t, web.URL, apitest.Target(web.URL).HTTPClient())
+	unhindered(t, string(far.Must(200, "GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).Raw))
+	far.HTTP.CloseIdleConnections()
 	end()
 }
 
@@ -129,7 +126,7 @@ const attackVariable = "TEST_ATTACK"
 
 // launch begins an attack in a process of its own, as attackers are elsewhere,
 // and returns once it is in full swing.
-func launch(t *testing.T, a attack, on target) (end func()) {
+func launch(t *testing.T, a attack, on apitest.Target) (end func()) {
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), attackVariable+"="+a.name+"@"+string(on))
 	cmd.Stderr = os.Stderr
@@ -138,7 +135,7 @@ func launch(t *testing.T, a attack, on target) (end func()) {
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	hangs := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	hangs := time.AfterFunc(apitest.Timeout, func() { _ = cmd.Process.Kill() })
 	_, err = stdout.Read(make([]byte, 1))
 	require.NoError(t, err, "the attack did not begin")
 	hangs.Stop()
@@ -148,17 +145,17 @@ func launch(t *testing.T, a attack, on target) (end func()) {
 	}
 }
 
-// attackAsTold is the attacker's process: it says when it is in full swing, and
+// runAttack is the attacker's process: it says when it is in full swing, and
 // ends with its standard input.
-func attackAsTold(told string) {
-	name, on, _ := strings.Cut(told, "@")
+func runAttack(nameAndTarget string) {
+	name, on, _ := strings.Cut(nameAndTarget, "@")
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
 	a := attacks[slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })]
-	a.run(ctx, target(on), sync.OnceFunc(func() { fmt.Println("begun") }))
+	a.run(ctx, apitest.Target(on), sync.OnceFunc(func() { fmt.Println("begun") }))
 }
 
 // unhindered: by the metrics, none of the administrator's and the system's
@@ -180,49 +177,44 @@ func unhindered(t *testing.T, metrics string) {
 }
 
 // measure sends requests one after the other: reads, short lists and writes.
-func measure(t *testing.T, on target, user, group string) (p50, longest time.Duration, refused int) {
-	client := on.client()
+func measure(t *testing.T, on apitest.Target, user, group string) (p50, longest time.Duration, refused int) {
+	client := on.HTTPClient()
 	defer client.CloseIdleConnections()
-	far := &api{t, string(on), client}
+	far := apitest.NewClient(t, string(on), client)
 	var took []time.Duration
-	large := newConfigMap("", "k", strings.Repeat("x", 100_000))
+	large := apitest.NewConfigMap("", "k", strings.Repeat("x", 100_000))
 	requests := 40
 	if testing.Short() {
 		requests = 12
 	}
 	for i := range requests {
 		want := 200
-		var got answer
+		var got apitest.Response
 		begun := time.Now()
 		switch i % 4 {
 		case 0:
-			got = far.do("GET", configMaps+"/c1", nil, "X-User", user, "X-Group", group)
+			got = far.Do("GET", apitest.ConfigMapsPath+"/c1", nil, "X-User", user, "X-Group", group)
 		case 1:
-			got = far.do("GET", configMaps+"?limit=10", nil, "X-User", user, "X-Group", group)
+			got = far.Do("GET", apitest.ConfigMapsPath+"?limit=10", nil, "X-User", user, "X-Group", group)
 		case 2:
-			got = far.do("PATCH", configMaps+"/c"+fmt.Sprint(i), fmt.Sprintf(`{"data":{"k":"%d"}}`, i), "X-User", user, "X-Group", group)
+			got = far.Do("PATCH", apitest.ConfigMapsPath+"/c"+fmt.Sprint(i), fmt.Sprintf(`{"data":{"k":"%d"}}`, i), "X-User", user, "X-Group", group)
 		case 3:
 			want, large["metadata"] = 201, map[string]any{"generateName": "x"}
-			got = far.do("POST", configMaps+"?dryRun=All", large, "X-User", user, "X-Group", group)
+			got = far.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", large, "X-User", user, "X-Group", group)
 		}
 		took = append(took, time.Since(begun))
-		if got.code != want {
+		if got.Code != want {
 			refused++
-			t.Logf("%s: %d %.200s", user, got.code, got.raw)
+			t.Logf("%s: %d %.200s", user, got.Code, got.Raw)
 		}
 	}
 	slices.Sort(took)
 	return took[len(took)/2], took[len(took)-1], refused
 }
 
-// client is one with connections of its own.
-func (t target) client() *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
-}
-
 // flood sends requests from n clients at a time, as fast as they are answered.
-func (t target) flood(ctx context.Context, n int, method, path string, body func() string, begun func(), headers ...string) {
-	c := t.client()
+func flood(t apitest.Target, ctx context.Context, n int, method, path string, body func() string, begun func(), headers ...string) {
+	c := t.HTTPClient()
 	defer c.CloseIdleConnections()
 	var sent atomic.Int64
 	var all sync.WaitGroup
@@ -254,28 +246,28 @@ func (t target) flood(ctx context.Context, n int, method, path string, body func
 // raw opens connections of HTTP/2 with so many streams each, and a new one for
 // each that ends. The streams have a window of so many bytes, and send that many
 // of a body that does not end. The users take turns; without any it is one.
-func (t target) raw(ctx context.Context, connections, streams, window int, method, path string, body int, begun func(), users ...string) {
+func raw(t apitest.Target, ctx context.Context, connections, streams, window int, method, path string, body int, begun func(), users ...string) {
 	var all sync.WaitGroup
 	var open atomic.Int64
 	for i := range connections {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				c, err := t.dialRaw(window)
+				c, err := t.DialHTTP2(window)
 				if err != nil {
 					continue
 				}
 				if len(users) > 0 {
-					c.user, c.group = users[i%len(users)], auth.ServiceAccounts
+					c.User, c.Group = users[i%len(users)], auth.ServiceAccounts
 				}
 				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 				for range streams {
-					c.send(method, path, body)
+					c.Send(method, path, body)
 					if open.Add(1) == int64(connections*streams) {
 						begun()
 					}
 				}
-				for c.await() == nil {
-					c.send(method, path, body)
+				for c.Await() == nil {
+					c.Send(method, path, body)
 				}
 				stop()
 				_ = c.Close()
@@ -283,68 +275,4 @@ func (t target) raw(ctx context.Context, connections, streams, window int, metho
 		})
 	}
 	all.Wait()
-}
-
-// rawConn speaks as much of HTTP/2 as it takes to hold a server up.
-type rawConn struct {
-	*tls.Conn
-	in          *bufio.Reader
-	next        uint32
-	user, group string
-}
-
-func (t target) dialRaw(window int) (*rawConn, error) {
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(string(t), "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err != nil {
-		return nil, err
-	}
-	c := &rawConn{conn, bufio.NewReader(conn), 1, "intruder", ""}
-	_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-	c.frame(4, 0, 0, binary.BigEndian.AppendUint32([]byte{0, 4}, uint32(window))) // SETTINGS_INITIAL_WINDOW_SIZE
-	return c, nil
-}
-
-func (c *rawConn) frame(kind, flags byte, stream uint32, payload []byte) {
-	f := append([]byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags}, binary.BigEndian.AppendUint32(nil, stream)...)
-	_, _ = c.Write(append(f, payload...))
-}
-
-// send opens a stream. With a body it is left open after some bytes.
-func (c *rawConn) send(method, path string, body int) {
-	var h []byte
-	for _, f := range [][2]string{
-		{":method", method}, {":scheme", "https"}, {":authority", "example.com"}, {":path", path}, {"x-user", c.user}, {"x-group", c.group},
-		{"content-type", "application/json"},
-	} {
-		h = append(append(append(append(h, 0, byte(len(f[0]))), f[0]...), byte(len(f[1]))), f[1]...) // literal, not indexed
-	}
-	const endStream, endHeaders = 1, 4
-	if body == 0 {
-		c.frame(1, endHeaders|endStream, c.next, h)
-	} else {
-		c.frame(1, endHeaders, c.next, h)
-		for sent := 0; sent < body; sent += 1000 {
-			c.frame(0, 0, c.next, []byte(strings.Repeat(" ", min(1000, body-sent))))
-		}
-	}
-	c.next += 2
-}
-
-// await reads until a stream ends.
-func (c *rawConn) await() error {
-	for {
-		var head [9]byte
-		if _, err := io.ReadFull(c.in, head[:]); err != nil {
-			return err
-		}
-		if _, err := c.in.Discard(int(head[0])<<16 | int(head[1])<<8 | int(head[2])); err != nil {
-			return err
-		}
-		switch kind, flags := head[3], head[4]; {
-		case kind == 3, kind <= 1 && flags&1 != 0: // RST_STREAM, END_STREAM
-			return nil
-		case kind == 4 && flags == 0:
-			c.frame(4, 1, 0, nil)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,18 +20,9 @@ import (
 	"orch.io/controlplane/auth/audit"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
-
-// auditEvent is what the test looks at.
-type auditEvent struct {
-	Level, Stage, Verb, AuditID   string
-	User, ImpersonatedUser        struct{ Username string }
-	ObjectRef                     struct{ Resource, Namespace, Name, Subresource string }
-	ResponseStatus                struct{ Code int }
-	RequestObject, ResponseObject map[string]any
-	Annotations                   map[string]string
-}
 
 func TestAudit(t *testing.T) {
 	policy, err := audit.ParsePolicy([]byte(`
@@ -42,7 +34,7 @@ rules:
 - {level: RequestResponse}
 `), names.Kubernetes)
 	require.NoError(t, err)
-	out := &logs{}
+	out := &apitest.LogBuffer{}
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: out}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\nb,bob,2\n"))
@@ -83,9 +75,9 @@ rules:
 	do("GET", "/healthz", "a", "")
 	do("GET", maps+"?watch=1&timeoutSeconds=1", "a", "")
 	require.NoError(t, log.Close(context.Background()))
-	var events []auditEvent
+	var events []apitest.AuditEvent
 	for line := range strings.Lines(out.String()) {
-		var e auditEvent
+		var e apitest.AuditEvent
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		events = append(events, e)
 	}
@@ -129,18 +121,18 @@ func TestLostRecordsAreShown(t *testing.T) {
 	pipe, other := io.Pipe()
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: other}}, Names: names.Kubernetes})
 	require.NoError(t, err)
-	a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Audit = log }))
-	assert.Contains(t, string(a.must(200, "GET", "/readyz?verbose", nil).raw), "[+]audit ok\n")
+	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Audit = log }))
+	assert.Contains(t, string(a.Must(200, "GET", "/readyz?verbose", nil).Raw), "[+]audit ok\n")
 	require.NoError(t, pipe.CloseWithError(io.ErrNoProgress)) // nobody reads: every write fails
-	a.must(200, "GET", configMaps, nil)
+	a.Must(200, "GET", apitest.ConfigMapsPath, nil)
 	for log.Dropped() < 2 {
 		runtime.Gosched()
 	}
 	for _, path := range []string{"/readyz", "/livez", "/healthz", "/readyz/audit"} {
-		assert.Equal(t, "ok", string(a.must(200, "GET", path, nil).raw), path)
+		assert.Equal(t, "ok", string(a.Must(200, "GET", path, nil).Raw), path)
 	}
-	assert.Contains(t, string(a.must(200, "GET", "/readyz?verbose", nil).raw), "[+]audit degraded: ok\n")
-	metrics := string(a.must(200, "GET", "/metrics", nil).raw)
+	assert.Contains(t, string(a.Must(200, "GET", "/readyz?verbose", nil).Raw), "[+]audit degraded: ok\n")
+	metrics := string(a.Must(200, "GET", "/metrics", nil).Raw)
 	assert.Contains(t, metrics, "apiserver_audit_event_total 2\n")
 	assert.Contains(t, metrics, "apiserver_audit_error_total{plugin=\"log\"} 2\n")
 	require.NoError(t, log.Close(t.Context()))
@@ -154,17 +146,17 @@ func TestAnnotationsLeftOut(t *testing.T) {
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: io.Discard}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, log.Close(context.Background())) }()
-	out := &logs{}
+	out := &apitest.LogBuffer{}
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Audit, b.Logger = log, slog.New(slog.NewTextHandler(out, nil))
 		b.Admission = append(b.Admission, admission.Plugin{Name: "test", Mutate: func(_ context.Context, r *admission.Request) error {
 			for i := range 300 {
-				r.Annotate("key"+itoa(i), "value")
+				r.Annotate("key"+strconv.Itoa(i), "value")
 			}
 			return nil
 		}})
 	})
-	inProcess(t, s).must(201, "POST", configMaps, newConfigMap("x"))
+	apitest.InProcess(t, s).Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 	s.Settle()
 	assert.Equal(t, 1, strings.Count(out.String(), "no room for some annotations"), out.String())
 	assert.Contains(t, out.String(), "leftOut=44")

@@ -11,6 +11,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/badgerstore"
 )
@@ -45,15 +46,15 @@ func TestDeleteCollectionTogether(t *testing.T) {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	var refuse func(name string) error
-	s, log := newTough(t, func(b *server.Builder) {
+	s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
 		b.Storage = store
 		b.Admission = append(b.Admission, refuser(func(name string) error { return refuse(name) }))
 	})
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	for i := range objects {
-		a.must(201, "POST", configMaps, newConfigMap(fmt.Sprintf("c%03d", i)))
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprintf("c%03d", i)))
 	}
-	left := func() []string { return a.must(200, "GET", configMaps, nil).names() }
+	left := func() []string { return a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names() }
 
 	refuse = func(name string) error {
 		if name == "c020" || name == "c025" || name == "c100" {
@@ -62,19 +63,19 @@ func TestDeleteCollectionTogether(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		got := a.must(403, "DELETE", configMaps, nil)
-		assert.Contains(t, text(got.body, "message"), "not c020")
+		got := a.Must(403, "DELETE", apitest.ConfigMapsPath, nil)
+		assert.Contains(t, apitest.NestedString(got.Body, "message"), "not c020")
 	}
 	assert.Contains(t, left(), "c100", "nothing far behind the failure is touched")
 
 	refuse = func(string) error { panic("refused loudly") }
-	a.must(500, "DELETE", configMaps, nil)
-	assert.NotEmpty(t, log.take())
+	a.Must(500, "DELETE", apitest.ConfigMapsPath, nil)
+	assert.NotEmpty(t, log.Take())
 	assert.Contains(t, left(), "c199")
 
 	refuse = func(string) error { return nil }
 	before, n := store.Stats(), len(left())
-	a.must(200, "DELETE", configMaps, nil)
+	a.Must(200, "DELETE", apitest.ConfigMapsPath, nil)
 	assert.Empty(t, left())
 	assert.EqualValues(t, n, store.Stats().Commits-before.Commits, "each object is one commit")
 	s.Settle()
@@ -83,13 +84,13 @@ func TestDeleteCollectionTogether(t *testing.T) {
 func BenchmarkDeleteCollection(b *testing.B) {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: b.TempDir()})
 	require.NoError(b, err)
-	a := inProcess(b, servertest.New(b, over(store)))
+	a := apitest.InProcess(b, servertest.New(b, apitest.WithStorage(store)))
 	for b.Loop() {
 		b.StopTimer()
 		for i := range 100 {
-			a.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i)))
+			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i)))
 		}
 		b.StartTimer()
-		a.must(200, "DELETE", configMaps, nil)
+		a.Must(200, "DELETE", apitest.ConfigMapsPath, nil)
 	}
 }

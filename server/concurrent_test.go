@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -21,99 +22,99 @@ import (
 // TestNoLostUpdate counts up the same objects from many writers, with the
 // version that they read, in every language.
 func TestNoLostUpdate(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
-		a.must(201, "POST", configMaps, newConfigMap("n", "v", "0"))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("n", "v", "0"))
 		const writers, each = 6, 20
 		var all sync.WaitGroup
 		for w := range writers {
 			all.Go(func() {
 				for done := 0; done < each; {
-					cur := a.do("GET", configMaps+"/n", nil)
-					v, _ := strconv.Atoi(text(cur.body, "data", "v"))
-					var got answer
+					cur := a.Do("GET", apitest.ConfigMapsPath+"/n", nil)
+					v, _ := strconv.Atoi(apitest.NestedString(cur.Body, "data", "v"))
+					var got apitest.Response
 					switch w % 3 {
 					case 0:
-						cur.body["data"] = map[string]any{"v": itoa(v + 1)}
-						got = a.do("PUT", configMaps+"/n", cur.body)
+						cur.Body["data"] = map[string]any{"v": strconv.Itoa(v + 1)}
+						got = a.Do("PUT", apitest.ConfigMapsPath+"/n", cur.Body)
 					case 1:
-						got = a.do("PATCH", configMaps+"/n", fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"data":{"v":"%d"}}`, cur.version(), v+1))
+						got = a.Do("PATCH", apitest.ConfigMapsPath+"/n", fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"data":{"v":"%d"}}`, cur.ResourceVersion(), v+1))
 					default:
-						got = a.do("PATCH", configMaps+"/n", fmt.Sprintf(`[{"op":"test","path":"/data/v","value":"%d"},{"op":"replace","path":"/data/v","value":"%d"}]`, v, v+1),
+						got = a.Do("PATCH", apitest.ConfigMapsPath+"/n", fmt.Sprintf(`[{"op":"test","path":"/data/v","value":"%d"},{"op":"replace","path":"/data/v","value":"%d"}]`, v, v+1),
 							"Content-Type", "application/json-patch+json")
 					}
-					switch got.code {
+					switch got.Code {
 					case 200:
 						done++
 					case 409, 422:
 					default:
-						assert.Fail(t, "unexpected", "%d %s", got.code, got.raw)
+						assert.Fail(t, "unexpected", "%d %s", got.Code, got.Raw)
 						return
 					}
 				}
 			})
 		}
 		all.Wait()
-		assert.Equal(t, itoa(writers*each), text(a.must(200, "GET", configMaps+"/n", nil).body, "data", "v"))
+		assert.Equal(t, strconv.Itoa(writers*each), apitest.NestedString(a.Must(200, "GET", apitest.ConfigMapsPath+"/n", nil).Body, "data", "v"))
 	})
 }
 
 // TestGeneratedNames are the caller's own, however many ask at once.
 func TestGeneratedNames(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		var all sync.WaitGroup
 		var names sync.Map
 		for range 8 {
 			all.Go(func() {
 				for range 40 {
-					got := a.do("POST", configMaps, map[string]any{"metadata": map[string]any{"generateName": "g-"}})
-					assert.Equal(t, 201, got.code)
-					_, taken := names.LoadOrStore(text(got.body, "metadata", "name"), true)
+					got := a.Do("POST", apitest.ConfigMapsPath, map[string]any{"metadata": map[string]any{"generateName": "g-"}})
+					assert.Equal(t, 201, got.Code)
+					_, taken := names.LoadOrStore(apitest.NestedString(got.Body, "metadata", "name"), true)
 					assert.False(t, taken)
 				}
 			})
 		}
 		all.Wait()
-		assert.Len(t, a.must(200, "GET", configMaps, nil).names(), 320)
+		assert.Len(t, a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names(), 320)
 	})
 }
 
 // TestRecreate creates, deletes and recreates one name from many sides: exactly
 // one wins each time, and a watch tells the story without a gap.
 func TestRecreate(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
-		w := a.watch(configMaps + "?watch=1")
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		w := a.Watch(apitest.ConfigMapsPath + "?watch=1")
 		var all sync.WaitGroup
 		var created, deleted atomic.Int64
 		for range 6 {
 			all.Go(func() {
 				for i := range 40 {
 					if i%2 == 0 {
-						got := a.do("POST", configMaps, newConfigMap("r"))
-						assert.Contains(t, []int{201, 409}, got.code)
-						if got.code == 201 {
+						got := a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("r"))
+						assert.Contains(t, []int{201, 409}, got.Code)
+						if got.Code == 201 {
 							created.Add(1)
 						}
 						continue
 					}
-					got := a.do("DELETE", configMaps+"/r", nil)
-					assert.Contains(t, []int{200, 404}, got.code)
-					if got.code == 200 {
+					got := a.Do("DELETE", apitest.ConfigMapsPath+"/r", nil)
+					assert.Contains(t, []int{200, 404}, got.Code)
+					if got.Code == 200 {
 						deleted.Add(1)
 					}
 				}
 			})
 		}
 		all.Wait()
-		a.do("DELETE", configMaps+"/r", nil)
-		a.must(201, "POST", configMaps, newConfigMap("end"))
+		a.Do("DELETE", apitest.ConfigMapsPath+"/r", nil)
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("end"))
 		there, version := false, 0
 		var adds, dels int64
-		for e := w.next(); e.name() != "end"; e = w.next() {
-			require.Greater(t, number(t, e.version()), version)
-			version = number(t, e.version())
+		for e := w.Next(); e.Name() != "end"; e = w.Next() {
+			require.Greater(t, apitest.Revision(t, e.ResourceVersion()), version)
+			version = apitest.Revision(t, e.ResourceVersion())
 			switch e.Type {
 			case "ADDED":
 				require.False(t, there)
@@ -131,28 +132,28 @@ func TestRecreate(t *testing.T) {
 
 // TestFinalizerRace: many remove a finalizer each; the object goes once.
 func TestFinalizerRace(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		for round := range 5 {
-			cm := newConfigMap("f")
+			cm := apitest.NewConfigMap("f")
 			var list []any
 			for i := range 6 {
 				list = append(list, fmt.Sprint("x.io/", i))
 			}
-			at(cm, "metadata").(map[string]any)["finalizers"] = list
-			a.must(201, "POST", configMaps, cm)
-			a.must(200, "DELETE", configMaps+"/f", nil)
+			apitest.Nested(cm, "metadata").(map[string]any)["finalizers"] = list
+			a.Must(201, "POST", apitest.ConfigMapsPath, cm)
+			a.Must(200, "DELETE", apitest.ConfigMapsPath+"/f", nil)
 			var all sync.WaitGroup
 			for i := range 6 {
 				all.Go(func() {
-					got := a.do("PATCH", configMaps+"/f", fmt.Sprintf(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/%d"]}}`, i),
+					got := a.Do("PATCH", apitest.ConfigMapsPath+"/f", fmt.Sprintf(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/%d"]}}`, i),
 						"Content-Type", "application/strategic-merge-patch+json")
-					assert.Equal(t, 200, got.code, "%s", got.raw)
+					assert.Equal(t, 200, got.Code, "%s", got.Raw)
 				})
 			}
 			all.Wait()
-			a.must(404, "GET", configMaps+"/f", nil)
-			require.Empty(t, a.must(200, "GET", configMaps, nil).names(), "round %d", round)
+			a.Must(404, "GET", apitest.ConfigMapsPath+"/f", nil)
+			require.Empty(t, a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names(), "round %d", round)
 		}
 	})
 }
@@ -162,13 +163,13 @@ func TestFinalizerRace(t *testing.T) {
 func TestFaultyStore(t *testing.T) {
 	for name, open := range map[string]func() storage.Backend{
 		"memory": func() storage.Backend { return memstore.New(memstore.Options{}) },
-		"badger": func() storage.Backend { return openBadger(t, t.TempDir()) },
+		"badger": func() storage.Backend { return apitest.OpenBadger(t, t.TempDir()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := faulty.Wrap(open(), nil)
-			s := servertest.New(t, over(store))
-			a := inProcess(t, s)
-			w := a.watch(configMaps + "?watch=1")
+			s := servertest.New(t, apitest.WithStorage(store))
+			a := apitest.InProcess(t, s)
+			w := a.Watch(apitest.ConfigMapsPath + "?watch=1")
 			broken := errors.New("disk on fire")
 			store.SetPlan(func(c faulty.Call) faulty.Fault {
 				switch {
@@ -190,17 +191,17 @@ func TestFaultyStore(t *testing.T) {
 				all.Go(func() {
 					for i := range 30 {
 						n := fmt.Sprintf("c%d-%d", k, i)
-						got := a.do("POST", configMaps, newConfigMap(n))
-						switch got.code {
+						got := a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap(n))
+						switch got.Code {
 						case 201:
 							mu.Lock()
-							acknowledged[n] = got.version()
+							acknowledged[n] = got.ResourceVersion()
 							mu.Unlock()
 						case 500:
-							got.wantStatus(t)
-							assert.NotContains(t, string(got.raw), "fire")
+							got.RequireStatus(t)
+							assert.NotContains(t, string(got.Raw), "fire")
 						default:
-							assert.Fail(t, "unexpected", "%d %s", got.code, got.raw)
+							assert.Fail(t, "unexpected", "%d %s", got.Code, got.Raw)
 						}
 					}
 				})
@@ -208,16 +209,16 @@ func TestFaultyStore(t *testing.T) {
 			all.Wait()
 			store.SetPlan(nil)
 			store.EndWatches(broken)
-			a.must(201, "POST", configMaps, newConfigMap("end"))
+			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("end"))
 			seen, last := map[string]string{}, 0
-			for e := w.next(); e.name() != "end"; e = w.next() {
+			for e := w.Next(); e.Name() != "end"; e = w.Next() {
 				require.Equal(t, "ADDED", e.Type)
-				require.Greater(t, number(t, e.version()), last)
-				last = number(t, e.version())
-				seen[e.name()] = e.version()
+				require.Greater(t, apitest.Revision(t, e.ResourceVersion()), last)
+				last = apitest.Revision(t, e.ResourceVersion())
+				seen[e.Name()] = e.ResourceVersion()
 			}
 			listed := map[string]bool{}
-			for _, n := range a.must(200, "GET", configMaps, nil).names() {
+			for _, n := range a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names() {
 				listed[n] = true
 			}
 			for n, v := range acknowledged {
@@ -233,16 +234,16 @@ func TestFaultyStore(t *testing.T) {
 // TestFullStorage: a store without room is told apart from one that fails.
 func TestFullStorage(t *testing.T) {
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-	s, _ := newTough(t, func(b *server.Builder) { b.Storage = store })
-	a := inProcess(t, s)
+	s, _ := apitest.NewErrorFree(t, func(b *server.Builder) { b.Storage = store })
+	a := apitest.InProcess(t, s)
 	store.SetPlan(func(c faulty.Call) faulty.Fault {
 		if c.Op == faulty.OpCommit {
 			return faulty.Fault{Err: fmt.Errorf("%w: 3 MiB are free", storage.ErrFull)}
 		}
 		return faulty.Fault{}
 	})
-	got := a.must(507, "POST", configMaps, newConfigMap("c"))
-	assert.Contains(t, got.body["message"], "no room")
+	got := a.Must(507, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
+	assert.Contains(t, got.Body["message"], "no room")
 	store.SetPlan(nil)
-	a.must(201, "POST", configMaps, newConfigMap("c"))
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
 }

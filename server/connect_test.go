@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -75,13 +76,13 @@ func TestConnect(t *testing.T) {
 			},
 		}}
 	})
-	a := inProcess(t, s)
-	const at = configMaps + "/x"
-	a.must(201, "POST", configMaps, newConfigMap("x"))
+	a := apitest.InProcess(t, s)
+	const at = apitest.ConfigMapsPath + "/x"
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 	seen = nil
 	for _, method := range []string{"GET", "POST"} {
-		got := a.must(400, method, at+"/dial?command=ls&command=-l&stdin=true&tty=false&port=22&stray=1&container=c", nil)
-		assert.Equal(t, "Upgrade request required", got.body["message"])
+		got := a.Must(400, method, at+"/dial?command=ls&command=-l&stdin=true&tty=false&port=22&stray=1&container=c", nil)
+		assert.Equal(t, "Upgrade request required", got.Body["message"])
 		assert.Equal(t, map[string]any{"apiVersion": "v1", "kind": "DialOptions", "metadata": map[string]any{},
 			"command": []any{"ls", "-l"}, "stdin": true, "port": int64(22), "container": "set"}, withoutZeros(asked.Tree()))
 		require.Len(t, seen, 1)
@@ -93,29 +94,29 @@ func TestConnect(t *testing.T) {
 		assert.Nil(t, r.Old)
 		seen, asked = nil, nil
 
-		refused := a.must(403, method, at+"/dial?command=sh", nil)
-		assert.Contains(t, refused.body["message"], "no shells")
-		assert.Contains(t, a.must(400, method, at+"/dial?port=x", nil).body["message"], "invalid syntax")
+		refused := a.Must(403, method, at+"/dial?command=sh", nil)
+		assert.Contains(t, refused.Body["message"], "no shells")
+		assert.Contains(t, a.Must(400, method, at+"/dial?port=x", nil).Body["message"], "invalid syntax")
 		assert.Nil(t, asked)
 		seen = nil
 	}
 	for _, method := range []string{"PUT", "PATCH", "DELETE"} {
-		a.must(405, method, at+"/dial", nil)
+		a.Must(405, method, at+"/dial", nil)
 	}
-	assert.Contains(t, a.must(400, "GET", at+"/dial", nil, "Connection", "upgrade", "Upgrade", "x").body["message"], "cannot be upgraded")
+	assert.Contains(t, a.Must(400, "GET", at+"/dial", nil, "Connection", "upgrade", "Upgrade", "x").Body["message"], "cannot be upgraded")
 	seen = nil
 
-	a.must(200, "GET", at+"/read?container=c", nil)
-	a.must(405, "POST", at+"/read", nil)
+	a.Must(200, "GET", at+"/read?container=c", nil)
+	a.Must(405, "POST", at+"/read", nil)
 	assert.Equal(t, "c", asked.String("container"))
 	assert.Empty(t, seen) // reading is no CONNECT
 
-	a.must(201, "POST", at+"/ask", map[string]any{"apiVersion": "v1", "kind": "DialOptions"})
+	a.Must(201, "POST", at+"/ask", map[string]any{"apiVersion": "v1", "kind": "DialOptions"})
 	require.Len(t, seen, 1)
 	assert.Equal(t, admission.Create, seen[0].Operation)
 	assert.Equal(t, kind("DialOptions"), seen[0].Kind)
 	assert.Equal(t, "CreateOptions", seen[0].Options.Kind())
-	a.must(405, "GET", at+"/ask", nil)
+	a.Must(405, "GET", at+"/ask", nil)
 }
 
 // withoutZeros leaves out the fields that are false.
@@ -161,25 +162,25 @@ func TestBodiesAreChecked(t *testing.T) {
 		}
 		b.Register(registry.Of(kind))
 	})
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x"))
-	for _, path := range []string{configMaps + "/x/act", "/apis/example.com/v1/modes"} {
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
+	for _, path := range []string{apitest.ConfigMapsPath + "/x/act", "/apis/example.com/v1/modes"} {
 		for body, want := range map[string]string{
 			`{"mode":"zzz"}`:         `Mode.example.com "" is invalid: mode: Unsupported value: "zzz"`,
 			`{"mode":"b","level":9}`: `Mode.example.com "" is invalid: level: Forbidden: is too high`,
 			`{}`:                     `Mode.example.com "" is invalid: mode: Required value`,
 		} {
-			require.Contains(t, a.must(422, "POST", path, body, "Content-Type", "application/json").body["message"], want)
+			require.Contains(t, a.Must(422, "POST", path, body, "Content-Type", "application/json").Body["message"], want)
 		}
 		require.Empty(t, acted)
-		a.must(201, "POST", path, `{"mode":"a"}`, "Content-Type", "application/json")
+		a.Must(201, "POST", path, `{"mode":"a"}`, "Content-Type", "application/json")
 		require.Len(t, acted, 1)
 		require.Equal(t, int64(3), acted[0].Int("level"))
 		acted = nil
 	}
-	a.must(422, "GET", configMaps+"/x/join?mode=zzz", nil)
+	a.Must(422, "GET", apitest.ConfigMapsPath+"/x/join?mode=zzz", nil)
 	require.Empty(t, acted)
-	a.must(204, "GET", configMaps+"/x/join?mode=a", nil)
+	a.Must(204, "GET", apitest.ConfigMapsPath+"/x/join?mode=a", nil)
 	require.Len(t, acted, 1)
 	require.Equal(t, int64(3), acted[0].Int("level"))
 }

@@ -17,23 +17,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // backend makes a pod named web of a handler.
 func (c *cluster) backend(h http.HandlerFunc) *httptest.Server {
 	back := httptest.NewServer(h)
-	c.t.Cleanup(back.Close)
+	c.T.Cleanup(back.Close)
 	c.hasAddress("web", back.Listener.Addr())
 	return back
 }
 
 // dial sends the beginning of a request, its lines and maybe a part of its body.
 func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
-	c.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
-	require.NoError(c.t, err)
-	c.t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(c.t, conn.SetDeadline(time.Now().Add(patience)))
+	c.T.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(c.Base, "http://"))
+	require.NoError(c.T, err)
+	c.T.Cleanup(func() { _ = conn.Close() })
+	require.NoError(c.T, conn.SetDeadline(time.Now().Add(apitest.Timeout)))
 	fmt.Fprint(conn, strings.ReplaceAll(lines, "\n", "\r\n"))
 	return conn, bufio.NewReader(conn)
 }
@@ -66,23 +67,23 @@ func TestStalledUploadsEnd(t *testing.T) {
 		w.WriteHeader(409)
 		fmt.Fprint(w, "early")
 	})
-	_, in := c.dial("POST " + podPath + "/web/proxy/x" + stalled)
+	_, in := c.dial("POST " + apitest.PodsPath + "/web/proxy/x" + stalled)
 	code, text := answered(t, in)
 	assert.Equal(t, "409 early", fmt.Sprint(code, " ", text))
 
 	down := newAgent(t, false)
 	down.Close()
 	c.hasAddress("down", down.Listener.Addr())
-	_, in = c.dial("POST " + podPath + "/down/proxy/x" + stalled)
+	_, in = c.dial("POST " + apitest.PodsPath + "/down/proxy/x" + stalled)
 	code, text = answered(t, in)
 	assert.Equal(t, 503, code)
 	assert.Contains(t, text, "error trying to reach service: dial tcp")
 
-	_, in = c.dial("GET " + podPath + "/one/log" + stalled)
+	_, in = c.dial("GET " + apitest.PodsPath + "/one/log" + stalled)
 	code, text = answered(t, in)
 	assert.Equal(t, "200 GET /containerLogs/default/one/c", fmt.Sprint(code, " ", text))
 
-	_, in = c.dial("POST " + podPath + "/web/proxy/wait" + stalled)
+	_, in = c.dial("POST " + apitest.PodsPath + "/web/proxy/wait" + stalled)
 	<-came
 	require.NoError(t, c.s.Shutdown(t.Context()))
 	code, text = answered(t, in)
@@ -93,7 +94,7 @@ func TestStalledUploadsEnd(t *testing.T) {
 // TestStalledBodiesOfRefusedRequestsEnd: nobody reads them, but net/http does.
 func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
 	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = time.Second })
-	_, in := c.dial("POST " + podPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
+	_, in := c.dial("POST " + apitest.PodsPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
 	code, _ := answered(t, in)
 	assert.Equal(t, 405, code)
 }
@@ -102,7 +103,7 @@ func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
 func TestUpgradesHaveNoBody(t *testing.T) {
 	c := newCluster(t)
 	for _, body := range []string{"Content-Length: 5\n\nabcd\n", "Content-Length: 100\n\nabc", "Transfer-Encoding: chunked\n\n1\na\n0\n\n"} {
-		_, in := c.dial("POST " + podPath + "/one/exec HTTP/1.1\nHost: a\nConnection: Upgrade, close\nUpgrade: SPDY/3.1\n" + body)
+		_, in := c.dial("POST " + apitest.PodsPath + "/one/exec HTTP/1.1\nHost: a\nConnection: Upgrade, close\nUpgrade: SPDY/3.1\n" + body)
 		res, err := http.ReadResponse(in, nil)
 		require.NoError(t, err)
 		said, err := io.ReadAll(res.Body)
@@ -110,7 +111,7 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 		assert.Equal(t, 400, res.StatusCode)
 		assert.Contains(t, string(said), "an upgrade request has no body")
 	}
-	conn, in := c.dial("POST " + podPath + "/one/exec HTTP/1.1\nHost: a\nConnection: Upgrade\nUpgrade: SPDY/3.1\nContent-Length: 0\n\n")
+	conn, in := c.dial("POST " + apitest.PodsPath + "/one/exec HTTP/1.1\nHost: a\nConnection: Upgrade\nUpgrade: SPDY/3.1\nContent-Length: 0\n\n")
 	res, err := http.ReadResponse(in, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 101, res.StatusCode)
@@ -132,23 +133,23 @@ func TestAnswersBeforeTheAnswer(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	})
-	plain := c.must(200, "GET", podPath+"/one", nil)
-	plain.header.Del("Content-Type")
+	plain := c.Must(200, "GET", apitest.PodsPath+"/one", nil)
+	plain.Header.Del("Content-Type")
 	for path, want := range map[string]int{"": 200, "gone": 503} {
 		var before []string
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
 			before = append(before, h.Get("X-Before"))
 			return nil
 		}})
-		res := c.open(ctx, "GET", podPath+"/web/proxy/"+path, nil)
+		res := c.Open(ctx, "GET", apitest.PodsPath+"/web/proxy/"+path, nil)
 		require.NoError(t, res.Body.Close())
 		assert.Equal(t, want, res.StatusCode)
 		assert.Equal(t, []string{"yes"}, before)
 		assert.Empty(t, res.Header.Get("X-Before"))
-		for name := range plain.header { // who was served how
+		for name := range plain.Header { // who was served how
 			assert.Len(t, res.Header.Values(name), 1, name)
 		}
-		assert.Equal(t, want, inProcess(t, c.s).do("GET", podPath+"/web/proxy/"+path, nil).code)
+		assert.Equal(t, want, apitest.InProcess(t, c.s).Do("GET", apitest.PodsPath+"/web/proxy/"+path, nil).Code)
 	}
 }
 
@@ -162,7 +163,7 @@ func TestHalfAnAnswerInProcess(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	res := inProcess(t, c.s).open(t.Context(), "GET", podPath+"/web/proxy/x", nil)
+	res := apitest.InProcess(t, c.s).Open(t.Context(), "GET", apitest.PodsPath+"/web/proxy/x", nil)
 	text, err := io.ReadAll(res.Body)
 	assert.Equal(t, "half", string(text))
 	assert.Error(t, err)
@@ -180,7 +181,7 @@ func TestHalfAnAnswerIsNone(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	res := c.open(t.Context(), "GET", podPath+"/web/proxy/x", nil)
+	res := c.Open(t.Context(), "GET", apitest.PodsPath+"/web/proxy/x", nil)
 	require.NoError(t, c.s.Shutdown(t.Context()))
 	text, err := io.ReadAll(res.Body)
 	assert.Equal(t, "half", string(text))
@@ -204,7 +205,7 @@ func TestOtherProtocols(t *testing.T) {
 		closed <- err
 	})
 	for _, asks := range []string{"Connection: close\n\n", "Connection: Upgrade, close\nUpgrade: mine\n\n"} {
-		_, in := c.dial("GET " + podPath + "/web/proxy/x HTTP/1.1\nHost: a\n" + asks)
+		_, in := c.dial("GET " + apitest.PodsPath + "/web/proxy/x HTTP/1.1\nHost: a\n" + asks)
 		code, text := answered(t, in)
 		assert.Equal(t, 502, code)
 		assert.Contains(t, text, "invalid upgrade response")

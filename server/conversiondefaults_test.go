@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -43,34 +44,34 @@ func lodgePath(version string) string {
 
 // lodges serves lodges. convert changes the spec of an object that their webhook converts; nil: the
 // strategy is None.
-func lodges(t *testing.T, convert func(spec map[string]any)) (a *api, define func(late bool, storage string)) {
+func lodges(t *testing.T, convert func(spec map[string]any)) (a *apitest.Client, define func(late bool, storage string)) {
 	s, hook := servertest.New(t), &barWebhook{}
-	a = inProcess(t, s)
+	a = apitest.InProcess(t, s)
 	conversion := `{"strategy":"None"}`
 	if convert != nil {
 		conversion = `{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":` + barService + `}}`
 	}
 	hook.lies(func(review map[string]any) string {
-		objects := at(review, "request", "objects").([]any)
+		objects := apitest.Nested(review, "request", "objects").([]any)
 		for _, o := range objects {
-			o.(map[string]any)["apiVersion"] = text(review, "request", "desiredAPIVersion")
-			if spec, ok := at(o, "spec").(map[string]any); ok {
+			o.(map[string]any)["apiVersion"] = apitest.NestedString(review, "request", "desiredAPIVersion")
+			if spec, ok := apitest.Nested(o, "spec").(map[string]any); ok {
 				convert(spec)
 			}
 		}
 		answer, _ := json.Marshal(map[string]any{"kind": review["kind"], "apiVersion": review["apiVersion"], "response": map[string]any{
-			"uid": text(review, "request", "uid"), "result": map[string]any{"status": "Success"}, "convertedObjects": objects}})
+			"uid": apitest.NestedString(review, "request", "uid"), "result": map[string]any{"status": "Success"}, "convertedObjects": objects}})
 		return string(answer)
 	})
-	a.must(201, "POST", crdPath, lodgeDefinition(conversion, false, "v1"))
+	a.Must(201, "POST", apitest.DefinitionsPath, lodgeDefinition(conversion, false, "v1"))
 	s.Settle()
 	if convert != nil {
 		s.InstallWebhooks(fstest.MapFS{}, hook)
 	}
 	return a, func(late bool, storage string) {
-		live := a.must(200, "GET", crdPath+"/lodges.example.com", nil)
-		a.must(200, "PUT", crdPath+"/lodges.example.com",
-			strings.Replace(lodgeDefinition(conversion, late, storage), `"metadata":{`, `"metadata":{"resourceVersion":"`+live.version()+`",`, 1))
+		live := a.Must(200, "GET", apitest.DefinitionsPath+"/lodges.example.com", nil)
+		a.Must(200, "PUT", apitest.DefinitionsPath+"/lodges.example.com",
+			strings.Replace(lodgeDefinition(conversion, late, storage), `"metadata":{`, `"metadata":{"resourceVersion":"`+live.ResourceVersion()+`",`, 1))
 		s.Settle()
 	}
 }
@@ -133,45 +134,45 @@ func TestDefaultsOfConvertedObjects(t *testing.T) {
 			a, define := lodges(t, c.convert)
 			for version, want := range map[string]shown{"v1": c.a, "v2": c.b} {
 				name := map[string]string{"v1": "a", "v2": "b"}[version]
-				made := a.must(201, "POST", lodgePath(version), `{"apiVersion":"example.com/`+version+`","kind":"Lodge","metadata":{"name":"`+name+`"},"spec":{"items":[{}]}}`)
-				assert.JSONEq(t, want[version], specOf(t, made.body), "created in %s", version)
+				made := a.Must(201, "POST", lodgePath(version), `{"apiVersion":"example.com/`+version+`","kind":"Lodge","metadata":{"name":"`+name+`"},"spec":{"items":[{}]}}`)
+				assert.JSONEq(t, want[version], specOf(t, made.Body), "created in %s", version)
 				readsAs(t, a, name, want)
 			}
 			define(true, "v1")
 			readsAs(t, a, "a", c.late)
-			null := a.must(200, "PATCH", lodgePath("v2")+"/a", `{"spec":{"nested":null,"shared":null,"own2":null}}`)
-			assert.JSONEq(t, c.nulled["v2"], specOf(t, null.body))
+			null := a.Must(200, "PATCH", lodgePath("v2")+"/a", `{"spec":{"nested":null,"shared":null,"own2":null}}`)
+			assert.JSONEq(t, c.nulled["v2"], specOf(t, null.Body))
 			readsAs(t, a, "a", c.nulled)
 			define(true, "v2")
 			readsAs(t, a, "a", c.nulled) // it is still stored in v1
-			live := a.must(200, "GET", lodgePath("v1")+"/a", nil)
-			put := a.must(200, "PUT", lodgePath("v1")+"/a", `{"apiVersion":"example.com/v1","kind":"Lodge","metadata":{"name":"a","resourceVersion":"`+live.version()+`"},"spec":{}}`)
-			assert.JSONEq(t, c.moved["v1"], specOf(t, put.body))
+			live := a.Must(200, "GET", lodgePath("v1")+"/a", nil)
+			put := a.Must(200, "PUT", lodgePath("v1")+"/a", `{"apiVersion":"example.com/v1","kind":"Lodge","metadata":{"name":"a","resourceVersion":"`+live.ResourceVersion()+`"},"spec":{}}`)
+			assert.JSONEq(t, c.moved["v1"], specOf(t, put.Body))
 			readsAs(t, a, "a", c.moved)
 		})
 	}
 }
 
 func specOf(t *testing.T, obj any) string {
-	spec, err := json.Marshal(at(obj, "spec"))
+	spec, err := json.Marshal(apitest.Nested(obj, "spec"))
 	require.NoError(t, err)
 	return string(spec)
 }
 
 // readsAs reads a lodge in both versions by every kind of read.
-func readsAs(t *testing.T, a *api, name string, want map[string]string) {
+func readsAs(t *testing.T, a *apitest.Client, name string, want map[string]string) {
 	t.Helper()
 	for version, spec := range want {
 		path, only := lodgePath(version), "?fieldSelector=metadata.name%3D"+name
-		assert.JSONEq(t, spec, specOf(t, a.must(200, "GET", path+"/"+name, nil).body), version)
-		assert.JSONEq(t, spec, specOf(t, a.must(200, "GET", path+only, nil).body["items"].([]any)[0]), version)
-		assert.JSONEq(t, spec, specOf(t, a.watch(path+only+"&watch=1").next().Object), version)
-		table := a.must(200, "GET", path+"/"+name, nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+		assert.JSONEq(t, spec, specOf(t, a.Must(200, "GET", path+"/"+name, nil).Body), version)
+		assert.JSONEq(t, spec, specOf(t, a.Must(200, "GET", path+only, nil).Body["items"].([]any)[0]), version)
+		assert.JSONEq(t, spec, specOf(t, a.Watch(path+only+"&watch=1").Next().Object), version)
+		table := a.Must(200, "GET", path+"/"+name, nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
 		var cell any
 		if strings.Contains(spec, "own2") && version == "v2" {
 			cell = "o2"
 		}
-		assert.Equal(t, []any{name, cell}, at(table.body["rows"].([]any)[0], "cells"), version)
+		assert.Equal(t, []any{name, cell}, apitest.Nested(table.Body["rows"].([]any)[0], "cells"), version)
 	}
 }
 
@@ -180,20 +181,20 @@ func readsAs(t *testing.T, a *api, name string, want map[string]string) {
 func TestReadsFollowTheConverter(t *testing.T) {
 	t.Parallel()
 	a, _, s := barServer(t)
-	a.must(201, "POST", barPath("v1", ""), bar("v1", "b", `{"length":1}`))
+	a.Must(201, "POST", barPath("v1", ""), bar("v1", "b", `{"length":1}`))
 	reads := func() (specs []any) {
-		specs = append(specs, at(a.must(200, "GET", barPath("v2", "b"), nil).body, "spec", "size"))
-		specs = append(specs, at(a.must(200, "GET", barPath("v2", ""), nil).body["items"].([]any)[0], "spec", "size"))
-		specs = append(specs, at(a.watch(barPath("v2", "")+"?watch=1").next().Object, "spec", "size"))
-		table := a.must(200, "GET", barPath("v2", "b"), nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
-		return append(specs, at(table.body["rows"].([]any)[0], "cells").([]any)[1])
+		specs = append(specs, apitest.Nested(a.Must(200, "GET", barPath("v2", "b"), nil).Body, "spec", "size"))
+		specs = append(specs, apitest.Nested(a.Must(200, "GET", barPath("v2", ""), nil).Body["items"].([]any)[0], "spec", "size"))
+		specs = append(specs, apitest.Nested(a.Watch(barPath("v2", "")+"?watch=1").Next().Object, "spec", "size"))
+		table := a.Must(200, "GET", barPath("v2", "b"), nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+		return append(specs, apitest.Nested(table.Body["rows"].([]any)[0], "cells").([]any)[1])
 	}
 	assert.Equal(t, []any{1.0, 1.0, 1.0, 1.0}, reads())
 	for _, conversion := range []string{
 		`{"strategy":"None"}`,
 		`{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":` + barService + `}}`,
 	} {
-		a.must(200, "PATCH", crdPath+"/bars.example.com", `[{"op":"replace","path":"/spec/conversion","value":`+conversion+`}]`, "Content-Type", "application/json-patch+json")
+		a.Must(200, "PATCH", apitest.DefinitionsPath+"/bars.example.com", `[{"op":"replace","path":"/spec/conversion","value":`+conversion+`}]`, "Content-Type", "application/json-patch+json")
 		s.Settle()
 		want := []any{nil, nil, nil, nil}
 		if strings.Contains(conversion, "Webhook") {
@@ -208,8 +209,8 @@ func TestReadsFollowTheConverter(t *testing.T) {
 func TestReadsFollowTheWebhook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, hook, replaced := servertest.New(t), &barWebhook{}, false
-		a := inProcess(t, s)
-		a.must(201, "POST", crdPath, barDefinition(barService))
+		a := apitest.InProcess(t, s)
+		a.Must(201, "POST", apitest.DefinitionsPath, barDefinition(barService))
 		s.Settle()
 		s.InstallWebhooks(fstest.MapFS{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -220,8 +221,8 @@ func TestReadsFollowTheWebhook(t *testing.T) {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			hook.ServeHTTP(w, r)
 		}))
-		a.must(201, "POST", barPath("v1", ""), bar("v1", "b", `{"length":1}`))
-		size := func() any { return at(a.must(200, "GET", barPath("v2", "b"), nil).body, "spec", "size") }
+		a.Must(201, "POST", barPath("v1", ""), bar("v1", "b", `{"length":1}`))
+		size := func() any { return apitest.Nested(a.Must(200, "GET", barPath("v2", "b"), nil).Body, "spec", "size") }
 		assert.Equal(t, 1.0, size())
 		replaced = true
 		assert.Equal(t, 1.0, size())

@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -26,19 +27,21 @@ import (
 // as a default; what he leaves out is no change.
 func TestSaidDefaults(t *testing.T) {
 	const body = `{"apiVersion":"example.com/v1alpha1","kind":"Gadget","metadata":{"name":"b"},"spec":{"count":1}}`
-	for verb, write := range map[string]func(*api) answer{
-		"put":   func(a *api) answer { return a.must(200, "PUT", gadgetPath("v1alpha1", "b"), body) },
-		"patch": func(a *api) answer { return a.must(200, "PATCH", gadgetPath("v1alpha1", "b"), `{"spec":{"count":1}}`) },
-		"apply": func(a *api) answer {
-			return a.must(200, "PATCH", gadgetPath("v1alpha1", "b")+"?fieldManager=m&force=true", body, "Content-Type", "application/apply-patch+yaml")
+	for verb, write := range map[string]func(*apitest.Client) apitest.Response{
+		"put": func(a *apitest.Client) apitest.Response { return a.Must(200, "PUT", gadgetPath("v1alpha1", "b"), body) },
+		"patch": func(a *apitest.Client) apitest.Response {
+			return a.Must(200, "PATCH", gadgetPath("v1alpha1", "b"), `{"spec":{"count":1}}`)
+		},
+		"apply": func(a *apitest.Client) apitest.Response {
+			return a.Must(200, "PATCH", gadgetPath("v1alpha1", "b")+"?fieldManager=m&force=true", body, "Content-Type", "application/apply-patch+yaml")
 		},
 	} {
 		t.Run(verb, func(t *testing.T) {
 			a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
-			a.must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{}}`)
-			a.must(200, "PATCH", gadgetPath("v1alpha1", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
+			a.Must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{}}`)
+			a.Must(200, "PATCH", gadgetPath("v1alpha1", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
 			assert.Nil(t, gadgetSpecs(t, a, "b")["v2"]["size"], "nobody said it")
-			assert.Equal(t, map[string]any{"count": 1.0}, write(a).body["spec"])
+			assert.Equal(t, map[string]any{"count": 1.0}, write(a).Body["spec"])
 			assert.EqualValues(t, 1, gadgetSpecs(t, a, "b")["v2"]["size"])
 		})
 	}
@@ -67,8 +70,8 @@ type GaugeV1 struct {
 
 const gaugePath = "/apis/example.com/%s/namespaces/default/gauges"
 
-func gaugeServer(t *testing.T, store storage.Backend, k *registry.Kind) *api {
-	return inProcess(t, servertest.New(t, over(keepOpen{store}), func(b *server.Builder) { b.Register(k) }))
+func gaugeServer(t *testing.T, store storage.Backend, k *registry.Kind) *apitest.Client {
+	return apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), func(b *server.Builder) { b.Register(k) }))
 }
 
 // firstGauges is a release with one version, the others have two.
@@ -107,14 +110,14 @@ func TestConversionsChange(t *testing.T) {
 	want := map[string]any{"size": 1.0, "mode": "x"}
 	v2 := fmt.Sprintf(gaugePath, "v2")
 	a := gaugeServer(t, store, gauges())
-	a.must(201, "POST", v2, gauge)
+	a.Must(201, "POST", v2, gauge)
 	a = gaugeServer(t, store, nextGauges())
-	assert.Equal(t, want, a.must(200, "GET", v2+"/g", nil).body["spec"])
-	a.must(200, "PATCH", v2+"/g", `{"metadata":{"labels":{"a":"b"}}}`)
+	assert.Equal(t, want, a.Must(200, "GET", v2+"/g", nil).Body["spec"])
+	a.Must(200, "PATCH", v2+"/g", `{"metadata":{"labels":{"a":"b"}}}`)
 	a = gaugeServer(t, store, gauges())
-	got := a.must(200, "GET", v2+"/g", nil)
-	assert.Equal(t, 1.0, at(got.body, "spec", "size"))
-	assert.Equal(t, "b", text(got.body, "metadata", "labels", "a"))
+	got := a.Must(200, "GET", v2+"/g", nil)
+	assert.Equal(t, 1.0, apitest.Nested(got.Body, "spec", "size"))
+	assert.Equal(t, "b", apitest.NestedString(got.Body, "metadata", "labels", "a"))
 }
 
 // TestOlderServerKeepsTheHubForm: a server of a release that knows one version only
@@ -126,12 +129,12 @@ func TestOlderServerKeepsTheHubForm(t *testing.T) {
 			defer store.Close()
 			v1, v2 := fmt.Sprintf(gaugePath, "v1"), fmt.Sprintf(gaugePath, "v2")
 			a := gaugeServer(t, store, gauges())
-			a.must(201, "POST", v2, strings.Replace(gauge, `"x"`, `"`+mode+`"`, 1))
+			a.Must(201, "POST", v2, strings.Replace(gauge, `"x"`, `"`+mode+`"`, 1))
 			a = gaugeServer(t, store, firstGauges())
-			a.must(200, "PATCH", v1+"/g", `{"metadata":{"labels":{"a":"b"}}}`)
-			a.must(200, "PUT", v1+"/g", `{"apiVersion":"example.com/v1","kind":"Gauge","metadata":{"name":"g"},"spec":{"size":2}}`)
+			a.Must(200, "PATCH", v1+"/g", `{"metadata":{"labels":{"a":"b"}}}`)
+			a.Must(200, "PUT", v1+"/g", `{"apiVersion":"example.com/v1","kind":"Gauge","metadata":{"name":"g"},"spec":{"size":2}}`)
 			a = gaugeServer(t, store, gauges())
-			assert.Equal(t, map[string]any{"size": 2.0, "mode": mode}, a.must(200, "GET", v2+"/g", nil).body["spec"])
+			assert.Equal(t, map[string]any{"size": 2.0, "mode": mode}, a.Must(200, "GET", v2+"/g", nil).Body["spec"])
 		})
 	}
 }
@@ -146,22 +149,22 @@ func TestNobodyWritesTheHubForm(t *testing.T) {
 		annotated := `"annotations":{"kubernetes.io/hub-form":` + string(text) + `}`
 		v1, v2 := fmt.Sprintf(gaugePath, "v1"), fmt.Sprintf(gaugePath, "v2")
 		body := `{"apiVersion":"example.com/v1","kind":"Gauge","metadata":{"name":"NAME",` + annotated + `},"spec":{"size":1}}`
-		write := func(a *api) {
-			for _, got := range []answer{
-				a.must(201, "POST", v1, strings.Replace(body, "NAME", "g", 1)),
-				a.must(200, "PATCH", v1+"/g", `{"metadata":{`+annotated+`}}`),
-				a.must(201, "PATCH", v1+"/h?fieldManager=m", strings.Replace(body, "NAME", "h", 1), "Content-Type", "application/apply-patch+yaml"),
-				a.must(200, "PUT", v1+"/g", strings.Replace(body, "NAME", "g", 1)),
+		write := func(a *apitest.Client) {
+			for _, got := range []apitest.Response{
+				a.Must(201, "POST", v1, strings.Replace(body, "NAME", "g", 1)),
+				a.Must(200, "PATCH", v1+"/g", `{"metadata":{`+annotated+`}}`),
+				a.Must(201, "PATCH", v1+"/h?fieldManager=m", strings.Replace(body, "NAME", "h", 1), "Content-Type", "application/apply-patch+yaml"),
+				a.Must(200, "PUT", v1+"/g", strings.Replace(body, "NAME", "g", 1)),
 			} {
-				assert.NotContains(t, string(got.raw), "hub-form")
+				assert.NotContains(t, string(got.Raw), "hub-form")
 			}
 		}
 		write(gaugeServer(t, store, firstGauges()))
 		a := gaugeServer(t, store, gauges())
-		assert.Equal(t, []string{"g", "h"}, a.must(200, "GET", v2, nil).names())
-		assert.Equal(t, map[string]any{"size": 1.0}, a.must(200, "GET", v2+"/g", nil).body["spec"])
+		assert.Equal(t, []string{"g", "h"}, a.Must(200, "GET", v2, nil).Names())
+		assert.Equal(t, map[string]any{"size": 1.0}, a.Must(200, "GET", v2+"/g", nil).Body["spec"])
 		for _, name := range []string{"g", "h"} {
-			a.must(200, "DELETE", v2+"/"+name, nil)
+			a.Must(200, "DELETE", v2+"/"+name, nil)
 		}
 		write(a)
 	}
@@ -176,9 +179,9 @@ func TestUnreadableHubForm(t *testing.T) {
 		_, err := store.Commit(t.Context(), storage.Write{Key: "gauges.example.com/default/g", Value: []byte(
 			`{"apiVersion":"example.com/v1","kind":"Gauge","metadata":{"name":"g","namespace":"default","uid":"u","annotations":{"kubernetes.io/hub-form":` + string(text) + `}},"spec":{"size":1}}`)})
 		require.NoError(t, err)
-		got := gaugeServer(t, store, gauges()).must(200, "GET", fmt.Sprintf(gaugePath, "v2")+"/g", nil)
-		assert.Equal(t, map[string]any{"size": 1.0}, got.body["spec"])
-		assert.NotContains(t, string(got.raw), "hub-form")
+		got := gaugeServer(t, store, gauges()).Must(200, "GET", fmt.Sprintf(gaugePath, "v2")+"/g", nil)
+		assert.Equal(t, map[string]any{"size": 1.0}, got.Body["spec"])
+		assert.NotContains(t, string(got.Raw), "hub-form")
 	}
 }
 
@@ -188,34 +191,34 @@ func TestStorageVersionCannotSay(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
 	const unspeakable = `{"metadata":{"name":"b","finalizers":["example.com/x"]},"spec":{"notes":["only in v2"]}}`
-	gadgetServer(t, keepOpen{store}, "v2").must(201, "POST", gadgetPath("v2", ""), unspeakable)
-	a := gadgetServer(t, keepOpen{store}, "v1")
-	a.must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
+	gadgetServer(t, apitest.KeepOpen{Backend: store}, "v2").Must(201, "POST", gadgetPath("v2", ""), unspeakable)
+	a := gadgetServer(t, apitest.KeepOpen{Backend: store}, "v1")
+	a.Must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
 	assert.Equal(t, []any{"only in v2"}, gadgetNotes(a, "b"))
-	a.must(201, "POST", gadgetPath("v2", "")+"?dryRun=All", strings.Replace(unspeakable, `"b"`, `"c"`, 1))
-	a.must(201, "POST", gadgetPath("v2", ""), strings.Replace(unspeakable, `"b"`, `"c"`, 1))
+	a.Must(201, "POST", gadgetPath("v2", "")+"?dryRun=All", strings.Replace(unspeakable, `"b"`, `"c"`, 1))
+	a.Must(201, "POST", gadgetPath("v2", ""), strings.Replace(unspeakable, `"b"`, `"c"`, 1))
 	assert.Equal(t, []any{"only in v2"}, gadgetNotes(a, "c"))
 	for _, name := range []string{"b", "c"} {
-		a.must(200, "DELETE", gadgetPath("v2", name), nil)
-		a.must(200, "PATCH", gadgetPath("v2", name), `{"metadata":{"finalizers":null}}`)
-		a.must(404, "GET", gadgetPath("v2", name), nil)
+		a.Must(200, "DELETE", gadgetPath("v2", name), nil)
+		a.Must(200, "PATCH", gadgetPath("v2", name), `{"metadata":{"finalizers":null}}`)
+		a.Must(404, "GET", gadgetPath("v2", name), nil)
 	}
 	in := func(path string) string { return strings.Replace(path, "default", "gone", 1) }
-	a.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"gone"}}`)
-	a.must(201, "POST", in(gadgetPath("v2", "")), strings.Replace(unspeakable, `"finalizers":["example.com/x"]`, `"labels":{}`, 1))
-	a.must(200, "DELETE", "/api/v1/namespaces/gone", nil)
-	require.Eventually(t, func() bool { return a.do("GET", "/api/v1/namespaces/gone", nil).code == 404 }, patience, time.Millisecond)
+	a.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"gone"}}`)
+	a.Must(201, "POST", in(gadgetPath("v2", "")), strings.Replace(unspeakable, `"finalizers":["example.com/x"]`, `"labels":{}`, 1))
+	a.Must(200, "DELETE", "/api/v1/namespaces/gone", nil)
+	require.Eventually(t, func() bool { return a.Do("GET", "/api/v1/namespaces/gone", nil).Code == 404 }, apitest.Timeout, time.Millisecond)
 }
 
-func gadgetNotes(a *api, name string) any {
-	return at(a.must(200, "GET", gadgetPath("v2", name), nil).body, "spec", "notes")
+func gadgetNotes(a *apitest.Client, name string) any {
+	return apitest.Nested(a.Must(200, "GET", gadgetPath("v2", name), nil).Body, "spec", "notes")
 }
 
 // TestConversionsHarmNoNeighbours: among writers of one object, one who writes what the
 // storage version cannot say fails nobody.
 func TestConversionsHarmNoNeighbours(t *testing.T) {
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
-	a.must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{"size":1}}`)
+	a.Must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{"size":1}}`)
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -224,7 +227,7 @@ func TestConversionsHarmNoNeighbours(t *testing.T) {
 				if i == 0 {
 					body = fmt.Sprintf(`{"spec":{"notes":["only in v2","%d"]}}`, j)
 				}
-				assert.Equal(t, 200, a.do("PATCH", gadgetPath("v2", "b"), body).code)
+				assert.Equal(t, 200, a.Do("PATCH", gadgetPath("v2", "b"), body).Code)
 			}
 		})
 	}
@@ -235,15 +238,15 @@ func TestConversionsHarmNoNeighbours(t *testing.T) {
 // cannot show the object.
 func TestDeletionIsAnswered(t *testing.T) {
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
-	a.must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b","finalizers":["example.com/x"]},"spec":{"notes":["only in v2"]}}`)
+	a.Must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b","finalizers":["example.com/x"]},"spec":{"notes":["only in v2"]}}`)
 	for range 2 {
-		got := a.must(200, "DELETE", gadgetPath("v1", "b"), nil)
-		assert.Equal(t, "Success", got.body["status"])
-		assert.NotEmpty(t, text(got.body, "details", "uid"))
-		a.must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
+		got := a.Must(200, "DELETE", gadgetPath("v1", "b"), nil)
+		assert.Equal(t, "Success", got.Body["status"])
+		assert.NotEmpty(t, apitest.NestedString(got.Body, "details", "uid"))
+		a.Must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"labels":{"a":"b"}}}`)
 	}
-	a.must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"finalizers":null}}`)
-	a.must(404, "GET", gadgetPath("v2", "b"), nil)
+	a.Must(200, "PATCH", gadgetPath("v2", "b"), `{"metadata":{"finalizers":null}}`)
+	a.Must(404, "GET", gadgetPath("v2", "b"), nil)
 }
 
 // TestNothingIsWrittenUnseen: what admission makes of an object so that its writer
@@ -260,41 +263,41 @@ func TestNothingIsWrittenUnseen(t *testing.T) {
 			},
 		})
 	})
-	before := a.must(201, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{}}`)
+	before := a.Must(201, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{}}`)
 	for _, query := range []string{"?dryRun=All", ""} {
-		a.must(500, "POST", gadgetPath("v1", "")+query, `{"metadata":{"name":"b","labels":{"hide":"it"}},"spec":{}}`)
-		a.must(500, "PATCH", gadgetPath("v1", "a")+query, `{"metadata":{"labels":{"hide":"it"}}}`)
+		a.Must(500, "POST", gadgetPath("v1", "")+query, `{"metadata":{"name":"b","labels":{"hide":"it"}},"spec":{}}`)
+		a.Must(500, "PATCH", gadgetPath("v1", "a")+query, `{"metadata":{"labels":{"hide":"it"}}}`)
 	}
-	a.must(404, "GET", gadgetPath("v2", "b"), nil)
-	assert.Equal(t, before.version(), a.must(200, "GET", gadgetPath("v1", "a"), nil).version())
+	a.Must(404, "GET", gadgetPath("v2", "b"), nil)
+	assert.Equal(t, before.ResourceVersion(), a.Must(200, "GET", gadgetPath("v1", "a"), nil).ResourceVersion())
 }
 
 // TestOwnersInVersionsThatCannotShow: what somebody owns in a version that cannot show
 // the object any more is no reason to refuse a write, and stays his.
 func TestOwnersInVersionsThatCannotShow(t *testing.T) {
 	const unspeakable = `{"apiVersion":"example.com/v2","kind":"Gadget","metadata":{"name":"b"},"spec":{"notes":["only in v2"]}}`
-	for name, write := range map[string]func(*api) answer{
-		"patch": func(a *api) answer {
-			return a.must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=new", unspeakable)
+	for name, write := range map[string]func(*apitest.Client) apitest.Response{
+		"patch": func(a *apitest.Client) apitest.Response {
+			return a.Must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=new", unspeakable)
 		},
-		"apply": func(a *api) answer {
-			return a.must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=new&force=true", unspeakable, "Content-Type", "application/apply-patch+yaml")
+		"apply": func(a *apitest.Client) apitest.Response {
+			return a.Must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=new&force=true", unspeakable, "Content-Type", "application/apply-patch+yaml")
 		},
-		"apply by the same": func(a *api) answer {
-			return a.must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=applier&force=true", unspeakable, "Content-Type", "application/apply-patch+yaml")
+		"apply by the same": func(a *apitest.Client) apitest.Response {
+			return a.Must(200, "PATCH", gadgetPath("v2", "b")+"?fieldManager=applier&force=true", unspeakable, "Content-Type", "application/apply-patch+yaml")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
-			a.must(201, "POST", gadgetPath("v1", "")+"?fieldManager=old", `{"metadata":{"name":"b"},"spec":{"replicas":1,"host":"h"}}`)
-			a.must(200, "PATCH", gadgetPath("v1", "b")+"?fieldManager=applier", `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"b"},"spec":{"tuning":{"a":"b"}}}`,
+			a.Must(201, "POST", gadgetPath("v1", "")+"?fieldManager=old", `{"metadata":{"name":"b"},"spec":{"replicas":1,"host":"h"}}`)
+			a.Must(200, "PATCH", gadgetPath("v1", "b")+"?fieldManager=applier", `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"b"},"spec":{"tuning":{"a":"b"}}}`,
 				"Content-Type", "application/apply-patch+yaml")
 			got := write(a)
-			assert.Equal(t, []any{"only in v2"}, at(got.body, "spec", "notes"))
-			assert.Equal(t, "h", text(got.body, "spec", "access", "host"))
-			for _, e := range at(got.body, "metadata", "managedFields").([]any) {
-				if text(e, "manager") == "old" {
-					assert.NotNil(t, at(e, "fieldsV1", "f:spec", "f:host"))
+			assert.Equal(t, []any{"only in v2"}, apitest.Nested(got.Body, "spec", "notes"))
+			assert.Equal(t, "h", apitest.NestedString(got.Body, "spec", "access", "host"))
+			for _, e := range apitest.Nested(got.Body, "metadata", "managedFields").([]any) {
+				if apitest.NestedString(e, "manager") == "old" {
+					assert.NotNil(t, apitest.Nested(e, "fieldsV1", "f:spec", "f:host"))
 					return
 				}
 			}
@@ -306,14 +309,24 @@ func TestOwnersInVersionsThatCannotShow(t *testing.T) {
 // TestConversionPanics: a panic of a conversion is the log's to tell, with where it
 // was, and nothing of it is the caller's to know.
 func TestConversionPanics(t *testing.T) {
-	log := &quiet{}
+	log := &apitest.ErrorLog{}
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })
-	got := a.must(500, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"b"},"spec":{"host":"panic"}}`)
-	assert.Equal(t, `Internal error occurred: gadgets.example.com "b" of version example.com/v1 cannot be converted to example.com/v2: the conversion failed`, got.body["message"])
-	assert.Equal(t, "1", a.panics("conversion"))
-	told := log.take()
+	got := a.Must(500, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"b"},"spec":{"host":"panic"}}`)
+	assert.Equal(t, `Internal error occurred: gadgets.example.com "b" of version example.com/v1 cannot be converted to example.com/v2: the conversion failed`, got.Body["message"])
+	assert.Equal(t, "1", a.RecoveredPanics("conversion"))
+	told := log.Take()
 	require.Len(t, told, 1)
 	assert.Contains(t, told[0], "gadgetFromV1(")
 	assert.Contains(t, told[0], "on demand")
 	assert.Contains(t, told[0], "path="+gadgetPath("v1", ""))
+}
+
+// TestConversionPanicsByCause: what a conversion panics with names the object.
+func TestConversionPanicsByCause(t *testing.T) {
+	log := &apitest.ErrorLog{}
+	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })
+	for i := range 100 {
+		a.Must(500, "POST", gadgetPath("v1", ""), fmt.Sprintf(`{"metadata":{"name":"b%d"},"spec":{"host":"panic"}}`, i))
+	}
+	assert.Len(t, log.Take(), 10)
 }

@@ -22,6 +22,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // TestAConversionThatAsksBack: a webhook may read the kind that it converts.
@@ -29,15 +30,15 @@ func TestAConversionThatAsksBack(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	for _, name := range []string{"a", "b"} {
-		a.must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
+		a.Must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
 	}
 	assert.EqualValues(t, 1, sizeOf(a, "b"))
 	hook.does(func(ctx context.Context) {
-		assert.EqualValues(t, 1, at(a.must(200, "GET", barPath("v1", "a"), nil).body, "spec", "length"))
-		assert.Len(t, a.must(200, "GET", barPath("v1", ""), nil).names(), 2)
+		assert.EqualValues(t, 1, apitest.Nested(a.Must(200, "GET", barPath("v1", "a"), nil).Body, "spec", "length"))
+		assert.Len(t, a.Must(200, "GET", barPath("v1", ""), nil).Names(), 2)
 		assert.EqualValues(t, 1, sizeOf(a, "b"), "another object in the version that is asked for")
-		a.must(200, "PATCH", barPath("v1", "b"), `{"metadata":{"labels":{"seen":"yes"}}}`)
-		a.must(504, "GET", barPath("v2", "a")+"?timeout=100ms", nil) // the very answer that is waited for
+		a.Must(200, "PATCH", barPath("v1", "b"), `{"metadata":{"labels":{"seen":"yes"}}}`)
+		a.Must(504, "GET", barPath("v2", "a")+"?timeout=100ms", nil) // the very answer that is waited for
 	})
 	assert.EqualValues(t, 1, sizeOf(a, "a"))
 }
@@ -46,8 +47,8 @@ func TestAConversionThatAsksBack(t *testing.T) {
 func TestWatchesOfSlowConversions(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
-	from := "?watch=1&resourceVersion=" + a.must(200, "GET", barPath("v1", ""), nil).version()
-	v1, v2, another := a.watch(barPath("v1", "")+from), a.watch(barPath("v2", "")+from), a.watch(barPath("v2", "")+from)
+	from := "?watch=1&resourceVersion=" + a.Must(200, "GET", barPath("v1", ""), nil).ResourceVersion()
+	v1, v2, another := a.Watch(barPath("v1", "")+from), a.Watch(barPath("v2", "")+from), a.Watch(barPath("v2", "")+from)
 	release := make(chan struct{})
 	hook.does(func(ctx context.Context) {
 		select {
@@ -58,42 +59,42 @@ func TestWatchesOfSlowConversions(t *testing.T) {
 	var want []string
 	for i := range 20 {
 		name := fmt.Sprint("b", i)
-		a.must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
-		a.must(200, "PATCH", barPath("v1", name), `{"spec":{"length":2}}`)
+		a.Must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
+		a.Must(200, "PATCH", barPath("v1", name), `{"spec":{"length":2}}`)
 		want = append(want, "ADDED "+name, "MODIFIED "+name)
 	}
-	a.must(200, "DELETE", barPath("v1", "b0"), nil)
+	a.Must(200, "DELETE", barPath("v1", "b0"), nil)
 	want = append(want, "DELETED b0")
-	assert.Equal(t, want, v1.some(len(want)), "before any conversion has ended")
+	assert.Equal(t, want, v1.NextN(len(want)), "before any conversion has ended")
 	close(release)
-	assert.Equal(t, want, v2.some(len(want)))
-	var last watched
+	assert.Equal(t, want, v2.NextN(len(want)))
+	var last apitest.Event
 	for range want {
-		last = another.next()
+		last = another.Next()
 	}
 	assert.Equal(t, "DELETED b0", last.String())
 
 	hook.lies(func(map[string]any) string { return "no" })
-	a.must(200, "PATCH", barPath("v1", "b1"), `{"spec":{"length":3}}`)
-	assert.Equal(t, "MODIFIED b1", v1.next().String())
-	for _, w := range []*watching{v2, another} {
-		assert.Equal(t, "ERROR", w.next().Type)
-		assert.Empty(t, w.ended())
+	a.Must(200, "PATCH", barPath("v1", "b1"), `{"spec":{"length":3}}`)
+	assert.Equal(t, "MODIFIED b1", v1.Next().String())
+	for _, w := range []*apitest.Watcher{v2, another} {
+		assert.Equal(t, "ERROR", w.Next().Type)
+		assert.Empty(t, w.ReadAll())
 	}
 	hook.lies(nil)
-	again := a.watch(barPath("v2", "") + "?watch=1&resourceVersion=" + last.version())
-	a.must(200, "PATCH", barPath("v1", "b2"), `{"spec":{"length":4}}`)
+	again := a.Watch(barPath("v2", "") + "?watch=1&resourceVersion=" + last.ResourceVersion())
+	a.Must(200, "PATCH", barPath("v1", "b2"), `{"spec":{"length":4}}`)
 	for i, name := range []string{"b1", "b2"} {
-		e := again.next()
+		e := again.Next()
 		assert.Equal(t, "MODIFIED "+name, e.String())
-		assert.EqualValues(t, 3+i, at(e.Object, "spec", "size"))
+		assert.EqualValues(t, 3+i, apitest.Nested(e.Object, "spec", "size"))
 	}
-	assert.Equal(t, "MODIFIED b2", v1.next().String())
+	assert.Equal(t, "MODIFIED b2", v1.Next().String())
 }
 
 // storeV2 makes v2 the version that bars are stored in.
-func storeV2(a *api) {
-	a.must(200, "PATCH", crdPath+"/bars.example.com", `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+func storeV2(a *apitest.Client) {
+	a.Must(200, "PATCH", apitest.DefinitionsPath+"/bars.example.com", `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 		"Content-Type", "application/json-patch+json")
 }
 
@@ -105,41 +106,43 @@ func TestOldObjectsInEachVersion(t *testing.T) {
 		a, _, s := barServer(t)
 		f := field[version]
 		for _, name := range []string{"get", "patch", "apply", "put", "scale", "status", "delete", "watch"} {
-			a.must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
+			a.Must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
 		}
-		exact := a.must(200, "GET", barPath("v1", ""), nil).version()
+		exact := a.Must(200, "GET", barPath("v1", ""), nil).ResourceVersion()
 		storeV2(a)
 		s.Restart()
-		a = inProcess(t, s)
-		value := func(name string) any { return at(a.must(200, "GET", barPath(version, name), nil).body, "spec", f) }
-		w := a.watch(barPath(version, "") + "?watch=1&resourceVersion=" + exact + "&fieldSelector=metadata.name=watch")
+		a = apitest.InProcess(t, s)
+		value := func(name string) any {
+			return apitest.Nested(a.Must(200, "GET", barPath(version, name), nil).Body, "spec", f)
+		}
+		w := a.Watch(barPath(version, "") + "?watch=1&resourceVersion=" + exact + "&fieldSelector=metadata.name=watch")
 		assert.EqualValues(t, 1, value("get"))
-		assert.Len(t, a.must(200, "GET", barPath(version, ""), nil).names(), 8)
-		a.must(200, "PATCH", barPath(version, "patch"), `{"spec":{"`+f+`":2}}`)
-		a.must(200, "PATCH", barPath(version, "apply")+"?fieldManager=m&force=1", bar(version, "apply", `{"`+f+`":2}`), "Content-Type", "application/apply-patch+yaml")
-		put := a.must(200, "GET", barPath(version, "put"), nil).raw
-		a.must(200, "PUT", barPath(version, "put"), strings.Replace(string(put), `"`+f+`":1`, `"`+f+`":2`, 1))
-		a.must(200, "PATCH", barPath(version, "scale")+"/scale", `{"spec":{"replicas":2}}`)
+		assert.Len(t, a.Must(200, "GET", barPath(version, ""), nil).Names(), 8)
+		a.Must(200, "PATCH", barPath(version, "patch"), `{"spec":{"`+f+`":2}}`)
+		a.Must(200, "PATCH", barPath(version, "apply")+"?fieldManager=m&force=1", bar(version, "apply", `{"`+f+`":2}`), "Content-Type", "application/apply-patch+yaml")
+		put := a.Must(200, "GET", barPath(version, "put"), nil).Raw
+		a.Must(200, "PUT", barPath(version, "put"), strings.Replace(string(put), `"`+f+`":1`, `"`+f+`":2`, 1))
+		a.Must(200, "PATCH", barPath(version, "scale")+"/scale", `{"spec":{"replicas":2}}`)
 		for _, name := range []string{"patch", "apply", "put", "scale"} {
 			assert.EqualValues(t, 2, value(name), name)
 		}
-		a.must(200, "PATCH", barPath(version, "status")+"/status", `{"status":{"n":7}}`)
-		status := a.must(200, "GET", barPath(version, "status"), nil).body
-		assert.EqualValues(t, 7, at(status, "status", "n"))
-		assert.EqualValues(t, 1, at(status, "spec", f))
-		a.must(200, "DELETE", barPath(version, "delete"), nil)
-		a.must(200, "PATCH", barPath("v1", "watch"), `{"spec":{"length":3}}`)
-		a.must(200, "DELETE", barPath("v2", "watch"), nil)
+		a.Must(200, "PATCH", barPath(version, "status")+"/status", `{"status":{"n":7}}`)
+		status := a.Must(200, "GET", barPath(version, "status"), nil).Body
+		assert.EqualValues(t, 7, apitest.Nested(status, "status", "n"))
+		assert.EqualValues(t, 1, apitest.Nested(status, "spec", f))
+		a.Must(200, "DELETE", barPath(version, "delete"), nil)
+		a.Must(200, "PATCH", barPath("v1", "watch"), `{"spec":{"length":3}}`)
+		a.Must(200, "DELETE", barPath("v2", "watch"), nil)
 		for _, kind := range []string{"MODIFIED", "DELETED"} {
-			e := w.next()
+			e := w.Next()
 			assert.Equal(t, kind+" watch", e.String())
-			assert.EqualValues(t, 3, at(e.Object, "spec", f))
+			assert.EqualValues(t, 3, apitest.Nested(e.Object, "spec", f))
 		}
-		old := a.must(200, "GET", barPath(version, "")+"?resourceVersionMatch=Exact&resourceVersion="+exact, nil)
-		items, _ := old.body["items"].([]any)
+		old := a.Must(200, "GET", barPath(version, "")+"?resourceVersionMatch=Exact&resourceVersion="+exact, nil)
+		items, _ := old.Body["items"].([]any)
 		assert.Len(t, items, 8)
 		for _, item := range items {
-			assert.EqualValues(t, 1, at(item, "spec", f), "%v", item)
+			assert.EqualValues(t, 1, apitest.Nested(item, "spec", f), "%v", item)
 		}
 	}
 }
@@ -150,40 +153,40 @@ func TestObjectsGoWithoutTheirWebhook(t *testing.T) {
 	for _, stale := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			a, hook, s := barServer(t)
-			a.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`)
+			a.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`)
 			in := strings.Replace(barPath("v1", ""), "default", "n", 1)
 			for i := range 3 {
-				a.must(201, "POST", in, bar("v1", fmt.Sprint("n", i), `{"length":1}`))
+				a.Must(201, "POST", in, bar("v1", fmt.Sprint("n", i), `{"length":1}`))
 			}
-			ref := func(kind, version string, owner answer) string {
-				return fmt.Sprintf(`[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"blockOwnerDeletion":true}]`, version, kind, text(owner.body, "metadata", "name"), text(owner.body, "metadata", "uid"))
+			ref := func(kind, version string, owner apitest.Response) string {
+				return fmt.Sprintf(`[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"blockOwnerDeletion":true}]`, version, kind, apitest.NestedString(owner.Body, "metadata", "name"), apitest.NestedString(owner.Body, "metadata", "uid"))
 			}
-			owner := a.must(201, "POST", configMaps, newConfigMap("owner", "v", "x"))
-			owned := a.must(201, "POST", barPath("v1", ""), strings.Replace(bar("v1", "owned", `{}`), `"metadata":{`, `"metadata":{"ownerReferences":`+ref("ConfigMap", "v1", owner)+`,`, 1))
-			a.must(201, "POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"child","ownerReferences":%s}}`, ref("Bar", "example.com/v2", owned)))
-			orphaning := a.must(201, "POST", barPath("v1", ""), bar("v1", "orphaning", `{}`))
-			a.must(201, "POST", configMaps, fmt.Sprintf(`{"metadata":{"name":"orphan","ownerReferences":%s}}`, ref("Bar", "example.com/v1", orphaning)))
+			owner := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("owner", "v", "x"))
+			owned := a.Must(201, "POST", barPath("v1", ""), strings.Replace(bar("v1", "owned", `{}`), `"metadata":{`, `"metadata":{"ownerReferences":`+ref("ConfigMap", "v1", owner)+`,`, 1))
+			a.Must(201, "POST", apitest.ConfigMapsPath, fmt.Sprintf(`{"metadata":{"name":"child","ownerReferences":%s}}`, ref("Bar", "example.com/v2", owned)))
+			orphaning := a.Must(201, "POST", barPath("v1", ""), bar("v1", "orphaning", `{}`))
+			a.Must(201, "POST", apitest.ConfigMapsPath, fmt.Sprintf(`{"metadata":{"name":"orphan","ownerReferences":%s}}`, ref("Bar", "example.com/v1", orphaning)))
 			if stale {
 				storeV2(a)
 			}
 			s.Settle()
 			hook.lies(func(map[string]any) string { return "no" })
-			a.must(200, "DELETE", configMaps+"/owner?propagationPolicy=Foreground", nil)
-			a.must(200, "DELETE", "/api/v1/namespaces/n", nil)
+			a.Must(200, "DELETE", apitest.ConfigMapsPath+"/owner?propagationPolicy=Foreground", nil)
+			a.Must(200, "DELETE", "/api/v1/namespaces/n", nil)
 			if stale {
-				assert.Equal(t, 500, a.do("DELETE", barPath("v1", "orphaning")+"?propagationPolicy=Orphan", nil).code)
+				assert.Equal(t, 500, a.Do("DELETE", barPath("v1", "orphaning")+"?propagationPolicy=Orphan", nil).Code)
 				s.Settle()
-				a.must(200, "GET", "/api/v1/namespaces/n", nil)
-				a.must(200, "GET", configMaps+"/owner", nil)
+				a.Must(200, "GET", "/api/v1/namespaces/n", nil)
+				a.Must(200, "GET", apitest.ConfigMapsPath+"/owner", nil)
 				hook.lies(nil)
 			}
-			a.must(200, "DELETE", barPath("v1", "orphaning")+"?propagationPolicy=Orphan", nil)
-			gone := func(path string) func() bool { return func() bool { return a.do("GET", path, nil).code == 404 } }
-			for _, path := range []string{"/api/v1/namespaces/n", configMaps + "/owner", configMaps + "/child", barPath("v1", "owned"), barPath("v1", "orphaning")} {
-				require.Eventually(t, gone(path), patience, 10*time.Millisecond, path)
+			a.Must(200, "DELETE", barPath("v1", "orphaning")+"?propagationPolicy=Orphan", nil)
+			gone := func(path string) func() bool { return func() bool { return a.Do("GET", path, nil).Code == 404 } }
+			for _, path := range []string{"/api/v1/namespaces/n", apitest.ConfigMapsPath + "/owner", apitest.ConfigMapsPath + "/child", barPath("v1", "owned"), barPath("v1", "orphaning")} {
+				require.Eventually(t, gone(path), apitest.Timeout, 10*time.Millisecond, path)
 			}
 			s.Settle()
-			assert.Nil(t, at(a.must(200, "GET", configMaps+"/orphan", nil).body, "metadata", "ownerReferences"))
+			assert.Nil(t, apitest.Nested(a.Must(200, "GET", apitest.ConfigMapsPath+"/orphan", nil).Body, "metadata", "ownerReferences"))
 		})
 	}
 }
@@ -199,22 +202,22 @@ func TestAdmissionInAConvertedVersion(t *testing.T) {
 		"clientConfig":{"service":{"name":"admission","namespace":"default"}}}]}`)}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&review)
-		seen = append(seen, text(review, "request", "object", "apiVersion"), text(review, "request", "kind", "version"), text(review, "request", "requestKind", "version"), at(review, "request", "object", "spec", "size"))
+		seen = append(seen, apitest.NestedString(review, "request", "object", "apiVersion"), apitest.NestedString(review, "request", "kind", "version"), apitest.NestedString(review, "request", "requestKind", "version"), apitest.Nested(review, "request", "object", "spec", "size"))
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": review["kind"], "apiVersion": review["apiVersion"], "response": map[string]any{
-			"uid": text(review, "request", "uid"), "allowed": true, "patchType": "JSONPatch", "patch": []byte(`[{"op":"add","path":"/spec/color","value":"blue"}]`),
+			"uid": apitest.NestedString(review, "request", "uid"), "allowed": true, "patchType": "JSONPatch", "patch": []byte(`[{"op":"add","path":"/spec/color","value":"blue"}]`),
 		}})
 	}))
 	const policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
-	a.must(201, "POST", policies+"ies", `{"metadata":{"name":"p"},"spec":{"matchConstraints":{"resourceRules":[{`+rules+`}]},"validations":[{"expression":"object.spec.size < 10 && object.spec.color == 'blue'"}]}}`)
-	a.must(201, "POST", policies+"ybindings", `{"metadata":{"name":"p"},"spec":{"policyName":"p","validationActions":["Deny"]}}`)
-	made := a.must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
-	assert.Equal(t, map[string]any{"length": 1.0, "color": "blue"}, made.body["spec"])
+	a.Must(201, "POST", policies+"ies", `{"metadata":{"name":"p"},"spec":{"matchConstraints":{"resourceRules":[{`+rules+`}]},"validations":[{"expression":"object.spec.size < 10 && object.spec.color == 'blue'"}]}}`)
+	a.Must(201, "POST", policies+"ybindings", `{"metadata":{"name":"p"},"spec":{"policyName":"p","validationActions":["Deny"]}}`)
+	made := a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
+	assert.Equal(t, map[string]any{"length": 1.0, "color": "blue"}, made.Body["spec"])
 	assert.Equal(t, []any{"example.com/v2", "v2", "v1", 1.0}, seen)
-	assert.Contains(t, text(a.must(422, "POST", barPath("v1", ""), bar("v1", "b", `{"length":10}`)).body, "message"), "object.spec.size < 10")
-	assert.Contains(t, text(a.must(422, "PATCH", barPath("v1", "a"), `{"spec":{"length":10}}`).body, "message"), "object.spec.size < 10")
-	a.must(200, "PATCH", barPath("v1", "a"), `{"spec":{"length":9}}`)
+	assert.Contains(t, apitest.NestedString(a.Must(422, "POST", barPath("v1", ""), bar("v1", "b", `{"length":10}`)).Body, "message"), "object.spec.size < 10")
+	assert.Contains(t, apitest.NestedString(a.Must(422, "PATCH", barPath("v1", "a"), `{"spec":{"length":10}}`).Body, "message"), "object.spec.size < 10")
+	a.Must(200, "PATCH", barPath("v1", "a"), `{"spec":{"length":9}}`)
 	hook.lies(func(map[string]any) string { return "no" })
-	assert.Equal(t, 500, a.do("POST", barPath("v1", ""), bar("v1", "c", `{"length":1}`)).code, "nobody can tell what the policy says")
+	assert.Equal(t, 500, a.Do("POST", barPath("v1", ""), bar("v1", "c", `{"length":1}`)).Code, "nobody can tell what the policy says")
 }
 
 // TestConvertedObjectsFitTheirSchema: the answer of a webhook is pruned, also if the server has just
@@ -222,19 +225,19 @@ func TestAdmissionInAConvertedVersion(t *testing.T) {
 func TestConvertedObjectsFitTheirSchema(t *testing.T) {
 	t.Parallel()
 	a, hook, s := barServer(t)
-	a.must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
+	a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
 	hook.lies(func(review map[string]any) string {
-		object := at(review, "request", "objects").([]any)[0].(map[string]any)
-		object["apiVersion"] = text(review, "request", "desiredAPIVersion")
+		object := apitest.Nested(review, "request", "objects").([]any)[0].(map[string]any)
+		object["apiVersion"] = apitest.NestedString(review, "request", "desiredAPIVersion")
 		object["spec"], object["junk"] = map[string]any{"size": 1, "length": 1, "junk": []any{}}, true
 		answer, _ := json.Marshal(map[string]any{"kind": review["kind"], "apiVersion": review["apiVersion"], "response": map[string]any{
-			"uid": text(review, "request", "uid"), "result": map[string]any{"status": "Success"}, "convertedObjects": []any{object},
+			"uid": apitest.NestedString(review, "request", "uid"), "result": map[string]any{"status": "Success"}, "convertedObjects": []any{object},
 		}})
 		return string(answer)
 	})
 	s.Restart()
-	a = inProcess(t, s)
-	got := a.must(200, "GET", barPath("v2", "a"), nil).body
+	a = apitest.InProcess(t, s)
+	got := a.Must(200, "GET", barPath("v2", "a"), nil).Body
 	assert.Equal(t, map[string]any{"size": 1.0}, got["spec"])
 	assert.NotContains(t, got, "junk")
 }
@@ -265,7 +268,7 @@ func TestHangingConversions(t *testing.T) {
 				return w
 			}
 			if deleted {
-				require.Equal(t, 201, do(t.Context(), "POST", crdPath, barDefinition(barService)).Code)
+				require.Equal(t, 201, do(t.Context(), "POST", apitest.DefinitionsPath, barDefinition(barService)).Code)
 				require.NoError(t, s.Settle(t.Context()))
 			}
 			made := do(t.Context(), "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
@@ -291,7 +294,7 @@ func TestHangingConversions(t *testing.T) {
 			leave()
 			synctest.Wait()
 			if deleted {
-				require.Equal(t, 200, do(t.Context(), "DELETE", crdPath+"/bars.example.com", "").Code)
+				require.Equal(t, 200, do(t.Context(), "DELETE", apitest.DefinitionsPath+"/bars.example.com", "").Code)
 				require.NoError(t, s.Settle(t.Context()))
 				assert.Equal(t, 404, do(t.Context(), "GET", barPath("v2", "a"), "").Code)
 			}

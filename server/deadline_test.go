@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -22,9 +23,9 @@ import (
 // and the connection serves others on.
 func TestStalledReaders(t *testing.T) {
 	store := memstore.New(memstore.Options{})
-	seed := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
+	seed := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
 	for i := range 40 {
-		seed.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i), "v", strings.Repeat("x", 500_000)))
+		seed.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i), "v", strings.Repeat("x", 500_000)))
 	}
 	for _, two := range []bool{false, true} {
 		s := servertest.New(t, func(b *server.Builder) { b.Storage, b.Limits.RequestTime = store.Fork(), time.Second })
@@ -32,12 +33,12 @@ func TestStalledReaders(t *testing.T) {
 		web.EnableHTTP2 = two
 		web.StartTLS()
 		defer web.Close()
-		far := &api{t, web.URL, web.Client()}
-		stalled := far.open(t.Context(), "GET", configMaps, nil)
+		far := apitest.NewClient(t, web.URL, web.Client())
+		stalled := far.Open(t.Context(), "GET", apitest.ConfigMapsPath, nil)
 		defer stalled.Body.Close()
 		require.Equal(t, 200, stalled.StatusCode)
 		require.NoError(t, s.Shutdown(t.Context()), "waits for the handler, which ends")
-		assert.Equal(t, 503, far.do("GET", configMaps, nil).code)
+		assert.Equal(t, 503, far.Do("GET", apitest.ConfigMapsPath, nil).Code)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -84,8 +85,8 @@ func (d *dying) Revision(ctx context.Context) (storage.Revision, error) {
 
 // death is an operation in which a server may die between its commits.
 type death struct {
-	prepare func(a *api)
-	work    func(t *testing.T, a *api)
+	prepare func(a *apitest.Client)
+	work    func(t *testing.T, a *apitest.Client)
 	check   func(t *testing.T, next *servertest.Server, store storage.Backend)
 	also    func(b *server.Builder)
 	least   int // commits that it takes
@@ -100,21 +101,21 @@ func (d death) atEachPoint(t *testing.T) {
 	}
 	base := memstore.New(memstore.Options{})
 	defer base.Close()
-	first := servertest.New(t, over(&dying{Backend: base, left: -1}), also)
+	first := servertest.New(t, apitest.WithStorage(&dying{Backend: base, left: -1}), also)
 	if d.prepare != nil {
-		d.prepare(inProcess(t, first))
+		d.prepare(apitest.InProcess(t, first))
 	}
 	first.Settle()
 	require.NoError(t, first.Shutdown(t.Context()))
 	for n := 0; ; n++ {
 		store := base.Fork()
 		mortal := &dying{Backend: store, left: -1}
-		leader := servertest.New(t, over(mortal), also)
+		leader := servertest.New(t, apitest.WithStorage(mortal), also)
 		leader.Settle()
-		next := servertest.New(t, over(&dying{Backend: store, left: -1}), also)
+		next := servertest.New(t, apitest.WithStorage(&dying{Backend: store, left: -1}), also)
 		next.Settle()
 		mortal.dieAfter(n)
-		d.work(t, inProcess(t, leader))
+		d.work(t, apitest.InProcess(t, leader))
 		synctest.Wait()
 		if !mortal.dead() {
 			require.GreaterOrEqual(t, n, d.least, "the operation has fewer commits than were to be cut")
@@ -136,66 +137,68 @@ func TestServersDieBetweenCommits(t *testing.T) {
 	for name, d := range map[string]death{
 		"names of a definition": {
 			least: 2,
-			work:  func(_ *testing.T, a *api) { a.do("POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`)) },
+			work: func(_ *testing.T, a *apitest.Client) {
+				a.Do("POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
+			},
 			check: func(t *testing.T, next *servertest.Server, _ storage.Backend) {
-				if got := inProcess(t, next).do("GET", definedCRD, nil); got.code == 200 {
-					inProcess(t, next).must(201, "POST", definedPath, definedWidget("w", `{}`))
+				if got := apitest.InProcess(t, next).Do("GET", apitest.WidgetDefinitionPath, nil); got.Code == 200 {
+					apitest.InProcess(t, next).Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("w", `{}`))
 				}
 			},
 		},
 		"deletion of a definition": {
 			least: 4,
-			prepare: func(a *api) {
-				a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
-				require.Eventually(a.t, func() bool { return a.do("POST", definedPath, definedWidget("w1", `{}`)).code == 201 }, patience, time.Second)
-				a.must(201, "POST", definedPath, definedWidget("w2", `{}`))
+			prepare: func(a *apitest.Client) {
+				a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
+				require.Eventually(a.T, func() bool { return a.Do("POST", apitest.WidgetsPath, apitest.NewWidget("w1", `{}`)).Code == 201 }, apitest.Timeout, time.Second)
+				a.Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("w2", `{}`))
 			},
-			work: func(_ *testing.T, a *api) { a.do("DELETE", definedCRD, nil) },
+			work: func(_ *testing.T, a *apitest.Client) { a.Do("DELETE", apitest.WidgetDefinitionPath, nil) },
 			check: func(t *testing.T, next *servertest.Server, store storage.Backend) {
-				if inProcess(t, next).do("GET", definedCRD, nil).code == 404 {
+				if apitest.InProcess(t, next).Do("GET", apitest.WidgetDefinitionPath, nil).Code == 404 {
 					assert.Empty(t, keysOf(t, store, "widgets.example.com/"))
 				}
 			},
 		},
 		"graceful deletion": {
 			least:   2,
-			prepare: func(a *api) { a.must(201, "POST", podPath, pod) },
-			work:    func(_ *testing.T, a *api) { a.do("DELETE", podPath+"/p?gracePeriodSeconds=0", nil) },
+			prepare: func(a *apitest.Client) { a.Must(201, "POST", apitest.PodsPath, pod) },
+			work:    func(_ *testing.T, a *apitest.Client) { a.Do("DELETE", apitest.PodsPath+"/p?gracePeriodSeconds=0", nil) },
 			check: func(t *testing.T, next *servertest.Server, _ storage.Backend) {
-				if got := inProcess(t, next).do("GET", podPath+"/p", nil); got.code == 200 {
-					assert.Nil(t, at(got.body, "metadata", "deletionTimestamp"), "its end was seen, and it stays")
+				if got := apitest.InProcess(t, next).Do("GET", apitest.PodsPath+"/p", nil); got.Code == 200 {
+					assert.Nil(t, apitest.Nested(got.Body, "metadata", "deletionTimestamp"), "its end was seen, and it stays")
 				}
 			},
 		},
 		"deletion of a namespace": {
 			least: 4,
-			prepare: func(a *api) {
-				a.must(201, "POST", namespacePath, `{"metadata":{"name":"n"}}`)
-				a.must(201, "POST", namespacePath+"/n/configmaps", newConfigMap("a"))
-				a.must(201, "POST", namespacePath+"/n/services", service("s", ""))
+			prepare: func(a *apitest.Client) {
+				a.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"n"}}`)
+				a.Must(201, "POST", apitest.NamespacesPath+"/n/configmaps", apitest.NewConfigMap("a"))
+				a.Must(201, "POST", apitest.NamespacesPath+"/n/services", apitest.NewService("s", ""))
 			},
-			work: func(_ *testing.T, a *api) { a.do("DELETE", namespacePath+"/n", nil) },
+			work: func(_ *testing.T, a *apitest.Client) { a.Do("DELETE", apitest.NamespacesPath+"/n", nil) },
 			check: func(t *testing.T, next *servertest.Server, store storage.Backend) {
-				if inProcess(t, next).do("GET", namespacePath+"/n", nil).code == 404 {
+				if apitest.InProcess(t, next).Do("GET", apitest.NamespacesPath+"/n", nil).Code == 404 {
 					assert.Empty(t, inNamespace(t, store, "n"))
 				} else {
-					assert.Contains(t, string(inProcess(t, next).must(200, "GET", namespacePath+"/n", nil).raw), `"phase":"Active"`)
+					assert.Contains(t, string(apitest.InProcess(t, next).Must(200, "GET", apitest.NamespacesPath+"/n", nil).Raw), `"phase":"Active"`)
 				}
 			},
 		},
 		"giving back much": {
 			least: 2,
-			prepare: func(a *api) {
-				a.must(201, "POST", servicePath, manyPorts(100))
-				a.must(200, "PATCH", servicePath+"/s", manyPorts(140))
+			prepare: func(a *apitest.Client) {
+				a.Must(201, "POST", apitest.ServicesPath, manyPorts(100))
+				a.Must(200, "PATCH", apitest.ServicesPath+"/s", manyPorts(140))
 			},
-			work: func(_ *testing.T, a *api) { a.do("DELETE", servicePath+"/s", nil) },
+			work: func(_ *testing.T, a *apitest.Client) { a.Do("DELETE", apitest.ServicesPath+"/s", nil) },
 			check: func(t *testing.T, next *servertest.Server, store storage.Backend) {
-				if inProcess(t, next).do("GET", servicePath+"/s", nil).code == 200 {
+				if apitest.InProcess(t, next).Do("GET", apitest.ServicesPath+"/s", nil).Code == 200 {
 					assert.Len(t, reserved(t, store), 141)
 					return
 				}
-				inProcess(t, next).must(201, "POST", servicePath, manyPorts(100))
+				apitest.InProcess(t, next).Must(201, "POST", apitest.ServicesPath, manyPorts(100))
 				time.Sleep(2 * time.Hour)
 				next.Settle()
 				assert.Len(t, reserved(t, store), 101)
@@ -230,7 +233,7 @@ func keysOf(t *testing.T, store storage.Backend, prefix string) (keys []string) 
 // TestServersDieAtTheirStart after any number of commits: the next one makes the rest.
 func TestServersDieAtTheirStart(t *testing.T) {
 	whole := func(store storage.Backend) []string {
-		s := servertest.New(t, over(&dying{Backend: store, left: -1}))
+		s := servertest.New(t, apitest.WithStorage(&dying{Backend: store, left: -1}))
 		s.Settle()
 		require.NoError(t, s.Shutdown(t.Context()))
 		return slices.DeleteFunc(keysOf(t, store, ""), func(key string) bool {
@@ -270,7 +273,7 @@ func TestWritesCrossedByTheirDefinition(t *testing.T) {
 	}
 	storing := func(version string) func(*testing.T, *servertest.Server) {
 		return func(t *testing.T, other *servertest.Server) {
-			inProcess(t, other).must(200, "PATCH", definedCRD, `{"spec":{"versions":`+twoVersions(version)+`}}`)
+			apitest.InProcess(t, other).Must(200, "PATCH", apitest.WidgetDefinitionPath, `{"spec":{"versions":`+twoVersions(version)+`}}`)
 			other.Settle()
 		}
 	}
@@ -278,14 +281,14 @@ func TestWritesCrossedByTheirDefinition(t *testing.T) {
 		return func(t *testing.T, other *servertest.Server) {
 			storing(version)(t, other)
 			require.NoError(t, other.Migrate(t.Context(), nil))
-			got := inProcess(t, other).must(200, "GET", definedCRD, nil)
-			require.Equal(t, []any{version}, at(got.body, "status", "storedVersions"))
+			got := apitest.InProcess(t, other).Must(200, "GET", apitest.WidgetDefinitionPath, nil)
+			require.Equal(t, []any{version}, apitest.Nested(got.Body, "status", "storedVersions"))
 		}
 	}
 	deleted := func(t *testing.T, other *servertest.Server) {
-		a := inProcess(t, other)
-		a.must(200, "DELETE", definedCRD, nil)
-		require.Eventually(t, func() bool { return a.do("GET", definedCRD, nil).code == 404 }, patience, time.Millisecond)
+		a := apitest.InProcess(t, other)
+		a.Must(200, "DELETE", apitest.WidgetDefinitionPath, nil)
+		require.Eventually(t, func() bool { return a.Do("GET", apitest.WidgetDefinitionPath, nil).Code == 404 }, apitest.Timeout, time.Millisecond)
 	}
 	for name, c := range map[string]struct {
 		update         bool
@@ -302,36 +305,36 @@ func TestWritesCrossedByTheirDefinition(t *testing.T) {
 			store := memstore.New(memstore.Options{})
 			t.Cleanup(func() { require.NoError(t, store.Close()) })
 			mortal := &dying{Backend: store, left: -1}
-			held := holds(mortal, stored)
-			other := servertest.New(t, over(shared{store}))
-			inProcess(t, other).must(201, "POST", crdPath, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+			held := apitest.NewBlockingStore(mortal, stored)
+			other := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
+			apitest.InProcess(t, other).Must(201, "POST", apitest.DefinitionsPath, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
 				"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":`+twoVersions("v1")+`}}`)
 			other.Settle()
-			method, path := "POST", definedPath
+			method, path := "POST", apitest.WidgetsPath
 			if c.update {
-				inProcess(t, other).must(201, "POST", definedPath, definedWidget("w", `{}`))
-				method, path = "PATCH", definedPath+"/w"
+				apitest.InProcess(t, other).Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("w", `{}`))
+				method, path = "PATCH", apitest.WidgetsPath+"/w"
 			}
 			c.before(t, other)
-			one := inProcess(t, servertest.New(t, over(held), func(b *server.Builder) { b.RunControllers = []string{"flowcontrol"} }))
-			var got answer
+			one := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(held), func(b *server.Builder) { b.RunControllers = []string{"flowcontrol"} }))
+			var got apitest.Response
 			var writer sync.WaitGroup
-			writer.Go(func() { got = one.do(method, path, definedWidget("w", `{"new":true}`)) })
-			<-held.arrived
+			writer.Go(func() { got = one.Do(method, path, apitest.NewWidget("w", `{"new":true}`)) })
+			<-held.Arrived
 			c.change(t, other)
 			mortal.dieAfter(1)
-			close(held.release)
+			close(held.Release)
 			writer.Wait()
-			assert.Equal(t, c.code, got.code, "%s", got.raw)
+			assert.Equal(t, c.code, got.Code, "%s", got.Raw)
 			if c.code == 403 {
 				assert.Empty(t, keysOf(t, store, "widgets.example.com/"))
 				return
 			}
-			rec := record(t, store, stored)
+			rec := apitest.StoredObject(t, store, stored)
 			assert.Equal(t, "example.com/"+c.stored, rec["apiVersion"])
 			assert.Equal(t, map[string]any{"new": true}, rec["spec"])
-			assert.Equal(t, "example.com/v1", got.body["apiVersion"])
-			assert.Equal(t, "example.com/v1", inProcess(t, other).must(200, "GET", definedPath+"/w", nil).body["apiVersion"])
+			assert.Equal(t, "example.com/v1", got.Body["apiVersion"])
+			assert.Equal(t, "example.com/v1", apitest.InProcess(t, other).Must(200, "GET", apitest.WidgetsPath+"/w", nil).Body["apiVersion"])
 		})
 	}
 }

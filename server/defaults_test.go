@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // The file defaultsAnswers holds creations of objects of the built-in kinds, and the answers of
@@ -74,14 +75,14 @@ func recordDefaults(t *testing.T) {
 			continue
 		}
 		for _, v := range typ.Versions {
-			if !p.serves(t, collection(v)) {
+			if !p.serves(t, apitest.CollectionPath(v)) {
 				continue
 			}
 			sc := scenario{Name: v.GroupResource().String() + "/" + v.Name}
 			if typ.Kind == "Pod" {
 				sc.Steps = append(sc.Steps, step{Do: "POST /api/v1/namespaces/$ns/serviceaccounts", Body: `{"metadata":{"name":"default"}}`, Quiet: true})
 			}
-			for _, obj := range append(listed[v.GVK().APIVersion()+" "+v.Kind], withEmptyStructs(minimalOf(t, typ), v, seen)...) {
+			for _, obj := range append(listed[v.GVK().APIVersion()+" "+v.Kind], withEmptyStructs(apitest.MinimalObject(t, typ), v, seen)...) {
 				sc.Steps = append(sc.Steps, creation(t, v, obj))
 			}
 			scenarios = append(scenarios, sc)
@@ -101,7 +102,7 @@ func creation(t *testing.T, v *resource.Version, obj map[string]any) step {
 	}
 	text, err := json.Marshal(obj)
 	require.NoError(t, err)
-	return step{Do: "POST " + strings.Replace(collection(v), "/namespaces/default/", "/namespaces/$ns/", 1) + "?dryRun=All", Body: string(text)}
+	return step{Do: "POST " + strings.Replace(apitest.CollectionPath(v), "/namespaces/default/", "/namespaces/$ns/", 1) + "?dryRun=All", Body: string(text)}
 }
 
 // listedObjects returns the objects of defaultsObjects by apiVersion and kind.

@@ -10,6 +10,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 )
@@ -17,60 +18,60 @@ import (
 // TestDeletionLifecycle is the table of states: live, terminating, removed, by
 // whatever verb the last finalizer goes.
 func TestDeletionLifecycle(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
-		item := configMaps + "/a"
-		for verb, last := range map[string]func(cm map[string]any) answer{
-			"update": func(cm map[string]any) answer {
-				at(cm, "metadata").(map[string]any)["finalizers"] = []any{}
-				return a.must(200, "PUT", item, cm)
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		item := apitest.ConfigMapsPath + "/a"
+		for verb, last := range map[string]func(cm map[string]any) apitest.Response{
+			"update": func(cm map[string]any) apitest.Response {
+				apitest.Nested(cm, "metadata").(map[string]any)["finalizers"] = []any{}
+				return a.Must(200, "PUT", item, cm)
 			},
-			"merge patch": func(map[string]any) answer {
-				return a.must(200, "PATCH", item, `{"metadata":{"finalizers":null}}`)
+			"merge patch": func(map[string]any) apitest.Response {
+				return a.Must(200, "PATCH", item, `{"metadata":{"finalizers":null}}`)
 			},
-			"json patch": func(map[string]any) answer {
-				return a.must(200, "PATCH", item, `[{"op":"remove","path":"/metadata/finalizers/0"}]`, "Content-Type", "application/json-patch+json")
+			"json patch": func(map[string]any) apitest.Response {
+				return a.Must(200, "PATCH", item, `[{"op":"remove","path":"/metadata/finalizers/0"}]`, "Content-Type", "application/json-patch+json")
 			},
-			"strategic patch": func(map[string]any) answer {
-				return a.must(200, "PATCH", item, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/2"]}}`, "Content-Type", "application/strategic-merge-patch+json")
+			"strategic patch": func(map[string]any) apitest.Response {
+				return a.Must(200, "PATCH", item, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/2"]}}`, "Content-Type", "application/strategic-merge-patch+json")
 			},
 		} {
-			w := a.watch(configMaps + "?watch=1&resourceVersion=" + a.must(200, "GET", configMaps, nil).version())
-			cm := newConfigMap("a")
-			at(cm, "metadata").(map[string]any)["finalizers"] = []any{"x.io/1", "x.io/2"}
-			created := a.must(201, "POST", configMaps, cm)
-			assert.Nil(t, at(created.body, "metadata", "deletionTimestamp"))
-			begun := a.must(200, "DELETE", item, nil)
-			stamp := text(begun.body, "metadata", "deletionTimestamp")
+			w := a.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=" + a.Must(200, "GET", apitest.ConfigMapsPath, nil).ResourceVersion())
+			cm := apitest.NewConfigMap("a")
+			apitest.Nested(cm, "metadata").(map[string]any)["finalizers"] = []any{"x.io/1", "x.io/2"}
+			created := a.Must(201, "POST", apitest.ConfigMapsPath, cm)
+			assert.Nil(t, apitest.Nested(created.Body, "metadata", "deletionTimestamp"))
+			begun := a.Must(200, "DELETE", item, nil)
+			stamp := apitest.NestedString(begun.Body, "metadata", "deletionTimestamp")
 			assert.NotEmpty(t, stamp, verb)
-			assert.EqualValues(t, 0, at(begun.body, "metadata", "deletionGracePeriodSeconds"))
-			again := a.must(200, "DELETE", item, nil)
-			assert.Equal(t, begun.version(), again.version(), "a second delete changes nothing")
-			one := a.must(200, "PATCH", item, `{"metadata":{"finalizers":["x.io/2"]}}`)
-			assert.Equal(t, stamp, text(one.body, "metadata", "deletionTimestamp"))
-			a.must(422, "PATCH", item, `{"metadata":{"finalizers":["x.io/2","x.io/3"]}}`)
-			a.must(409, "POST", configMaps, newConfigMap("a"))
-			delete(one.body["metadata"].(map[string]any), "managedFields")
-			last(one.body)
-			a.must(404, "GET", item, nil)
-			assert.Equal(t, "ADDED a, MODIFIED a, MODIFIED a, DELETED a", strings.Join(w.some(4), ", "), verb)
-			w.close()
+			assert.EqualValues(t, 0, apitest.Nested(begun.Body, "metadata", "deletionGracePeriodSeconds"))
+			again := a.Must(200, "DELETE", item, nil)
+			assert.Equal(t, begun.ResourceVersion(), again.ResourceVersion(), "a second delete changes nothing")
+			one := a.Must(200, "PATCH", item, `{"metadata":{"finalizers":["x.io/2"]}}`)
+			assert.Equal(t, stamp, apitest.NestedString(one.Body, "metadata", "deletionTimestamp"))
+			a.Must(422, "PATCH", item, `{"metadata":{"finalizers":["x.io/2","x.io/3"]}}`)
+			a.Must(409, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
+			delete(one.Body["metadata"].(map[string]any), "managedFields")
+			last(one.Body)
+			a.Must(404, "GET", item, nil)
+			assert.Equal(t, "ADDED a, MODIFIED a, MODIFIED a, DELETED a", strings.Join(w.NextN(4), ", "), verb)
+			w.Close()
 		}
 		// Without finalizers it goes at once.
-		a.must(201, "POST", configMaps, newConfigMap("a"))
-		got := a.must(200, "DELETE", item, nil)
-		assert.Equal(t, "Success", got.body["status"])
-		assert.Equal(t, "a", at(got.body, "details", "name"))
-		a.must(404, "DELETE", item, nil)
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
+		got := a.Must(200, "DELETE", item, nil)
+		assert.Equal(t, "Success", got.Body["status"])
+		assert.Equal(t, "a", apitest.Nested(got.Body, "details", "name"))
+		a.Must(404, "DELETE", item, nil)
 	})
 }
 
 // TestDeleteOptions: an option that is not understood keeps the object.
 func TestDeleteOptions(t *testing.T) {
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
-		a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
-		item := configMaps + "/a"
-		version := a.must(201, "POST", configMaps, newConfigMap("a")).version()
+		a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
+		item := apitest.ConfigMapsPath + "/a"
+		version := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a")).ResourceVersion()
 		for _, c := range []struct {
 			query string
 			body  any
@@ -101,26 +102,26 @@ func TestDeleteOptions(t *testing.T) {
 			{"", "{}\n{}", 400},
 			{"", `"x"`, 400},
 		} {
-			got := a.must(c.code, "DELETE", item+c.query, c.body)
-			assert.Equal(t, version, a.must(200, "GET", item, nil).version(), "%v: %s", c, got.raw)
+			got := a.Must(c.code, "DELETE", item+c.query, c.body)
+			assert.Equal(t, version, a.Must(200, "GET", item, nil).ResourceVersion(), "%v: %s", c, got.Raw)
 		}
-		a.must(415, "DELETE", item, "x: 1", "Content-Type", "text/plain")
-		a.must(400, "DELETE", item, "k8s\x00rubbish", "Content-Type", map[names.Profile]string{
+		a.Must(415, "DELETE", item, "x: 1", "Content-Type", "text/plain")
+		a.Must(400, "DELETE", item, "k8s\x00rubbish", "Content-Type", map[names.Profile]string{
 			names.Orch: "application/vnd.orch.protobuf", names.Kubernetes: "application/vnd.kubernetes.protobuf"}[profile])
-		a.must(200, "DELETE", item, `{"gracePeriodSeconds":9223372036854775807,"preconditions":{"resourceVersion":"`+version+`"},"unknown":1}`)
-		a.must(404, "GET", item, nil)
+		a.Must(200, "DELETE", item, `{"gracePeriodSeconds":9223372036854775807,"preconditions":{"resourceVersion":"`+version+`"},"unknown":1}`)
+		a.Must(404, "GET", item, nil)
 	}
 }
 
 // TestDryRun: every verb does everything but keep it.
 func TestDryRun(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
-		cm := newConfigMap("a", "v", "1")
-		at(cm, "metadata").(map[string]any)["finalizers"] = []any{"x.io/1"}
-		a.must(201, "POST", configMaps, cm)
-		a.must(201, "POST", configMaps, newConfigMap("plain"))
-		before := string(a.must(200, "GET", "/api/v1/configmaps", nil).raw)
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		cm := apitest.NewConfigMap("a", "v", "1")
+		apitest.Nested(cm, "metadata").(map[string]any)["finalizers"] = []any{"x.io/1"}
+		a.Must(201, "POST", apitest.ConfigMapsPath, cm)
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("plain"))
+		before := string(a.Must(200, "GET", "/api/v1/configmaps", nil).Raw)
 		const apply = "application/apply-patch+yaml"
 		for _, c := range []struct {
 			code                    int
@@ -157,28 +158,28 @@ func TestDryRun(t *testing.T) {
 			if c.typ != "" {
 				headers = []string{"Content-Type", c.typ}
 			}
-			got := a.must(c.code, c.method, configMaps+c.path+query, body, headers...)
-			assert.Equal(t, c.want, text(got.body, "data", "v"), "%v", c)
+			got := a.Must(c.code, c.method, apitest.ConfigMapsPath+c.path+query, body, headers...)
+			assert.Equal(t, c.want, apitest.NestedString(got.Body, "data", "v"), "%v", c)
 			if c.code == 201 {
-				assert.NotEmpty(t, text(got.body, "metadata", "uid"))
-				assert.NotEmpty(t, text(got.body, "metadata", "name"))
+				assert.NotEmpty(t, apitest.NestedString(got.Body, "metadata", "uid"))
+				assert.NotEmpty(t, apitest.NestedString(got.Body, "metadata", "name"))
 			}
-			assert.Equal(t, before, string(a.must(200, "GET", "/api/v1/configmaps", nil).raw), "%v", c)
+			assert.Equal(t, before, string(a.Must(200, "GET", "/api/v1/configmaps", nil).Raw), "%v", c)
 		}
-		a.must(200, "PUT", configMaps+"/a?dryRun", newConfigMap("a", "v", "3")) // bare: a normal request
-		assert.Equal(t, "3", text(a.must(200, "GET", configMaps+"/a", nil).body, "data", "v"))
+		a.Must(200, "PUT", apitest.ConfigMapsPath+"/a?dryRun", apitest.NewConfigMap("a", "v", "3")) // bare: a normal request
+		assert.Equal(t, "3", apitest.NestedString(a.Must(200, "GET", apitest.ConfigMapsPath+"/a", nil).Body, "data", "v"))
 	})
 }
 
 // TestDeleteCollection deletes what a list with the same parameters shows.
 func TestDeleteCollection(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		fill := func() {
 			for _, n := range []string{"a", "b", "c", "d"} {
-				cm := newConfigMap(n)
-				at(cm, "metadata").(map[string]any)["labels"] = map[string]any{"n": n}
-				a.do("POST", configMaps, cm)
+				cm := apitest.NewConfigMap(n)
+				apitest.Nested(cm, "metadata").(map[string]any)["labels"] = map[string]any{"n": n}
+				a.Do("POST", apitest.ConfigMapsPath, cm)
 			}
 		}
 		for _, c := range []struct {
@@ -196,26 +197,26 @@ func TestDeleteCollection(t *testing.T) {
 			{"", 200, ""},
 		} {
 			fill()
-			got := a.must(c.code, "DELETE", configMaps+c.query, nil)
-			assert.Equal(t, c.left, strings.Join(a.must(200, "GET", configMaps, nil).names(), " "), "%s: %s", c.query, got.raw)
+			got := a.Must(c.code, "DELETE", apitest.ConfigMapsPath+c.query, nil)
+			assert.Equal(t, c.left, strings.Join(a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names(), " "), "%s: %s", c.query, got.Raw)
 		}
-		a.must(405, "DELETE", "/api/v1/configmaps", nil)
-		a.must(405, "DELETE", "/api/v1/namespaces", nil)
+		a.Must(405, "DELETE", "/api/v1/configmaps", nil)
+		a.Must(405, "DELETE", "/api/v1/namespaces", nil)
 	})
 }
 
 // TestDeletionTimestamp is the time of the first request.
 func TestDeletionTimestamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := inProcess(t, servertest.New(t))
-		cm := newConfigMap("a")
-		at(cm, "metadata").(map[string]any)["finalizers"] = []any{"x.io/1"}
-		a.must(201, "POST", configMaps, cm)
+		a := apitest.InProcess(t, servertest.New(t))
+		cm := apitest.NewConfigMap("a")
+		apitest.Nested(cm, "metadata").(map[string]any)["finalizers"] = []any{"x.io/1"}
+		a.Must(201, "POST", apitest.ConfigMapsPath, cm)
 		time.Sleep(time.Hour)
 		want := time.Now().UTC().Format(time.RFC3339)
-		a.must(200, "DELETE", configMaps+"/a", nil)
+		a.Must(200, "DELETE", apitest.ConfigMapsPath+"/a", nil)
 		time.Sleep(time.Hour)
-		a.must(200, "DELETE", configMaps+"/a", nil)
-		assert.Equal(t, want, text(a.must(200, "GET", configMaps+"/a", nil).body, "metadata", "deletionTimestamp"))
+		a.Must(200, "DELETE", apitest.ConfigMapsPath+"/a", nil)
+		assert.Equal(t, want, apitest.NestedString(a.Must(200, "GET", apitest.ConfigMapsPath+"/a", nil).Body, "metadata", "deletionTimestamp"))
 	})
 }

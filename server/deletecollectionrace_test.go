@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -16,8 +17,8 @@ import (
 func TestDeletedTogetherIsWhatIsSelected(t *testing.T) {
 	t.Parallel()
 	s, sites := servertest.New(t), &siteWebhook{}
-	a := inProcess(t, s)
-	a.must(201, "POST", crdPath, siteDefinition)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.DefinitionsPath, siteDefinition)
 	s.Settle()
 	var once sync.Once
 	var meanwhile func()
@@ -26,15 +27,15 @@ func TestDeletedTogetherIsWhatIsSelected(t *testing.T) {
 		sites.ServeHTTP(w, r)
 	}))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		a.site(name, "one:80", "zone", "x")
+		createSite(a, name, "one:80", "zone", "x")
 	}
 	meanwhile = func() {
-		a.must(200, "PATCH", sitePath("v1", "a"), map[string]any{"address": "two:80"})
-		a.must(200, "PATCH", sitePath("v1", "b"), map[string]any{"address": "one:81"})
-		a.must(200, "PATCH", sitePath("v1", "c"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"zone": nil}}})
-		a.must(200, "DELETE", sitePath("v1", "d"), nil)
-		a.site("d", "two:80", "zone", "x")
+		a.Must(200, "PATCH", sitePath("v1", "a"), map[string]any{"address": "two:80"})
+		a.Must(200, "PATCH", sitePath("v1", "b"), map[string]any{"address": "one:81"})
+		a.Must(200, "PATCH", sitePath("v1", "c"), map[string]any{"metadata": map[string]any{"labels": map[string]any{"zone": nil}}})
+		a.Must(200, "DELETE", sitePath("v1", "d"), nil)
+		createSite(a, "d", "two:80", "zone", "x")
 	}
-	a.must(200, "DELETE", sitePath("v2", "")+"?fieldSelector=host%3Done&labelSelector=area%3Dx", nil)
-	assert.Equal(t, []string{"a", "c", "d"}, a.must(200, "GET", sitePath("v1", ""), nil).names())
+	a.Must(200, "DELETE", sitePath("v2", "")+"?fieldSelector=host%3Done&labelSelector=area%3Dx", nil)
+	assert.Equal(t, []string{"a", "c", "d"}, a.Must(200, "GET", sitePath("v1", ""), nil).Names())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -32,7 +33,7 @@ func newPod(name, more string, finalizers ...string) string {
 
 // story tells an event of a pod: its type, generation, grace period if it is being
 // deleted, and whether something holds it.
-func story(e watched) string {
+func story(e apitest.Event) string {
 	m, _ := e.Object["metadata"].(map[string]any)
 	out := fmt.Sprint(e.Type, " ", m["generation"])
 	if m["deletionTimestamp"] != nil {
@@ -48,8 +49,8 @@ func story(e watched) string {
 // goes, whoever deletes it and however.
 func TestPodsAreSeenEnding(t *testing.T) {
 	const bound = `"nodeName":"n",`
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		for _, c := range []struct {
 			name, pod string
 			steps     [][3]string // method, path, body
@@ -75,59 +76,59 @@ func TestPodsAreSeenEnding(t *testing.T) {
 				[][3]string{{"DELETE", "/p", ""}, {"DELETE", "/p", `{"gracePeriodSeconds":0}`}, {"PATCH", "/p", `{"metadata":{"finalizers":null}}`}},
 				[]string{"ADDED 1 held", "MODIFIED 2 grace 30 held", "MODIFIED 2 grace 0 held", "DELETED 2 grace 0 held"}},
 		} {
-			w := a.watch(pods + "?watch=1&resourceVersion=" + a.must(200, "GET", pods, nil).version())
-			a.must(201, "POST", pods, c.pod)
-			var last answer
+			w := a.Watch(pods + "?watch=1&resourceVersion=" + a.Must(200, "GET", pods, nil).ResourceVersion())
+			a.Must(201, "POST", pods, c.pod)
+			var last apitest.Response
 			for _, s := range c.steps {
 				var body any
 				if s[2] != "" {
 					body = s[2]
 				}
-				last = a.must(200, s[0], pods+s[1], body)
+				last = a.Must(200, s[0], pods+s[1], body)
 			}
 			var got []string
 			for range c.want {
-				e := w.next()
+				e := w.Next()
 				got = append(got, story(e))
-				if e.Type == "DELETED" && last.body["kind"] == "Pod" {
-					assert.Equal(t, e.version(), last.version(), "%s: the answer is the pod as it went", c.name)
-					assert.NotEmpty(t, text(last.body, "metadata", "deletionTimestamp"), c.name)
+				if e.Type == "DELETED" && last.Body["kind"] == "Pod" {
+					assert.Equal(t, e.ResourceVersion(), last.ResourceVersion(), "%s: the answer is the pod as it went", c.name)
+					assert.NotEmpty(t, apitest.NestedString(last.Body, "metadata", "deletionTimestamp"), c.name)
 				}
 			}
 			assert.Equal(t, c.want, got, c.name)
-			a.must(404, "GET", pods+"/p", nil)
+			a.Must(404, "GET", pods+"/p", nil)
 		}
-		version := a.must(201, "POST", pods, newPod("p", "")).version()
-		a.must(409, "DELETE", pods+"/p", `{"preconditions":{"resourceVersion":"1"}}`)
-		a.must(409, "DELETE", pods+"/p", `{"preconditions":{"uid":"other"}}`)
-		assert.Empty(t, text(a.must(200, "GET", pods+"/p", nil).body, "metadata", "deletionTimestamp"))
-		a.must(200, "DELETE", pods+"/p", `{"preconditions":{"resourceVersion":"`+version+`"}}`)
-		a.must(404, "GET", pods+"/p", nil)
+		version := a.Must(201, "POST", pods, newPod("p", "")).ResourceVersion()
+		a.Must(409, "DELETE", pods+"/p", `{"preconditions":{"resourceVersion":"1"}}`)
+		a.Must(409, "DELETE", pods+"/p", `{"preconditions":{"uid":"other"}}`)
+		assert.Empty(t, apitest.NestedString(a.Must(200, "GET", pods+"/p", nil).Body, "metadata", "deletionTimestamp"))
+		a.Must(200, "DELETE", pods+"/p", `{"preconditions":{"resourceVersion":"`+version+`"}}`)
+		a.Must(404, "GET", pods+"/p", nil)
 	})
 }
 
 // TestPodsDeletedTogether: of many who delete one pod at least one does, and it is
 // seen ending once.
 func TestPodsDeletedTogether(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
-		w := a.watch(pods + "?watch=1&resourceVersion=" + a.must(200, "GET", pods, nil).version())
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		w := a.Watch(pods + "?watch=1&resourceVersion=" + a.Must(200, "GET", pods, nil).ResourceVersion())
 		for range 20 {
-			a.must(201, "POST", pods, newPod("p", ""))
+			a.Must(201, "POST", pods, newPod("p", ""))
 			var all sync.WaitGroup
 			var deleted atomic.Int32
 			for range 6 {
 				all.Go(func() {
-					if got := a.do("DELETE", pods+"/p", nil); got.code == 200 {
+					if got := a.Do("DELETE", pods+"/p", nil); got.Code == 200 {
 						deleted.Add(1)
 					} else {
-						assert.Equal(t, 404, got.code, "%s", got.raw)
+						assert.Equal(t, 404, got.Code, "%s", got.Raw)
 					}
 				})
 			}
 			all.Wait()
 			assert.Positive(t, deleted.Load())
-			assert.Equal(t, []string{"ADDED p", "MODIFIED p", "DELETED p"}, w.some(3))
+			assert.Equal(t, []string{"ADDED p", "MODIFIED p", "DELETED p"}, w.NextN(3))
 		}
 	})
 }
@@ -135,33 +136,33 @@ func TestPodsDeletedTogether(t *testing.T) {
 // TestADeletionThatWasCutOff: a pod that was seen ending when the store failed, or
 // the server died, goes by the next one who touches it, or by itself.
 func TestADeletionThatWasCutOff(t *testing.T) {
-	for name, finish := range map[string]func(a *api){
-		"deleted again": func(a *api) { a.must(200, "DELETE", pods+"/p", nil) },
-		"written":       func(a *api) { a.must(200, "PATCH", pods+"/p", `{"metadata":{"labels":{"l":"m"}}}`) },
-		"left alone":    func(*api) { time.Sleep(15 * time.Second) },
+	for name, finish := range map[string]func(a *apitest.Client){
+		"deleted again": func(a *apitest.Client) { a.Must(200, "DELETE", pods+"/p", nil) },
+		"written":       func(a *apitest.Client) { a.Must(200, "PATCH", pods+"/p", `{"metadata":{"labels":{"l":"m"}}}`) },
+		"left alone":    func(*apitest.Client) { time.Sleep(15 * time.Second) },
 	} {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", restarted=", restarted), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := faulty.Wrap(shared{memstore.New(memstore.Options{})}, nil)
-					s := servertest.New(t, over(store))
-					a := inProcess(t, s)
-					a.must(201, "POST", pods, newPod("p", ""))
+					store := faulty.Wrap(apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}, nil)
+					s := servertest.New(t, apitest.WithStorage(store))
+					a := apitest.InProcess(t, s)
+					a.Must(201, "POST", pods, newPod("p", ""))
 					store.SetPlan(func(c faulty.Call) faulty.Fault {
 						if c.Op == faulty.OpCommit && c.Writes[0].Value == nil {
 							return faulty.Fault{Err: errors.New("cut off")}
 						}
 						return faulty.Fault{}
 					})
-					a.must(500, "DELETE", pods+"/p", nil)
+					a.Must(500, "DELETE", pods+"/p", nil)
 					if restarted {
 						require.NoError(t, s.Shutdown(t.Context()))
-						a = inProcess(t, servertest.New(t, over(shared{store})))
+						a = apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store})))
 					}
 					store.SetPlan(nil)
-					assert.NotEmpty(t, text(a.must(200, "GET", pods+"/p", nil).body, "metadata", "deletionTimestamp"))
+					assert.NotEmpty(t, apitest.NestedString(a.Must(200, "GET", pods+"/p", nil).Body, "metadata", "deletionTimestamp"))
 					finish(a)
-					a.must(404, "GET", pods+"/p", nil)
+					a.Must(404, "GET", pods+"/p", nil)
 				})
 			})
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -39,7 +39,7 @@ func endpoints(t *testing.T) (list []endpoint) {
 			if sub.Merge == nil || !slices.Contains(sub.Verbs(), "update") {
 				continue
 			}
-			e := endpoint{kind: typ.Kind, sub: sub.Name, collection: collection(typ.Hub), item: minimal(t, typ)}
+			e := endpoint{kind: typ.Kind, sub: sub.Name, collection: apitest.CollectionPath(typ.Hub), item: minimal(t, typ)}
 			for _, f := range quirks.CallersMetadata() {
 				if slices.Contains(sub.Metadata, f) {
 					e.takes += f[:1]
@@ -51,22 +51,9 @@ func endpoints(t *testing.T) (list []endpoint) {
 	return list
 }
 
-// collection is the path of the objects of a kind in the namespace default.
-func collection(v *resource.Version) string {
-	path := "/apis/"
-	if v.Group == "" {
-		path = "/api/"
-	}
-	path += v.GVK().APIVersion()
-	if v.Namespaced {
-		path += "/namespaces/default"
-	}
-	return path + "/" + v.Plural
-}
-
 // minimal is an object of a kind that has little more than it must.
 func minimal(t *testing.T, typ *resource.Type) (obj map[string]any) {
-	text, err := os.ReadFile("testdata/minimal/" + typ.GroupResource().String() + ".json")
+	text, err := apitest.ReadMinimal(typ.GroupResource().String())
 	require.NoError(t, err, "a minimal object of %s, for the tests of its sub-resources", typ.Kind)
 	require.NoError(t, json.Unmarshal(text, &obj))
 	if obj["metadata"] == nil {
@@ -97,8 +84,8 @@ func TestMetadataThroughSubresources(t *testing.T) { synctest.Test(t, metadataTh
 
 func metadataThroughSubresources(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", crdPath, boatDefinition("rafts", "Raft"))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.DefinitionsPath, boatDefinition("rafts", "Raft"))
 	s.Settle()
 	raft := map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Raft", "metadata": map[string]any{"name": "x"}, "spec": map[string]any{"replicas": 1}}
 	for _, e := range append(endpoints(t),
@@ -107,47 +94,47 @@ func metadataThroughSubresources(t *testing.T) {
 			if e.sub == "finalize" && how != "PUT" || e.kind == "Raft" && strings.Contains(how, "strategic") {
 				continue
 			}
-			item := e.collection + "/" + at(e.item, "metadata", "name").(string)
-			a.must(201, "POST", e.collection, e.item)
+			item := e.collection + "/" + apitest.Nested(e.item, "metadata", "name").(string)
+			a.Must(201, "POST", e.collection, e.item)
 			s.Settle()
 			writeMetadata(a, item+"/"+e.sub, how)
-			got := a.must(200, "GET", item, nil)
-			taken, owned := metadataOf(got.body, e.sub)
+			got := a.Must(200, "GET", item, nil)
+			taken, owned := metadataOf(got.Body, e.sub)
 			assert.Equal(t, e.takes, taken, "%s of %s by %s", e.sub, e.kind, how)
 			if e.kind != "CertificateSigningRequest" && e.sub != "ephemeralcontainers" && e.sub != "resize" { // whose own rules say who owns what
 				assert.Equal(t, e.takes, owned, "owned through %s of %s by %s", e.sub, e.kind, how)
 			}
-			a.must(200, "PATCH", item, `{"metadata":{"finalizers":null,"ownerReferences":null}}`)
-			a.must(200, "DELETE", item, nil)
+			a.Must(200, "PATCH", item, `{"metadata":{"finalizers":null,"ownerReferences":null}}`)
+			a.Must(200, "DELETE", item, nil)
 			s.Settle()
 		}
 	}
 }
 
 // writeMetadata sets all metadata that callers set.
-func writeMetadata(a *api, path, how string) {
-	a.t.Helper()
+func writeMetadata(a *apitest.Client, path, how string) {
+	a.T.Helper()
 	in := map[string]any{
 		"labels": map[string]any{"example.com/l": "1"}, "annotations": map[string]any{"example.com/a": "1"}, "finalizers": []any{"example.com/f"},
 		"ownerReferences": []any{map[string]any{"apiVersion": "none.example.com/v1", "kind": "None", "name": "none", "uid": "00000000-0000-0000-0000-00000000dead"}},
 	}
-	shown := a.do("GET", strings.TrimSuffix(path, "/finalize"), nil) // finalize cannot be read
-	require.Equal(a.t, 200, shown.code, "%s", shown.raw)
+	shown := a.Do("GET", strings.TrimSuffix(path, "/finalize"), nil) // finalize cannot be read
+	require.Equal(a.T, 200, shown.Code, "%s", shown.Raw)
 	switch how {
 	case "PUT":
-		maps.Copy(shown.body["metadata"].(map[string]any), in)
-		a.must(200, "PUT", path, shown.body)
+		maps.Copy(shown.Body["metadata"].(map[string]any), in)
+		a.Must(200, "PUT", path, shown.Body)
 	case "application/json-patch+json":
 		var ops []any
 		for f, v := range in {
 			ops = append(ops, map[string]any{"op": "add", "path": "/metadata/" + f, "value": v})
 		}
-		a.must(200, "PATCH", path, ops, "Content-Type", how)
+		a.Must(200, "PATCH", path, ops, "Content-Type", how)
 	case "application/apply-patch+yaml":
-		in["name"] = at(shown.body, "metadata", "name")
-		a.must(200, "PATCH", path+"?fieldManager=m&force=true", map[string]any{"apiVersion": shown.body["apiVersion"], "kind": shown.body["kind"], "metadata": in}, "Content-Type", how)
+		in["name"] = apitest.Nested(shown.Body, "metadata", "name")
+		a.Must(200, "PATCH", path+"?fieldManager=m&force=true", map[string]any{"apiVersion": shown.Body["apiVersion"], "kind": shown.Body["kind"], "metadata": in}, "Content-Type", how)
 	default:
-		a.must(200, "PATCH", path, map[string]any{"metadata": in}, "Content-Type", how)
+		a.Must(200, "PATCH", path, map[string]any{"metadata": in}, "Content-Type", how)
 	}
 }
 
@@ -174,11 +161,11 @@ func metadataOf(obj map[string]any, sub string) (taken, owned string) {
 // objects may be stored in, by any way of writing its status.
 func TestStoredVersions(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", crdPath, boatDefinition("boats", "Boat"))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.DefinitionsPath, boatDefinition("boats", "Boat"))
 	s.Settle()
-	const item = crdPath + "/boats.sea.example.com"
-	stored := func() any { return at(a.must(200, "GET", item, nil).body, "status", "storedVersions") }
+	const item = apitest.DefinitionsPath + "/boats.sea.example.com"
+	stored := func() any { return apitest.Nested(a.Must(200, "GET", item, nil).Body, "status", "storedVersions") }
 	require.Equal(t, []any{"v1"}, stored())
 	for _, w := range [][]string{
 		{"application/merge-patch+json", `{"status":{"storedVersions":[]}}`},
@@ -190,14 +177,14 @@ func TestStoredVersions(t *testing.T) {
 		{"application/apply-patch+yaml", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.sea.example.com"},"status":{"storedVersions":[]}}`},
 	} {
 		for _, sub := range []string{"/status", ""} {
-			a.must(200, "PATCH", item+sub+"?fieldManager=m"+map[bool]string{true: "&force=true"}[strings.Contains(w[0], "apply")], w[1], "Content-Type", w[0])
+			a.Must(200, "PATCH", item+sub+"?fieldManager=m"+map[bool]string{true: "&force=true"}[strings.Contains(w[0], "apply")], w[1], "Content-Type", w[0])
 			assert.Equal(t, []any{"v1"}, stored(), "%s %s", sub, w[1])
 		}
 	}
-	got := a.must(200, "GET", item, nil).body
-	at(got, "status").(map[string]any)["storedVersions"] = []any{}
-	a.must(200, "PUT", item+"/status", got)
+	got := a.Must(200, "GET", item, nil).Body
+	apitest.Nested(got, "status").(map[string]any)["storedVersions"] = []any{}
+	a.Must(200, "PUT", item+"/status", got)
 	assert.Equal(t, []any{"v1"}, stored())
-	a.must(200, "PATCH", item+"/status", `{"status":{"storedVersions":["v0","v1"]}}`)
+	a.Must(200, "PATCH", item+"/status", `{"status":{"storedVersions":["v0","v1"]}}`)
 	assert.Equal(t, []any{"v0", "v1"}, stored(), "who migrates objects tells so here")
 }

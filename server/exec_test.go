@@ -13,24 +13,25 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // upgrade asks for another protocol.
 func (c *cluster) upgrade(ctx context.Context, method, path string, headers ...string) *http.Response {
-	c.t.Helper()
-	return c.open(ctx, method, path, nil, append([]string{"Connection", "Upgrade", "Upgrade", "SPDY/3.1"}, headers...)...)
+	c.T.Helper()
+	return c.Open(ctx, method, path, nil, append([]string{"Connection", "Upgrade", "Upgrade", "SPDY/3.1"}, headers...)...)
 }
 
 // tunnel is an upgraded connection; it says a word, and hears it.
 func (c *cluster) tunnel(res *http.Response) io.ReadWriteCloser {
-	c.t.Helper()
-	require.Equal(c.t, 101, res.StatusCode)
+	c.T.Helper()
+	require.Equal(c.T, 101, res.StatusCode)
 	conn := res.Body.(io.ReadWriteCloser)
-	c.t.Cleanup(func() { _ = conn.Close() })
+	c.T.Cleanup(func() { _ = conn.Close() })
 	fmt.Fprintln(conn, "ping")
 	line, err := bufio.NewReader(conn).ReadString('\n')
-	require.NoError(c.t, err)
-	require.Equal(c.t, "PING\n", line)
+	require.NoError(c.T, err)
+	require.Equal(c.T, "PING\n", line)
 	return conn
 }
 
@@ -44,7 +45,7 @@ func TestStreams(t *testing.T) {
 			"portforward":                                                         "/portForward/default/one",
 			"portforward?ports=80&ports=81,82":                                    "/portForward/default/one?port=80%2C81%2C82",
 		} {
-			res := c.upgrade(t.Context(), method, podPath+"/one/"+path, "Authorization", "Basic eDp5", "X-Forwarded-For", "1.2.3.4",
+			res := c.upgrade(t.Context(), method, apitest.PodsPath+"/one/"+path, "Authorization", "Basic eDp5", "X-Forwarded-For", "1.2.3.4",
 				"X-Remote-User", "root", "X-Stream-Protocol-Version", "v4.channel.k8s.io")
 			assert.Equal(t, "SPDY/3.1", res.Header.Get("Upgrade"))
 			conn := c.tunnel(res)
@@ -75,18 +76,18 @@ func TestStreamsAreRefused(t *testing.T) {
 		"codes/exec?container=code200": "500 invalid upgrade response: status code 200",
 		"one/exec/c":                   "404 the server could not find the requested resource",
 	} {
-		got := c.do("POST", podPath+"/"+path, nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
-		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), path)
+		got := c.Do("POST", apitest.PodsPath+"/"+path, nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
+		assert.Equal(t, want, fmt.Sprint(got.Code, " ", got.Body["message"]), path)
 	}
-	got := c.must(400, "POST", podPath+"/one/exec?command=x", nil)
-	assert.Equal(t, "Upgrade request required", got.body["message"])
-	said := c.do("POST", podPath+"/codes/exec?container=code403", nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
-	assert.Equal(t, "403 agent says 403", fmt.Sprint(said.code, " ", string(said.raw)))
-	c.must(405, "PUT", podPath+"/one/exec", nil)
+	got := c.Must(400, "POST", apitest.PodsPath+"/one/exec?command=x", nil)
+	assert.Equal(t, "Upgrade request required", got.Body["message"])
+	said := c.Do("POST", apitest.PodsPath+"/codes/exec?container=code403", nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
+	assert.Equal(t, "403 agent says 403", fmt.Sprint(said.Code, " ", string(said.Raw)))
+	c.Must(405, "PUT", apitest.PodsPath+"/one/exec", nil)
 	c.Server.Close()
-	down := c.do("POST", podPath+"/one/exec", nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
-	assert.Equal(t, 500, down.code)
-	assert.Contains(t, down.body["message"], "error dialing backend: dial tcp 127.0.0.1:")
+	down := c.Do("POST", apitest.PodsPath+"/one/exec", nil, "Connection", "Upgrade", "Upgrade", "SPDY/3.1")
+	assert.Equal(t, 500, down.Code)
+	assert.Contains(t, down.Body["message"], "error dialing backend: dial tcp 127.0.0.1:")
 }
 
 // TestStreamsTakeTheRightToCreate: also by GET.
@@ -100,17 +101,17 @@ func TestStreamsTakeTheRightToCreate(t *testing.T) {
 		})
 	})
 	for _, method := range []string{"GET", "POST"} {
-		got := c.do(method, podPath+"/one/exec", nil, "Connection", "Upgrade", "Upgrade", "websocket")
-		assert.Equal(t, 403, got.code)
-		assert.Contains(t, got.body["message"], `cannot create resource "pods/exec"`)
+		got := c.Do(method, apitest.PodsPath+"/one/exec", nil, "Connection", "Upgrade", "Upgrade", "websocket")
+		assert.Equal(t, 403, got.Code)
+		assert.Contains(t, got.Body["message"], `cannot create resource "pods/exec"`)
 	}
-	c.tunnel(c.upgrade(t.Context(), "GET", podPath+"/one/attach"))
+	c.tunnel(c.upgrade(t.Context(), "GET", apitest.PodsPath+"/one/attach"))
 }
 
 // TestStreamsEndWithTheServer, although neither side says anything.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	c := newCluster(t)
-	conn := c.tunnel(c.upgrade(t.Context(), "POST", podPath+"/one/exec"))
+	conn := c.tunnel(c.upgrade(t.Context(), "POST", apitest.PodsPath+"/one/exec"))
 	require.NoError(t, c.s.Shutdown(t.Context()))
 	<-c.left
 	_, err := conn.Read(make([]byte, 1))
@@ -119,12 +120,12 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 
 // TestConnectionsAreBounded: apart from watches, and nobody takes them all.
 func TestConnectionsAreBounded(t *testing.T) {
-	c := newCluster(t, byHeader, func(b *server.Builder) {
+	c := newCluster(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 		b.Authenticators = append(b.Authenticators, auth.AnonymousAccess)
 		b.Limits.Connections, b.Limits.Watches = 8, 1
 	})
 	open := func(user string) bool {
-		res := c.upgrade(t.Context(), "POST", podPath+"/one/exec", "X-User", user, "X-Group", "x")
+		res := c.upgrade(t.Context(), "POST", apitest.PodsPath+"/one/exec", "X-User", user, "X-Group", "x")
 		if res.StatusCode == http.StatusTooManyRequests {
 			assert.NoError(t, res.Body.Close())
 			return false
@@ -138,5 +139,5 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	assert.Contains(t, []int{1, 2, 3}, n)
 	assert.True(t, open("b"))
-	c.watch(configMaps+"?watch=1", "X-User", "a", "X-Group", "x")
+	c.Watch(apitest.ConfigMapsPath+"?watch=1", "X-User", "a", "X-Group", "x")
 }

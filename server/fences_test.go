@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -20,16 +21,16 @@ func TestFencesGoWithTheirNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
-		s := servertest.New(t, over(shared{store}))
-		a := inProcess(t, s)
+		s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
+		a := apitest.InProcess(t, s)
 		for _, name := range []string{"stays", "goes"} {
-			a.must(201, "POST", namespacePath, fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
-			a.must(201, "POST", namespacePath+"/"+name+"/resourcequotas", `{"metadata":{"name":"q"},"spec":{"hard":{"count/secrets":"1"}}}`)
-			a.must(201, "POST", namespacePath+"/"+name+"/secrets", `{"metadata":{"name":"a"}}`)
+			a.Must(201, "POST", apitest.NamespacesPath, fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
+			a.Must(201, "POST", apitest.NamespacesPath+"/"+name+"/resourcequotas", `{"metadata":{"name":"q"},"spec":{"hard":{"count/secrets":"1"}}}`)
+			a.Must(201, "POST", apitest.NamespacesPath+"/"+name+"/secrets", `{"metadata":{"name":"a"}}`)
 		}
 		s.Settle()
 		require.Len(t, keysOf(t, store, resource.FencePrefix), 2)
-		a.must(200, "DELETE", namespacePath+"/goes", nil)
+		a.Must(200, "DELETE", apitest.NamespacesPath+"/goes", nil)
 		s.Settle()
 		time.Sleep(2 * time.Hour)
 		s.Settle()

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -20,35 +21,37 @@ const (
 func TestFlowControlObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)
-		a := inProcess(t, s)
-		flow := func() string { return a.do("GET", configMaps, nil).header.Get("X-Kubernetes-PF-FlowSchema-UID") }
-		uid := func(path string) string { return meta.NewObject(a.must(200, "GET", path, nil).body).UID() }
+		a := apitest.InProcess(t, s)
+		flow := func() string {
+			return a.Do("GET", apitest.ConfigMapsPath, nil).Header.Get("X-Kubernetes-PF-FlowSchema-UID")
+		}
+		uid := func(path string) string { return meta.NewObject(a.Must(200, "GET", path, nil).Body).UID() }
 		s.Settle()
-		assert.Len(t, a.must(200, "GET", flowLevels, nil).body["items"], 8)
-		assert.Len(t, a.must(200, "GET", flowSchemas, nil).body["items"], 11)
+		assert.Len(t, a.Must(200, "GET", flowLevels, nil).Body["items"], 8)
+		assert.Len(t, a.Must(200, "GET", flowSchemas, nil).Body["items"], 11)
 		assert.Equal(t, uid(flowSchemas+"/global-default"), flow())
 		condition := func(name string) string {
-			return meta.NewObject(a.must(200, "GET", flowSchemas+"/"+name, nil).body).Objects("status", "conditions")[0].String("status")
+			return meta.NewObject(a.Must(200, "GET", flowSchemas+"/"+name, nil).Body).Objects("status", "conditions")[0].String("status")
 		}
 		assert.Equal(t, "False", condition("probes"))
 
-		a.must(201, "POST", flowSchemas, `{"metadata":{"name":"early"},"spec":{"priorityLevelConfiguration":{"name":"own"},"matchingPrecedence":2,"rules":[
+		a.Must(201, "POST", flowSchemas, `{"metadata":{"name":"early"},"spec":{"priorityLevelConfiguration":{"name":"own"},"matchingPrecedence":2,"rules":[
 			{"subjects":[{"kind":"Group","group":{"name":"system:unauthenticated"}}],"resourceRules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"],"clusterScope":true,"namespaces":["*"]}]}]}}`)
 		s.Settle()
 		assert.Equal(t, "True", condition("early"))
 		assert.Equal(t, uid(flowSchemas+"/global-default"), flow())
-		a.must(201, "POST", flowLevels, `{"metadata":{"name":"own"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue","queuing":{"queues":33,"handSize":11,"queueLengthLimit":1000000}}}}}`)
+		a.Must(201, "POST", flowLevels, `{"metadata":{"name":"own"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue","queuing":{"queues":33,"handSize":11,"queueLengthLimit":1000000}}}}}`)
 		s.Settle()
 		assert.Equal(t, "False", condition("early"))
 		assert.Equal(t, uid(flowSchemas+"/early"), flow())
 
 		before := uid(flowSchemas + "/exempt")
-		a.must(200, "DELETE", flowSchemas+"/exempt", nil)
-		a.must(200, "DELETE", flowLevels+"/catch-all", nil)
-		a.must(200, "DELETE", flowSchemas+"/probes", nil)
+		a.Must(200, "DELETE", flowSchemas+"/exempt", nil)
+		a.Must(200, "DELETE", flowLevels+"/catch-all", nil)
+		a.Must(200, "DELETE", flowSchemas+"/probes", nil)
 		s.Settle()
 		assert.NotEqual(t, before, uid(flowSchemas+"/exempt"))
-		a.must(200, "GET", flowLevels+"/catch-all", nil)
-		a.must(404, "GET", flowSchemas+"/probes", nil)
+		a.Must(200, "GET", flowLevels+"/catch-all", nil)
+		a.Must(404, "GET", flowSchemas+"/probes", nil)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -16,7 +17,7 @@ import (
 
 // crowdedStore is a store of several servers that takes nothing but deletions while it is full.
 type crowdedStore struct {
-	sharedStore
+	apitest.SharedStore
 	full atomic.Bool
 }
 
@@ -24,7 +25,7 @@ func (s *crowdedStore) Commit(ctx context.Context, ws ...storage.Write) (storage
 	if s.full.Load() && slices.ContainsFunc(ws, func(w storage.Write) bool { return w.Value != nil }) {
 		return 0, storage.ErrFull
 	}
-	return s.sharedStore.Commit(ctx, ws...)
+	return s.SharedStore.Commit(ctx, ws...)
 }
 
 // TestAFullStoreIsEmptied: while there is room for nothing, objects can be deleted, also pods
@@ -32,26 +33,26 @@ func (s *crowdedStore) Commit(ctx context.Context, ws ...storage.Write) (storage
 func TestAFullStoreIsEmptied(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = inner.Close() })
-	store := &crowdedStore{sharedStore: sharedStore{inner}}
-	s := servertest.New(t, over(store))
-	a := inProcess(t, s)
-	owner := a.must(201, "POST", configMaps, newConfigMap("owner"))
-	a.must(201, "POST", configMaps, `{"metadata":{"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"`+text(owner.body, "metadata", "uid")+`"}]}}`)
+	store := &crowdedStore{SharedStore: apitest.SharedStore{Backend: inner}}
+	s := servertest.New(t, apitest.WithStorage(store))
+	a := apitest.InProcess(t, s)
+	owner := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("owner"))
+	a.Must(201, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"`+apitest.NestedString(owner.Body, "metadata", "uid")+`"}]}}`)
 	const pods = "/api/v1/namespaces/default/pods"
-	a.must(201, "POST", pods, `{"metadata":{"name":"runs"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`)
-	a.must(201, "POST", namespacePath, `{"metadata":{"name":"ends"}}`)
-	const held = namespacePath + "/ends/configmaps"
-	a.must(201, "POST", held, `{"metadata":{"name":"held","finalizers":["example.com/held"]}}`)
-	a.must(200, "DELETE", namespacePath+"/ends", nil)
+	a.Must(201, "POST", pods, `{"metadata":{"name":"runs"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`)
+	a.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"ends"}}`)
+	const held = apitest.NamespacesPath + "/ends/configmaps"
+	a.Must(201, "POST", held, `{"metadata":{"name":"held","finalizers":["example.com/held"]}}`)
+	a.Must(200, "DELETE", apitest.NamespacesPath+"/ends", nil)
 	s.Settle()
 
 	store.full.Store(true)
-	a.must(507, "POST", configMaps, newConfigMap("new"))
-	a.must(200, "DELETE", configMaps+"/owner", nil)
-	a.must(200, "DELETE", pods+"/runs?gracePeriodSeconds=0", nil)
-	a.must(200, "PATCH", held+"/held", `{"metadata":{"finalizers":null}}`)
-	for _, path := range []string{configMaps + "/owned", pods + "/runs", namespacePath + "/ends"} {
-		require.Eventually(t, func() bool { return a.do("GET", path, nil).code == 404 }, patience, time.Millisecond, path)
+	a.Must(507, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("new"))
+	a.Must(200, "DELETE", apitest.ConfigMapsPath+"/owner", nil)
+	a.Must(200, "DELETE", pods+"/runs?gracePeriodSeconds=0", nil)
+	a.Must(200, "PATCH", held+"/held", `{"metadata":{"finalizers":null}}`)
+	for _, path := range []string{apitest.ConfigMapsPath + "/owned", pods + "/runs", apitest.NamespacesPath + "/ends"} {
+		require.Eventually(t, func() bool { return a.Do("GET", path, nil).Code == 404 }, apitest.Timeout, time.Millisecond, path)
 	}
 	store.full.Store(false)
 }

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 )
@@ -160,9 +161,9 @@ func gadgetPath(version, name string) string {
 	return strings.TrimSuffix(gadgetGroup+version+"/namespaces/default/gadgets/"+name, "/")
 }
 
-func gadgetServer(t *testing.T, store storage.Backend, stored string, more ...func(*server.Builder)) *api {
-	more = append(more, over(store), func(b *server.Builder) { b.Register(registry.Of(gadgets(stored))) })
-	return inProcess(t, servertest.New(t, more...))
+func gadgetServer(t *testing.T, store storage.Backend, stored string, more ...func(*server.Builder)) *apitest.Client {
+	more = append(more, apitest.WithStorage(store), func(b *server.Builder) { b.Register(registry.Of(gadgets(stored))) })
+	return apitest.InProcess(t, servertest.New(t, more...))
 }
 
 // fullGadget is a gadget of v2 that the other versions cannot say all of.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -25,21 +26,21 @@ func TestGarbagePolicy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newOwned(t, nil)
 				o.add("a")
-				o.uids["rc"] = text(o.must(201, "POST", controllers, map[string]any{
+				o.uids["rc"] = apitest.NestedString(o.Must(201, "POST", controllers, map[string]any{
 					"metadata": map[string]any{"name": "rc", "ownerReferences": []any{o.owner("a")}},
 					"spec": map[string]any{"replicas": 0, "selector": map[string]any{"app": "x"}, "template": map[string]any{
 						"metadata": map[string]any{"labels": map[string]any{"app": "x"}},
 						"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
 					}},
-				}).body, "metadata", "uid")
-				o.must(200, "PATCH", controllers+"/rc", `{"metadata":{"finalizers":[`+c.finalizers+`]}}`)
+				}).Body, "metadata", "uid")
+				o.Must(200, "PATCH", controllers+"/rc", `{"metadata":{"finalizers":[`+c.finalizers+`]}}`)
 				owner := o.owner("rc")
 				owner["kind"] = "ReplicationController"
 				o.add("pod")
-				o.own(configMaps+"/pod", owner)
-				o.must(200, "DELETE", configMaps+"/a", nil)
+				o.own(apitest.ConfigMapsPath+"/pod", owner)
+				o.Must(200, "DELETE", apitest.ConfigMapsPath+"/a", nil)
 				assert.Equal(t, c.want, o.left())
-				assert.Empty(t, o.must(200, "GET", controllers, nil).names())
+				assert.Empty(t, o.Must(200, "GET", controllers, nil).Names())
 			})
 		})
 	}
@@ -51,20 +52,20 @@ func TestNamespacesLosePodsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, nil)
 		const ns = "/api/v1/namespaces/ends"
-		o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ends"}})
+		o.Must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ends"}})
 		o.Settle() // until pods may come
-		o.must(201, "POST", ns+"/configmaps", newConfigMap("content"))
-		o.must(201, "POST", ns+"/pods", map[string]any{
+		o.Must(201, "POST", ns+"/configmaps", apitest.NewConfigMap("content"))
+		o.Must(201, "POST", ns+"/pods", map[string]any{
 			"metadata": map[string]any{"name": "held", "finalizers": []any{"example.com/hold"}},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
 		})
-		o.must(200, "DELETE", ns, nil)
+		o.Must(200, "DELETE", ns, nil)
 		o.Settle()
-		o.must(200, "GET", ns+"/configmaps/content", nil)
-		assert.NotEmpty(t, text(o.must(200, "GET", ns+"/pods/held", nil).body, "metadata", "deletionTimestamp"))
+		o.Must(200, "GET", ns+"/configmaps/content", nil)
+		assert.NotEmpty(t, apitest.NestedString(o.Must(200, "GET", ns+"/pods/held", nil).Body, "metadata", "deletionTimestamp"))
 		got := map[string]string{}
-		for _, c := range at(o.must(200, "GET", ns, nil).body, "status", "conditions").([]any) {
-			got[text(c, "type")+" "+text(c, "status")] = text(c, "message")
+		for _, c := range apitest.Nested(o.Must(200, "GET", ns, nil).Body, "status", "conditions").([]any) {
+			got[apitest.NestedString(c, "type")+" "+apitest.NestedString(c, "status")] = apitest.NestedString(c, "message")
 		}
 		assert.Equal(t, map[string]string{
 			"NamespaceDeletionDiscoveryFailure False": "All resources successfully discovered",
@@ -72,10 +73,10 @@ func TestNamespacesLosePodsFirst(t *testing.T) {
 			"NamespaceContentRemaining True":          "Some resources are remaining: [pods has 1 resource instances]",
 			"NamespaceFinalizersRemaining True":       "Some content in the namespace has finalizers remaining: [example.com/hold in 1 resource instances]",
 		}, got)
-		o.must(200, "PATCH", ns+"/pods/held", `{"metadata":{"finalizers":null}}`)
+		o.Must(200, "PATCH", ns+"/pods/held", `{"metadata":{"finalizers":null}}`)
 		o.Settle()
-		o.must(404, "GET", ns, nil)
-		assert.Empty(t, o.must(200, "GET", "/api/v1/configmaps", nil).names())
+		o.Must(404, "GET", ns, nil)
+		assert.Empty(t, o.Must(200, "GET", "/api/v1/configmaps", nil).Names())
 	})
 }
 
@@ -98,16 +99,16 @@ func TestGarbageOfMisspeltKinds(t *testing.T) {
 				o.add("y")
 				owner := o.owner("y")
 				owner["kind"] = kind
-				o.own(configMaps+"/x", owner)
-				o.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "cluster"}})
+				o.own(apitest.ConfigMapsPath+"/x", owner)
+				o.Must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "cluster"}})
 				o.own("/api/v1/namespaces/cluster", map[string]any{"apiVersion": "v1", "kind": "ConfigMapList", "name": "y", "uid": "u"})
 				assert.Equal(t, c.there, o.left())
-				o.must(200, "GET", "/api/v1/namespaces/cluster", nil)
+				o.Must(200, "GET", "/api/v1/namespaces/cluster", nil)
 				owner["uid"] = "00000000-0000-0000-0000-00000000beef"
 				if c.there == "x y" {
-					o.own(configMaps+"/x", owner)
+					o.own(apitest.ConfigMapsPath+"/x", owner)
 				}
-				o.must(200, "DELETE", configMaps+"/y", nil)
+				o.Must(200, "DELETE", apitest.ConfigMapsPath+"/y", nil)
 				assert.Equal(t, c.gone, o.left())
 			})
 		})

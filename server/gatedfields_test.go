@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -59,12 +59,12 @@ const (
 )
 
 // write makes an object with the field, and returns its stored text.
-func (f gatedField) write(a *api, name string) (int, string) {
+func (f gatedField) write(a *apitest.Client, name string) (int, string) {
 	body := map[string]any{}
 	if f.minimal != "" {
-		text, err := os.ReadFile("testdata/minimal/" + f.minimal + ".json")
-		require.NoError(a.t, err)
-		require.NoError(a.t, json.Unmarshal(text, &body))
+		text, err := apitest.ReadMinimal(f.minimal)
+		require.NoError(a.T, err)
+		require.NoError(a.T, json.Unmarshal(text, &body))
 	}
 	metadata, _ := body["metadata"].(map[string]any)
 	if metadata == nil {
@@ -73,15 +73,15 @@ func (f gatedField) write(a *api, name string) (int, string) {
 	}
 	metadata["name"] = name
 	patch := map[string]any{}
-	require.NoError(a.t, json.Unmarshal([]byte(f.patch), &patch))
+	require.NoError(a.T, json.Unmarshal([]byte(f.patch), &patch))
 	if !f.status {
 		merge(body, patch)
 	}
-	made := a.do("POST", f.collection, body)
-	if f.status && made.code == 201 {
-		made = a.do("PATCH", f.collection+"/"+name+"/status", f.patch)
+	made := a.Do("POST", f.collection, body)
+	if f.status && made.Code == 201 {
+		made = a.Do("PATCH", f.collection+"/"+name+"/status", f.patch)
 	}
-	return made.code, string(made.raw)
+	return made.Code, string(made.Raw)
 }
 
 // merge writes the fields of a patch into a tree.
@@ -101,8 +101,8 @@ func merge(tree, patch map[string]any) {
 // from a server with the feature keeps it.
 func TestFieldsOfFeaturesThatAreOff(t *testing.T) {
 	store := memstore.New(memstore.Options{})
-	build := func(on bool) *api {
-		return inProcess(t, servertest.New(t, func(b *server.Builder) {
+	build := func(on bool) *apitest.Client {
+		return apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 			store = store.Fork()
 			b.Storage, b.Features = store, map[string]bool{}
 			b.AdmissionOptions.Disable = []string{"ServiceAccount"}
@@ -122,8 +122,8 @@ func TestFieldsOfFeaturesThatAreOff(t *testing.T) {
 	a = build(false)
 	for i, f := range gatedFields {
 		item := f.collection + "/" + name(i)
-		kept := a.must(200, "PATCH", item, `{"metadata":{"labels":{"a":"b"}}}`)
-		assert.True(t, has(f, string(kept.raw)), "%s was in use: %s", f.gate, kept.raw)
+		kept := a.Must(200, "PATCH", item, `{"metadata":{"labels":{"a":"b"}}}`)
+		assert.True(t, has(f, string(kept.Raw)), "%s was in use: %s", f.gate, kept.Raw)
 		code, text := f.write(a, name(i)+"z")
 		assert.False(t, has(f, text), "%s is off: %s", f.gate, text)
 		if f.field == "ints" { // an attribute without a value is invalid

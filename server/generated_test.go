@@ -21,6 +21,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // The file generatedAnswers holds requests generated from the schemas of the built-in kinds, and the answers of
@@ -62,7 +63,7 @@ func recordGenerated(t *testing.T) {
 	for i, kind := range builtin.Kinds() {
 		typ, err := resource.Compile(kind, names.Kubernetes)
 		require.NoError(t, err)
-		if !p.serves(t, collection(typ.Hub)) || typ.Virtual || typ.Kind == "ComponentStatus" {
+		if !p.serves(t, apitest.CollectionPath(typ.Hub)) || typ.Virtual || typ.Kind == "ComponentStatus" {
 			continue
 		}
 		for n := range 2 {
@@ -138,8 +139,8 @@ type generator struct {
 
 // scenario returns steps that create an object, send changed objects by every verb, read and delete.
 func (g *generator) scenario(n int) scenario {
-	g.collection = strings.Replace(collection(g.typ.Hub), "/namespaces/default/", "/namespaces/$ns/", 1)
-	g.minimal = minimalOf(g.t, g.typ)
+	g.collection = strings.Replace(apitest.CollectionPath(g.typ.Hub), "/namespaces/default/", "/namespaces/$ns/", 1)
+	g.minimal = apitest.MinimalObject(g.t, g.typ)
 	g.minimal["apiVersion"], g.minimal["kind"] = g.typ.Hub.GVK().APIVersion(), g.typ.Kind
 	if g.typ.Kind == "Event" {
 		g.minimal["involvedObject"] = map[string]any{"namespace": "$ns"}
@@ -259,8 +260,8 @@ func (g *generator) changed() map[string]any {
 		choices[i] = byte(g.random.Uint32())
 	}
 	if g.random.IntN(3) > 0 {
-		c := chooser(choices)
-		if obj, ok := c.change(g.typ.Hub.Schema(), g.minimal, 0).(map[string]any); ok {
+		c := apitest.Chooser(choices)
+		if obj, ok := c.Change(g.typ.Hub.Schema(), g.minimal, 0).(map[string]any); ok {
 			return obj
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // goldenDir finds the transcripts, or skips the test.
 func goldenDir(t *testing.T) string {
-	dir, err := filepath.Abs("../../shared/golden")
+	dir, err := filepath.Abs("../../../../shared/golden")
 	require.NoError(t, err)
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("CI") != "" {

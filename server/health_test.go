@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -36,13 +37,13 @@ func TestHealth(t *testing.T) {
 				return nil
 			}}
 		})
-		a := inProcess(t, s)
+		a := apitest.InProcess(t, s)
 		get := func(code int, path string) []string {
 			t.Helper()
-			got := a.do("GET", path, nil)
-			assert.Equal(t, code, got.code, "%s: %s", path, got.raw)
-			assert.NotContains(t, string(got.raw), "secret")
-			return strings.Split(strings.TrimSpace(string(got.raw)), "\n")
+			got := a.Do("GET", path, nil)
+			assert.Equal(t, code, got.Code, "%s: %s", path, got.Raw)
+			assert.NotContains(t, string(got.Raw), "secret")
+			return strings.Split(strings.TrimSpace(string(got.Raw)), "\n")
 		}
 		for _, e := range []string{"/livez", "/readyz", "/healthz"} {
 			assert.Equal(t, []string{"ok"}, get(200, e))
@@ -57,8 +58,8 @@ func TestHealth(t *testing.T) {
 			assert.Contains(t, get(200, e+"?verbose&exclude=storage&exclude=mine"), "[+]storage excluded: ok")
 			assert.Equal(t, []string{"ok"}, get(200, e+"/etcd"))
 			assert.Contains(t, get(200, e+"?verbose&exclude=nosuch"), `warn: some health checks cannot be excluded: no matches for "nosuch"`)
-			got := a.do("POST", e, nil)
-			assert.Equal(t, 405, got.code)
+			got := a.Do("POST", e, nil)
+			assert.Equal(t, 405, got.Code)
 		}
 		for _, check := range []string{"etcd-readiness", "informer-sync", "shutdown"} {
 			assert.Equal(t, []string{"ok"}, get(200, "/readyz/"+check))
@@ -104,7 +105,7 @@ func TestHealth(t *testing.T) {
 		s.Drain()
 		assert.Contains(t, get(500, "/readyz"), "[-]shutdown failed: reason withheld")
 		get(200, "/livez")
-		get(200, configMaps)
+		get(200, apitest.ConfigMapsPath)
 	})
 }
 
@@ -125,10 +126,10 @@ func (s *stuck) Writable(context.Context) error {
 // where only a new start helps.
 func TestHealthOfAStoreThatTakesNoWrites(t *testing.T) {
 	store := &stuck{Store: memstore.New(memstore.Options{})}
-	a := inProcess(t, servertest.New(t, over(store)))
+	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 	codes := func() (codes []int) {
 		for _, e := range []string{"/readyz", "/healthz", "/livez", "/livez/storage"} {
-			codes = append(codes, a.do("GET", e, nil).code)
+			codes = append(codes, a.Do("GET", e, nil).Code)
 		}
 		return codes
 	}
@@ -159,16 +160,16 @@ func (s *ahead) Revision(ctx context.Context) (storage.Revision, error) {
 func TestHealthOfCachesThatLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &ahead{Store: memstore.New(memstore.Options{})}
-		a := inProcess(t, servertest.New(t, over(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		store.by.Store(1)
-		assert.Equal(t, 200, a.do("GET", "/livez", nil).code)
-		assert.Equal(t, 200, a.do("GET", "/healthz", nil).code)
-		got := a.do("GET", "/readyz", nil)
-		assert.Equal(t, 500, got.code)
-		assert.Equal(t, 1, strings.Count(string(got.raw), "[-]"), "%s", got.raw)
-		assert.Contains(t, string(got.raw), "[-]informer-sync failed")
+		assert.Equal(t, 200, a.Do("GET", "/livez", nil).Code)
+		assert.Equal(t, 200, a.Do("GET", "/healthz", nil).Code)
+		got := a.Do("GET", "/readyz", nil)
+		assert.Equal(t, 500, got.Code)
+		assert.Equal(t, 1, strings.Count(string(got.Raw), "[-]"), "%s", got.Raw)
+		assert.Contains(t, string(got.Raw), "[-]informer-sync failed")
 		store.by.Store(0)
-		assert.Equal(t, 200, a.do("GET", "/readyz", nil).code)
+		assert.Equal(t, 200, a.Do("GET", "/readyz", nil).Code)
 	})
 }
 
@@ -186,13 +187,13 @@ func (stillChecker) Missing() (damaged, losses int) { return 0, 0 }
 // the first answers of a minute alone.
 func TestHealthOfAStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &logs{}
-		a := inProcess(t, servertest.New(t, over(stillChecker{memstore.New(memstore.Options{})}), func(b *server.Builder) {
+		log := &apitest.LogBuffer{}
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(stillChecker{memstore.New(memstore.Options{})}), func(b *server.Builder) {
 			b.Logger = slog.New(slog.NewTextHandler(log, nil))
 		}))
 		for range 25 {
 			begun := time.Now()
-			assert.Equal(t, 500, a.do("GET", "/readyz", nil).code)
+			assert.Equal(t, 500, a.Do("GET", "/readyz", nil).Code)
 			assert.Equal(t, 2*time.Second, time.Since(begun))
 		}
 		assert.Equal(t, 10, strings.Count(log.String(), "health check failed"))

@@ -1,78 +1,39 @@
 package server_test
 
 import (
+	"net/url"
+
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
-	"orch.io/controlplane/server/servertest"
+
+	"orch.io/controlplane/server/internal/apitest"
 )
 
-// quiet is a log handler that keeps what no request may cause: errors.
-type quiet struct {
-	warnings bool // it keeps them, too
-
-	mu     sync.Mutex
-	errors []string
-}
-
-func (q *quiet) Enabled(_ context.Context, l slog.Level) bool {
-	return l >= slog.LevelError || q.warnings && l >= slog.LevelWarn
-}
-func (q *quiet) WithAttrs([]slog.Attr) slog.Handler { return q }
-func (q *quiet) WithGroup(string) slog.Handler      { return q }
-func (q *quiet) Handle(_ context.Context, r slog.Record) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	text := r.Message
-	r.Attrs(func(a slog.Attr) bool { text += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
-	q.errors = append(q.errors, text)
-	return nil
-}
-
-// take returns the errors since it was last asked.
-func (q *quiet) take() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	list := q.errors
-	q.errors = nil
-	return list
-}
-
-// newTough is a server whose log must stay free of errors.
-func newTough(t testing.TB, configure ...func(*server.Builder)) (*servertest.Server, *quiet) {
-	log := &quiet{}
-	s := servertest.New(t, append(configure, func(b *server.Builder) { b.Logger = slog.New(log) })...)
-	t.Cleanup(func() { assert.Empty(t, log.take(), "errors were logged") })
-	return s, log
-}
-
 // refused checks an answer to what is wrong: a 4xx Status.
-func refused(t testing.TB, got answer, what ...any) {
+func refused(t testing.TB, got apitest.Response, what ...any) {
 	t.Helper()
 	about := fmt.Sprint(what...)
 	if len(about) > 200 {
 		about = about[:200]
 	}
-	assert.True(t, got.code >= 400 && got.code < 500, "%s: %d %.300s", about, got.code, got.raw)
-	if got.body == nil {
-		assert.Fail(t, "no Status", "%s: %d %.300q", about, got.code, got.raw)
+	assert.True(t, got.Code >= 400 && got.Code < 500, "%s: %d %.300s", about, got.Code, got.Raw)
+	if got.Body == nil {
+		assert.Fail(t, "no Status", "%s: %d %.300q", about, got.Code, got.Raw)
 		return
 	}
-	assert.Equal(t, "Status", got.body["kind"], about)
-	assert.EqualValues(t, got.code, got.body["code"], about)
-	assert.Less(t, len(got.raw), 4<<20, about)
+	assert.Equal(t, "Status", got.Body["kind"], about)
+	assert.EqualValues(t, got.Code, got.Body["code"], about)
+	assert.Less(t, len(got.Raw), 4<<20, about)
 }
 
 // rubbish are bodies that no verb takes.
@@ -144,10 +105,10 @@ func many(n int, item string) string {
 // TestHostileBodies sends every kind of rubbish to every verb as every media
 // type. Nothing is stored, nothing breaks.
 func TestHostileBodies(t *testing.T) {
-	s, _ := newTough(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x", "v", "1"))
-	version := a.must(200, "GET", configMaps+"/x", nil).version()
+	s, _ := apitest.NewErrorFree(t)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "v", "1"))
+	version := a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).ResourceVersion()
 	types := []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
 	patches := []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
 	for name, body := range rubbish() {
@@ -156,35 +117,35 @@ func TestHostileBodies(t *testing.T) {
 				method, path string
 				types        []string
 			}{
-				{"POST", configMaps, types}, {"PUT", configMaps + "/x", types},
-				{"PATCH", configMaps + "/x?fieldManager=m", patches},
+				{"POST", apitest.ConfigMapsPath, types}, {"PUT", apitest.ConfigMapsPath + "/x", types},
+				{"PATCH", apitest.ConfigMapsPath + "/x?fieldManager=m", patches},
 				{"POST", "/apis/apps/v1/namespaces/default/deployments", types},
 				{"POST", "/api/v1/namespaces", types},
 			} {
 				for _, typ := range r.types {
-					got := a.do(r.method, r.path, body, "Content-Type", typ)
-					if got.code < 300 {
+					got := a.Do(r.method, r.path, body, "Content-Type", typ)
+					if got.Code < 300 {
 						continue // some of it is fine in another language
 					}
 					refused(t, got, name, r.method, r.path, typ)
 				}
 			}
-			got := a.do("DELETE", configMaps+"/none", body)
+			got := a.Do("DELETE", apitest.ConfigMapsPath+"/none", body)
 			refused(t, got, name, "DELETE")
 		})
 	}
-	for _, n := range a.must(200, "GET", configMaps, nil).names() {
+	for _, n := range a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names() {
 		assert.Equal(t, "x", n)
 	}
-	assert.GreaterOrEqual(t, number(t, a.must(200, "GET", configMaps+"/x", nil).version()), number(t, version))
+	assert.GreaterOrEqual(t, apitest.Revision(t, a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).ResourceVersion()), apitest.Revision(t, version))
 }
 
 // TestHostilePatches: patches that would grow or loop.
 func TestHostilePatches(t *testing.T) {
-	s, _ := newTough(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x", "v", "1"))
-	item := configMaps + "/x"
+	s, _ := apitest.NewErrorFree(t)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "v", "1"))
+	item := apitest.ConfigMapsPath + "/x"
 	for _, c := range []struct{ typ, body string }{
 		{"application/json-patch+json", "[" + many(20_000, `{"op":"test","path":"/data/%d","value":1}`) + "]"},
 		{"application/json-patch+json", "[" + strings.TrimSuffix(strings.Repeat(`{"op":"copy","from":"/data","path":"/data/v"},`, 60), ",") + "]"},
@@ -216,25 +177,25 @@ func TestHostilePatches(t *testing.T) {
 		{"", `{}`},
 		{"application/Merge-Patch+json", `{}`},
 	} {
-		refused(t, a.do("PATCH", item+"?fieldManager=m", c.body, "Content-Type", c.typ), c.typ, c.body)
+		refused(t, a.Do("PATCH", item+"?fieldManager=m", c.body, "Content-Type", c.typ), c.typ, c.body)
 	}
-	assert.Equal(t, "1", text(a.must(200, "GET", item, nil).body, "data", "v"))
+	assert.Equal(t, "1", apitest.NestedString(a.Must(200, "GET", item, nil).Body, "data", "v"))
 }
 
 // TestHostileSizes: what is over the limit is 413, and at the limit is not.
 func TestHostileSizes(t *testing.T) {
-	s, _ := newTough(t, func(b *server.Builder) { b.Limits.Body = 1 << 20 })
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x"))
+	s, _ := apitest.NewErrorFree(t, func(b *server.Builder) { b.Limits.Body = 1 << 20 })
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 	big := `{"metadata":{"name":"x"},"data":{"v":"` + strings.Repeat("x", 2<<20) + `"}}`
-	for _, r := range [][2]string{{"POST", configMaps}, {"PUT", configMaps + "/x"}, {"PATCH", configMaps + "/x"}, {"DELETE", configMaps + "/x"}} {
-		a.must(413, r[0], r[1], big)
-		a.must(413, r[0], r[1], io.MultiReader(strings.NewReader(big)))            // no length told
-		a.must(413, r[0], r[1], io.MultiReader(strings.NewReader("{"), endless{})) // nor an end
+	for _, r := range [][2]string{{"POST", apitest.ConfigMapsPath}, {"PUT", apitest.ConfigMapsPath + "/x"}, {"PATCH", apitest.ConfigMapsPath + "/x"}, {"DELETE", apitest.ConfigMapsPath + "/x"}} {
+		a.Must(413, r[0], r[1], big)
+		a.Must(413, r[0], r[1], io.MultiReader(strings.NewReader(big)))            // no length told
+		a.Must(413, r[0], r[1], io.MultiReader(strings.NewReader("{"), endless{})) // nor an end
 	}
 	fits := `{"metadata":{"name":"y"}}`
-	a.must(201, "POST", configMaps, fits+strings.Repeat(" ", 1<<20-len(fits)))
-	a.must(413, "POST", configMaps, fits+strings.Repeat(" ", 1<<20-len(fits)+1))
+	a.Must(201, "POST", apitest.ConfigMapsPath, fits+strings.Repeat(" ", 1<<20-len(fits)))
+	a.Must(413, "POST", apitest.ConfigMapsPath, fits+strings.Repeat(" ", 1<<20-len(fits)+1))
 }
 
 // endless is a body without an end.
@@ -249,24 +210,24 @@ func (endless) Read(b []byte) (int, error) {
 
 // TestHostileEncodings: compressed bodies are not understood and not unpacked.
 func TestHostileEncodings(t *testing.T) {
-	s, _ := newTough(t)
-	a := inProcess(t, s)
+	s, _ := apitest.NewErrorFree(t)
+	a := apitest.InProcess(t, s)
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, err := z.Write([]byte(`{"metadata":{"name":"x"}}`))
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
-	refused(t, a.do("POST", configMaps, packed.Bytes(), "Content-Encoding", "gzip"), "gzip")
-	refused(t, a.do("POST", configMaps, packed.Bytes(), "Content-Encoding", "br"), "br")
-	refused(t, a.do("POST", configMaps, `{"metadata":{"name":"x"}}`, "Content-Encoding", "gzip"), "gzip of nothing")
-	assert.Empty(t, a.must(200, "GET", configMaps, nil).names())
+	refused(t, a.Do("POST", apitest.ConfigMapsPath, packed.Bytes(), "Content-Encoding", "gzip"), "gzip")
+	refused(t, a.Do("POST", apitest.ConfigMapsPath, packed.Bytes(), "Content-Encoding", "br"), "br")
+	refused(t, a.Do("POST", apitest.ConfigMapsPath, `{"metadata":{"name":"x"}}`, "Content-Encoding", "gzip"), "gzip of nothing")
+	assert.Empty(t, a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names())
 }
 
 // TestHostileNames: names that paths, keys or files could take for something
 // else.
 func TestHostileNames(t *testing.T) {
-	s, _ := newTough(t)
-	a := inProcess(t, s)
+	s, _ := apitest.NewErrorFree(t)
+	a := apitest.InProcess(t, s)
 	for _, n := range []string{
 		"", ".", "..", "a/b", "../x", "a\x00b", "\x00", "A", "a b", "a%2fb", "é", "\u202e", "-a", "a-", strings.Repeat("a", 254),
 		strings.Repeat("a", 1<<20), "a\nb", "\xff", "a/", "/a", "a:b", "*", "a\\b", "~", "{}",
@@ -276,26 +237,26 @@ func TestHostileNames(t *testing.T) {
 			kinds = append(kinds, "events")
 		}
 		for _, kind := range kinds {
-			refused(t, a.do("POST", "/api/v1/namespaces/default/"+kind, map[string]any{"metadata": map[string]any{"name": n}}), n)
+			refused(t, a.Do("POST", "/api/v1/namespaces/default/"+kind, map[string]any{"metadata": map[string]any{"name": n}}), n)
 		}
-		refused(t, a.do("POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": n}}), n)
-		refused(t, a.do("POST", configMaps, map[string]any{"metadata": map[string]any{"name": "x", "namespace": n + "!"}}), n)
+		refused(t, a.Do("POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": n}}), n)
+		refused(t, a.Do("POST", apitest.ConfigMapsPath, map[string]any{"metadata": map[string]any{"name": "x", "namespace": n + "!"}}), n)
 		if n != "" && n != "a-" && len(n) < 200 && n != "~" {
-			got := a.do("POST", configMaps, map[string]any{"metadata": map[string]any{"generateName": n}})
-			if got.code != 201 {
+			got := a.Do("POST", apitest.ConfigMapsPath, map[string]any{"metadata": map[string]any{"generateName": n}})
+			if got.Code != 201 {
 				refused(t, got, "generateName", n)
 			}
 		}
 	}
-	got := a.must(201, "POST", configMaps, map[string]any{"metadata": map[string]any{"generateName": strings.Repeat("a", 250)}})
-	assert.Len(t, text(got.body, "metadata", "name"), 63)
+	got := a.Must(201, "POST", apitest.ConfigMapsPath, map[string]any{"metadata": map[string]any{"generateName": strings.Repeat("a", 250)}})
+	assert.Len(t, apitest.NestedString(got.Body, "metadata", "name"), 63)
 }
 
 // TestHostilePaths: every odd path has an answer, and none of them a wrong one.
 func TestHostilePaths(t *testing.T) {
-	s, _ := newTough(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x"))
+	s, _ := apitest.NewErrorFree(t)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 	for _, path := range []string{
 		"//api/v1/namespaces", "/api//v1/namespaces", "/api/v1//namespaces", "/api/v1/./namespaces", "/api/v1/../v1/namespaces",
 		"/api/v1/namespaces/default/../default/configmaps", "/api/v1/namespaces/default/configmaps/%2e%2e", "/api/v1/namespaces/default/configmaps/x%00",
@@ -312,7 +273,7 @@ func TestHostilePaths(t *testing.T) {
 			if method != "GET" && method != "HEAD" {
 				r.Body = io.NopCloser(strings.NewReader("{}"))
 			}
-			res, err := a.client.Transport.RoundTrip(r)
+			res, err := a.HTTP.Transport.RoundTrip(r)
 			require.NoError(t, err)
 			raw, err := io.ReadAll(res.Body)
 			require.NoError(t, err)
@@ -320,14 +281,14 @@ func TestHostilePaths(t *testing.T) {
 			assert.Less(t, res.StatusCode, 500, "%s %.100s: %.200s", method, path, raw)
 		}
 	}
-	assert.Equal(t, []string{"x"}, a.must(200, "GET", configMaps, nil).names())
+	assert.Equal(t, []string{"x"}, a.Must(200, "GET", apitest.ConfigMapsPath, nil).Names())
 }
 
 // TestHostileQueries: parameters in masses and of any shape.
 func TestHostileQueries(t *testing.T) {
-	s, _ := newTough(t, quick)
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x"))
+	s, _ := apitest.NewErrorFree(t, apitest.ShortFutureWait)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 	for query, code := range map[string]int{
 		strings.Repeat("a=b&", 50_000):                                200,
 		strings.Repeat("limit=1&", 10_000):                            200,
@@ -365,29 +326,29 @@ func TestHostileQueries(t *testing.T) {
 		"%zz=1": 200,
 		"a;b":   200,
 	} {
-		got := a.do("GET", configMaps+"?"+query, nil)
+		got := a.Do("GET", apitest.ConfigMapsPath+"?"+query, nil)
 		if strings.HasPrefix(query, "labelSelector=a+in") || strings.Contains(query, "metadata.name=a,") || strings.HasPrefix(query, "labelSelector=a=b,") {
-			if got.code != 200 {
+			if got.Code != 200 {
 				refused(t, got, query)
 			}
 			continue
 		}
-		assert.Equal(t, code, got.code, "%.80s: %.200s", query, got.raw)
+		assert.Equal(t, code, got.Code, "%.80s: %.200s", query, got.Raw)
 		if code >= 400 {
 			refused(t, got, query)
 		}
 	}
 	for _, q := range []string{"fieldManager=" + strings.Repeat("m", 129), "fieldManager=%00", "fieldManager=%ff", "fieldValidation=Never", "dryRun=none", "dryRun=All&dryRun=x"} {
-		refused(t, a.do("POST", configMaps+"?"+q, newConfigMap("y")), q)
+		refused(t, a.Do("POST", apitest.ConfigMapsPath+"?"+q, apitest.NewConfigMap("y")), q)
 	}
-	refused(t, a.do("PATCH", configMaps+"/x?force=true", `{}`), "force")
+	refused(t, a.Do("PATCH", apitest.ConfigMapsPath+"/x?force=true", `{}`), "force")
 }
 
 // TestHostileHeaders: what negotiation, authentication and impersonation read.
 func TestHostileHeaders(t *testing.T) {
-	s, _ := newTough(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x"))
+	s, _ := apitest.NewErrorFree(t)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 	for _, h := range [][2]string{
 		{"Accept", strings.Repeat("application/json,", 50_000)}, {"Accept", strings.Repeat("text/html;q=0.1,", 50_000) + "application/json"},
 		{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io;" + strings.Repeat("a=b;", 50_000)}, {"Accept", "\x00"}, {"Accept", "*/*;q=\x7f"},
@@ -396,13 +357,24 @@ func TestHostileHeaders(t *testing.T) {
 		{"Authorization", strings.Repeat("Bearer ", 10_000)}, {"Content-Length", "-1"}, {"If-None-Match", strings.Repeat(`"x",`, 10_000)}, {"Host", "\x00"},
 		{"X-Forwarded-For", strings.Repeat("1.1.1.1,", 10_000)}, {"Accept-Encoding", "gzip;q=nan,*;q=-1"}, {"Traceparent", "zz"},
 	} {
-		for _, path := range []string{configMaps, configMaps + "/x", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version", "/metrics"} {
-			got := a.do("GET", path, nil, h[0], h[1])
-			assert.Less(t, got.code, 500, "%s %s: %.100q: %.200s", path, h[0], h[1], got.raw)
+		for _, path := range []string{apitest.ConfigMapsPath, apitest.ConfigMapsPath + "/x", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version", "/metrics"} {
+			got := a.Do("GET", path, nil, h[0], h[1])
+			assert.Less(t, got.Code, 500, "%s %s: %.100q: %.200s", path, h[0], h[1], got.Raw)
 		}
-		got := a.do("PATCH", configMaps+"/x", `{"data":{"a":"b"}}`, h[0], h[1])
-		assert.Less(t, got.code, 500, "%s: %.100q: %.200s", h[0], h[1], got.raw)
+		got := a.Do("PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"a":"b"}}`, h[0], h[1])
+		assert.Less(t, got.Code, 500, "%s: %.100q: %.200s", h[0], h[1], got.Raw)
 	}
-	a.must(406, "GET", configMaps, nil, "Accept", "image/png")
-	a.must(415, "POST", configMaps, newConfigMap("y"), "Content-Type", "image/png")
+	a.Must(406, "GET", apitest.ConfigMapsPath, nil, "Accept", "image/png")
+	a.Must(415, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("y"), "Content-Type", "image/png")
+}
+
+// rawURL is a URL whose path and query are taken as they are, escapes undone as
+// a listener would.
+func rawURL(path string) *url.URL {
+	u, err := url.ParseRequestURI(path)
+	if err != nil {
+		u = &url.URL{Path: path}
+	}
+	u.Scheme, u.Host = "http", "in-process"
+	return u
 }

@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -78,47 +79,47 @@ func lampsThree() *registry.Kind {
 // it does not know, it does not take away.
 func TestFormsOfSeveralHubs(t *testing.T) {
 	lamp := func(version string) string { return "/apis/example.com/" + version + "/namespaces/default/lamps" }
-	releases := func(t *testing.T, kinds ...*registry.Kind) (list []*api) {
+	releases := func(t *testing.T, kinds ...*registry.Kind) (list []*apitest.Client) {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { _ = store.Close() })
 		for _, k := range kinds {
-			list = append(list, inProcess(t, servertest.New(t, over(unclosed{store}), keeps, serves(k))))
+			list = append(list, apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(k))))
 		}
 		return list
 	}
-	lit := func(a *api) []any {
-		got := a.must(200, "GET", lamp("v3")+"/l", nil).body
+	lit := func(a *apitest.Client) []any {
+		got := a.Must(200, "GET", lamp("v3")+"/l", nil).Body
 		return []any{got["room"], got["level"], got["hue"]}
 	}
 	t.Run("an older hub is newer", func(t *testing.T) {
 		both := releases(t, lampsTwo(), lampsThree())
 		two, three := both[0], both[1]
-		three.must(201, "POST", lamp("v3"), `{"metadata":{"name":"l"},"room":"attic","level":3,"hue":7}`)
-		two.must(200, "PATCH", lamp("v2")+"/l", `{"room":"hall"}`)
+		three.Must(201, "POST", lamp("v3"), `{"metadata":{"name":"l"},"room":"attic","level":3,"hue":7}`)
+		two.Must(200, "PATCH", lamp("v2")+"/l", `{"room":"hall"}`)
 		assert.Equal(t, []any{"hall", 3.0, 7.0}, lit(three))
-		two.must(200, "PATCH", lamp("v2")+"/l", `{"level":5}`)
-		two.must(200, "PATCH", lamp("v1")+"/l", `{"room":"attic"}`)
+		two.Must(200, "PATCH", lamp("v2")+"/l", `{"level":5}`)
+		two.Must(200, "PATCH", lamp("v1")+"/l", `{"room":"attic"}`)
 		assert.Equal(t, []any{"attic", 5.0, 7.0}, lit(three))
 	})
 	t.Run("a field that is not known", func(t *testing.T) {
 		all := releases(t, lampsOne(), lampsTwo(), lampsThree())
 		one, two, three := all[0], all[1], all[2]
-		two.must(201, "POST", lamp("v2"), `{"metadata":{"name":"l"},"room":"attic","level":5}`)
-		one.must(200, "PATCH", lamp("v1")+"/l", `{"cord":2}`)
-		three.must(200, "PATCH", lamp("v3")+"/l", `{"level":1}`)
-		two.must(200, "PATCH", lamp("v2")+"/l", `{"room":"hall"}`)
+		two.Must(201, "POST", lamp("v2"), `{"metadata":{"name":"l"},"room":"attic","level":5}`)
+		one.Must(200, "PATCH", lamp("v1")+"/l", `{"cord":2}`)
+		three.Must(200, "PATCH", lamp("v3")+"/l", `{"level":1}`)
+		two.Must(200, "PATCH", lamp("v2")+"/l", `{"room":"hall"}`)
 		assert.Equal(t, []any{"hall", 1.0, nil}, lit(three))
-		assert.Equal(t, 2.0, one.must(200, "GET", lamp("v1")+"/l", nil).body["cord"])
+		assert.Equal(t, 2.0, one.Must(200, "GET", lamp("v1")+"/l", nil).Body["cord"])
 	})
 	t.Run("a field of a form that is not known", func(t *testing.T) {
 		both := releases(t, lampsTwoPatched(), lampsThree())
 		two, three := both[0], both[1]
-		two.must(201, "POST", lamp("v2"), `{"metadata":{"name":"l"},"room":"attic","level":5,"fuse":2}`)
-		three.must(200, "PATCH", lamp("v3")+"/l", `{"level":null}`)
+		two.Must(201, "POST", lamp("v2"), `{"metadata":{"name":"l"},"room":"attic","level":5,"fuse":2}`)
+		three.Must(200, "PATCH", lamp("v3")+"/l", `{"level":null}`)
 		assert.Equal(t, []any{"attic", nil, nil}, lit(three))
-		three.must(200, "PATCH", lamp("v3")+"/l", `{"room":"hall"}`)
+		three.Must(200, "PATCH", lamp("v3")+"/l", `{"room":"hall"}`)
 		assert.Equal(t, []any{"hall", nil, nil}, lit(three))
-		got := two.must(200, "GET", lamp("v2")+"/l", nil).body
+		got := two.Must(200, "GET", lamp("v2")+"/l", nil).Body
 		assert.Equal(t, []any{"hall", nil, 2.0}, []any{got["room"], got["level"], got["fuse"]})
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -44,7 +45,7 @@ func TestImpersonation(t *testing.T) {
 		b.Authorizer = personas{"users=bob", "groups=devs", "uids=1", "userextras/team=blue", "serviceaccounts=robot"}
 		b.Register(review.Identity(auth.Union(file), nil)...)
 	})
-	a := &api{t, s.Host(), s.Client()}
+	a := apitest.NewClient(t, s.Host(), s.Client())
 	for _, c := range []struct {
 		headers string // names and values
 		as      string // empty: not allowed
@@ -63,16 +64,16 @@ func TestImpersonation(t *testing.T) {
 		{"Impersonate-User bob Impersonate-Extra-Other blue", "", `"alice" cannot impersonate resource "userextras/other"`},
 		{"Impersonate-User system:serviceaccount:ns:other", "", `"alice" cannot impersonate resource "serviceaccounts"`},
 	} {
-		got := a.do("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{},
+		got := a.Do("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{},
 			append(strings.Fields(c.headers), "Authorization", "Bearer token")...)
 		if c.as == "" {
-			assert.Equal(t, 403, got.code, "%s: %s", c.headers, got.raw)
-			assert.Contains(t, got.body["message"], c.denied)
-			assert.Contains(t, got.body["message"], "no rule")
+			assert.Equal(t, 403, got.Code, "%s: %s", c.headers, got.Raw)
+			assert.Contains(t, got.Body["message"], c.denied)
+			assert.Contains(t, got.Body["message"], "no rule")
 			continue
 		}
-		require.Equal(t, 201, got.code, "%s: %s", c.headers, got.raw)
-		info := got.body["status"].(map[string]any)["userInfo"].(map[string]any)
+		require.Equal(t, 201, got.Code, "%s: %s", c.headers, got.Raw)
+		info := got.Body["status"].(map[string]any)["userInfo"].(map[string]any)
 		assert.Equal(t, c.as, info["username"], c.headers)
 	}
 }

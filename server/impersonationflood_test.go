@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -30,13 +31,13 @@ func (s *stillStore) Revision(ctx context.Context) (storage.Revision, error) {
 // places as any others do, so that they are bounded.
 func TestWhoActsAsAnotherWaitsInHisPlace(t *testing.T) {
 	store := &stillStore{Backend: memstore.New(memstore.Options{})}
-	a := inProcess(t, servertest.New(t, byHeader, over(store), func(b *server.Builder) { b.Limits.Requests = 40 }))
+	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, apitest.WithStorage(store), func(b *server.Builder) { b.Limits.Requests = 40 }))
 	store.still.Lock()
 	var flood sync.WaitGroup
 	codes := make(chan int, 100)
 	for range 100 {
 		flood.Go(func() {
-			codes <- a.do("GET", configMaps, nil, "X-User", "alice", "Impersonate-User", "bob").code
+			codes <- a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "alice", "Impersonate-User", "bob").Code
 		})
 	}
 	refused := 0
@@ -48,5 +49,5 @@ func TestWhoActsAsAnotherWaitsInHisPlace(t *testing.T) {
 	assert.Equal(t, 60, refused)
 	store.still.Unlock()
 	flood.Wait()
-	a.must(200, "GET", configMaps, nil, "X-User", "alice")
+	a.Must(200, "GET", apitest.ConfigMapsPath, nil, "X-User", "alice")
 }

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -41,12 +42,12 @@ func TestActsAreAdmittedOnce(t *testing.T) {
 			},
 		})
 	})
-	h, c, pods := inProcess(t, a), a.Objects(), meta.GroupResource{Resource: "pods"}
+	h, c, pods := apitest.InProcess(t, a), a.Objects(), meta.GroupResource{Resource: "pods"}
 	for _, name := range []string{"a", "b"} {
-		h.must(201, "POST", podPath, `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+		h.Must(201, "POST", apitest.PodsPath, `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
 	}
-	h.must(201, "POST", podPath+"/a/binding", `{"metadata":{"name":"a"},"target":{"name":"n"}}`)
-	h.must(201, "POST", podPath+"/a/eviction", `{"metadata":{"name":"a"}}`)
+	h.Must(201, "POST", apitest.PodsPath+"/a/binding", `{"metadata":{"name":"a"},"target":{"name":"n"}}`)
+	h.Must(201, "POST", apitest.PodsPath+"/a/eviction", `{"metadata":{"name":"a"}}`)
 	require.Equal(t, []string{"CREATE Binding binding", "CREATE Eviction eviction"}, seen)
 
 	seen = nil

@@ -21,17 +21,12 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
-
-// sharedStore is a store that other servers are over, too. It outlives this one.
-type sharedStore struct{ storage.Backend }
-
-func (sharedStore) Shared() bool { return true }
-func (sharedStore) Close() error { return nil }
 
 // fleet is several servers over one store, with a controller of configmaps that one of them
 // leads and another one that each runs.
@@ -40,7 +35,7 @@ type fleet struct {
 	store   *memstore.Store
 	servers []*servertest.Server
 	metrics []*prometheus.Registry
-	logs    []*logs
+	logs    []*apitest.LogBuffer
 	cuts    []*faulty.Store
 
 	mu        sync.Mutex
@@ -58,7 +53,7 @@ func newFleet(t testing.TB) *fleet {
 // add starts a server.
 func (f *fleet) add(configure ...func(*server.Builder)) *servertest.Server {
 	i := len(f.servers)
-	cut, log, reg := faulty.Wrap(sharedStore{f.store}, nil), &logs{}, prometheus.NewRegistry()
+	cut, log, reg := faulty.Wrap(apitest.SharedStore{Backend: f.store}, nil), &apitest.LogBuffer{}, prometheus.NewRegistry()
 	f.cuts, f.logs, f.metrics = append(f.cuts, cut), append(f.logs, log), append(f.metrics, reg)
 	basic := func(b *server.Builder) {
 		b.Storage, b.Metrics, b.Logger = cut, reg, slog.New(slog.NewTextHandler(log, nil))
@@ -157,9 +152,9 @@ func TestOneServerLeads(t *testing.T) {
 		for range 3 {
 			f.add()
 		}
-		a := inProcess(t, f.servers[2])
+		a := apitest.InProcess(t, f.servers[2])
 		for i := range 20 {
-			a.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i)))
+			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i)))
 		}
 		synctest.Wait()
 		led, each := f.counts()
@@ -174,18 +169,18 @@ func TestOneServerLeads(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, lease := range []string{testLease, "controlplane-apis", "controlplane-cleanup"} {
 			assert.Equal(t, 0, f.leader(lease, 0, 1, 2), lease)
-			held := a.must(200, "GET", leasesPath+"/"+lease, nil).body
-			assert.EqualValues(t, 15, at(held, "spec", "leaseDurationSeconds"))
-			assert.Nil(t, at(held, "spec", "leaseTransitions"))
-			assert.Regexp(t, `^.+_[0-9a-f-]{36}$`, at(held, "spec", "holderIdentity"))
-			assert.Contains(t, f.logs[0].String(), fmt.Sprintf(`msg=leading lease=kube-system/%s as=%s`, lease, at(held, "spec", "holderIdentity")))
+			held := a.Must(200, "GET", leasesPath+"/"+lease, nil).Body
+			assert.EqualValues(t, 15, apitest.Nested(held, "spec", "leaseDurationSeconds"))
+			assert.Nil(t, apitest.Nested(held, "spec", "leaseTransitions"))
+			assert.Regexp(t, `^.+_[0-9a-f-]{36}$`, apitest.Nested(held, "spec", "holderIdentity"))
+			assert.Contains(t, f.logs[0].String(), fmt.Sprintf(`msg=leading lease=kube-system/%s as=%s`, lease, apitest.Nested(held, "spec", "holderIdentity")))
 			assert.Contains(t, f.logs[1].String(), fmt.Sprintf(`msg="another server leads" lease=kube-system/%s`, lease))
-			renewed, err := time.Parse(time.RFC3339, text(held, "spec", "renewTime"))
+			renewed, err := time.Parse(time.RFC3339, apitest.NestedString(held, "spec", "renewTime"))
 			require.NoError(t, err)
 			assert.LessOrEqual(t, time.Since(renewed), 3*time.Second)
-			a.must(200, "PUT", leasesPath+"/"+lease, held) // it is an object as any other
+			a.Must(200, "PUT", leasesPath+"/"+lease, held) // it is an object as any other
 		}
-		a.must(404, "GET", leasesPath+"/controlplane-controller-everywhere", nil)
+		a.Must(404, "GET", leasesPath+"/controlplane-controller-everywhere", nil)
 		assert.NotContains(t, f.logs[0].String(), "level=ERROR")
 		for _, s := range f.servers {
 			s.Settle()
@@ -201,8 +196,8 @@ func TestLeadersHandOver(t *testing.T) {
 		for range 3 {
 			f.add()
 		}
-		a := inProcess(t, f.servers[2])
-		a.must(201, "POST", configMaps, newConfigMap("c"))
+		a := apitest.InProcess(t, f.servers[2])
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
 		synctest.Wait()
 		begun := time.Now()
 		f.shutdown(0)
@@ -215,8 +210,8 @@ func TestLeadersHandOver(t *testing.T) {
 		led, _ := f.counts()
 		assert.Equal(t, 1, led["0 c"])
 		assert.Equal(t, 1, led[fmt.Sprint(next, " c")], "as at the start of a server")
-		held := a.must(200, "GET", leasesPath+"/"+testLease, nil).body
-		assert.EqualValues(t, 1, at(held, "spec", "leaseTransitions"))
+		held := a.Must(200, "GET", leasesPath+"/"+testLease, nil).Body
+		assert.EqualValues(t, 1, apitest.Nested(held, "spec", "leaseTransitions"))
 		assert.Contains(t, f.logs[0].String(), `msg="gave the lease up" lease=kube-system/`+testLease)
 
 		f.servers[next].Drain() // which still answers
@@ -226,7 +221,7 @@ func TestLeadersHandOver(t *testing.T) {
 		last := 3 - next
 		assert.Equal(t, last, f.leader(testLease, 1, 2))
 		assert.Less(t, time.Since(begun), time.Second)
-		inProcess(t, f.servers[next]).must(201, "POST", configMaps, newConfigMap("d"))
+		apitest.InProcess(t, f.servers[next]).Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("d"))
 		synctest.Wait()
 		led, each := f.counts()
 		assert.Equal(t, 1, led[fmt.Sprint(last, " d")])
@@ -275,7 +270,7 @@ func TestLeaderThatHearsOfNothing(t *testing.T) {
 		f.add()
 		f.add()
 		time.Sleep(time.Minute)
-		inProcess(t, f.servers[0]).must(201, "POST", configMaps, newConfigMap("c"))
+		apitest.InProcess(t, f.servers[0]).Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
 		held := make(chan struct{})
 		hear := sync.OnceFunc(func() { close(held) })
 		defer hear()
@@ -310,8 +305,8 @@ func TestChoiceOfControllers(t *testing.T) {
 		f := newFleet(t)
 		f.add(func(b *server.Builder) { b.RunControllers = []string{"*", "-test"} })
 		f.add()
-		a := inProcess(t, f.servers[0])
-		a.must(201, "POST", configMaps, newConfigMap("c"))
+		a := apitest.InProcess(t, f.servers[0])
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
 		synctest.Wait()
 		assert.Equal(t, 0, f.leader("controlplane-cleanup", 0, 1))
 		led, each := f.counts()
@@ -348,9 +343,9 @@ func TestOddLeases(t *testing.T) {
 				assert.Zero(t, f.leads(0, testLease))
 				time.Sleep(15 * time.Second)
 				assert.EqualValues(t, 1, f.leads(0, testLease))
-				held := inProcess(t, f.servers[0]).must(200, "GET", leasesPath+"/"+testLease, nil).body
-				assert.EqualValues(t, 15, at(held, "spec", "leaseDurationSeconds"))
-				assert.NotEmpty(t, at(held, "metadata", "uid"))
+				held := apitest.InProcess(t, f.servers[0]).Must(200, "GET", leasesPath+"/"+testLease, nil).Body
+				assert.EqualValues(t, 15, apitest.Nested(held, "spec", "leaseDurationSeconds"))
+				assert.NotEmpty(t, apitest.Nested(held, "metadata", "uid"))
 			})
 		})
 	}
@@ -363,9 +358,9 @@ func TestLeasesAreOfOperators(t *testing.T) {
 		f := newFleet(t)
 		f.add()
 		f.add()
-		a := inProcess(t, f.servers[1])
+		a := apitest.InProcess(t, f.servers[1])
 		patch := func(body string) {
-			a.must(200, "PATCH", leasesPath+"/"+testLease, body, "Content-Type", "application/merge-patch+json")
+			a.Must(200, "PATCH", leasesPath+"/"+testLease, body, "Content-Type", "application/merge-patch+json")
 		}
 		patch(`{"metadata":{"labels":{"seen":"yes"}}}`)
 		time.Sleep(time.Minute)
@@ -373,8 +368,8 @@ func TestLeasesAreOfOperators(t *testing.T) {
 		patch(`{"spec":{"holderIdentity":""}}`)
 		time.Sleep(5 * time.Second)
 		assert.Equal(t, 1, f.leader(testLease, 0, 1))
-		assert.Equal(t, "yes", at(a.must(200, "GET", leasesPath+"/"+testLease, nil).body, "metadata", "labels", "seen"))
-		a.must(200, "DELETE", leasesPath+"/"+testLease, nil)
+		assert.Equal(t, "yes", apitest.Nested(a.Must(200, "GET", leasesPath+"/"+testLease, nil).Body, "metadata", "labels", "seen"))
+		a.Must(200, "DELETE", leasesPath+"/"+testLease, nil)
 		time.Sleep(5 * time.Second)
 		assert.Equal(t, 0, f.leader(testLease, 0, 1))
 		patch(`{"spec":{"holderIdentity":"nobody"}}`)
@@ -395,10 +390,10 @@ func TestLeadingWithoutLeases(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		defer store.Close()
 		var reconciled [2]atomic.Int32
-		var log logs
+		var log apitest.LogBuffer
 		start := func(i int) (*server.Server, func()) {
 			things := meta.GroupResource{Group: "example.com", Resource: "things"}
-			b := &server.Builder{Authorizer: auth.AllowAll, Storage: sharedStore{store}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			b := &server.Builder{Authorizer: auth.AllowAll, Storage: apitest.SharedStore{Backend: store}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			b.Controllers = []controller.Controller{{
 				Name: "My controller/ü", Types: []meta.GroupResource{things}, Observe: func(e controller.Event) []string { return []string{e.Key.Name} },
 				Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) {
@@ -440,7 +435,7 @@ func TestLeadingWithoutLeases(t *testing.T) {
 func TestOneUserOfAStoreLeads(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
-	s := servertest.New(t, over(unclosed{store}))
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
 	s.Settle()
 	rev, err := store.Revision(t.Context())
 	require.NoError(t, err)
@@ -458,15 +453,15 @@ func TestLeaderOfAFullStore(t *testing.T) {
 		f := newFleet(t)
 		f.add()
 		f.add()
-		a := inProcess(t, f.servers[0])
-		a.must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"lastTimestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}`)
+		a := apitest.InProcess(t, f.servers[0])
+		a.Must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"lastTimestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}`)
 		for _, cut := range f.cuts {
 			cut.SetPlan(fullStore)
 		}
 		time.Sleep(59 * time.Minute)
-		a.must(200, "GET", "/api/v1/namespaces/default/events/e", nil)
+		a.Must(200, "GET", "/api/v1/namespaces/default/events/e", nil)
 		time.Sleep(2 * time.Minute)
-		a.must(404, "GET", "/api/v1/namespaces/default/events/e", nil)
+		a.Must(404, "GET", "/api/v1/namespaces/default/events/e", nil)
 		assert.Equal(t, 0, f.leader("controlplane-cleanup", 0, 1))
 		for _, cut := range f.cuts {
 			cut.SetPlan(nil)

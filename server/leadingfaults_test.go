@@ -22,6 +22,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 )
@@ -56,8 +57,8 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 		for range 3 {
 			f.add()
 		}
-		a := inProcess(t, f.servers[1])
-		a.must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"lastTimestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}`)
+		a := apitest.InProcess(t, f.servers[1])
+		a.Must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"lastTimestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}`)
 		synctest.Wait()
 		f.cuts[0].SetPlan(gone)
 		f.cuts[1].SetPlan(fullStore)
@@ -65,9 +66,9 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 		before, err := f.store.Revision(t.Context())
 		require.NoError(t, err)
 		time.Sleep(59 * time.Minute)
-		a.must(200, "GET", "/api/v1/namespaces/default/events/e", nil)
+		a.Must(200, "GET", "/api/v1/namespaces/default/events/e", nil)
 		time.Sleep(2 * time.Minute)
-		a.must(404, "GET", "/api/v1/namespaces/default/events/e", nil)
+		a.Must(404, "GET", "/api/v1/namespaces/default/events/e", nil)
 		after, err := f.store.Revision(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, before+1, after)
@@ -84,9 +85,9 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 		time.Sleep(time.Minute)
 		leader := f.leader("controlplane-cleanup", 1, 2)
 		require.Positive(t, leader)
-		a.must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"lastTimestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}`)
+		a.Must(201, "POST", "/api/v1/namespaces/default/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"lastTimestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}`)
 		time.Sleep(61 * time.Minute)
-		a.must(404, "GET", "/api/v1/namespaces/default/events/e", nil)
+		a.Must(404, "GET", "/api/v1/namespaces/default/events/e", nil)
 		assert.Equal(t, leader, f.leader("controlplane-cleanup", 1, 2))
 	})
 }
@@ -97,7 +98,7 @@ func TestFullStoreIsSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		s := f.add()
-		must(t, s, 201, "POST", servicePath, service("s", ""))
+		apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("s", ""))
 		held := reserved(t, f.store)
 		require.Len(t, held, 1)
 		for key := range held {
@@ -197,7 +198,7 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 		}
 		f.add()
 		f.add()
-		inProcess(t, f.servers[0]).must(201, "POST", configMaps, newConfigMap("c"))
+		apitest.InProcess(t, f.servers[0]).Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
 		synctest.Wait()
 		require.Equal(t, 0, f.leader(testLease, 0, 1))
 		f.cuts[0].SetPlan(gone)
@@ -213,8 +214,8 @@ func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 		f := newFleet(t)
 		f.add()
 		f.add()
-		a := inProcess(t, f.servers[0])
-		a.must(201, "POST", configMaps, newConfigMap("c"))
+		a := apitest.InProcess(t, f.servers[0])
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
 		synctest.Wait()
 		held := make(chan struct{})
 		f.cuts[1].SetPlan(func(c faulty.Call) faulty.Fault { // its caches are behind
@@ -223,7 +224,7 @@ func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 			}
 			return faulty.Fault{}
 		})
-		a.must(200, "DELETE", configMaps+"/c", nil)
+		a.Must(200, "DELETE", apitest.ConfigMapsPath+"/c", nil)
 		f.cuts[0].SetPlan(gone)
 		time.Sleep(time.Minute)
 		led, _ := f.counts()
@@ -286,12 +287,12 @@ func TestClocksApart(t *testing.T) {
 				f := newFleet(t)
 				f.add(func(b *server.Builder) { b.Storage = &wrongClock{b.Storage.(*faulty.Store), []byte(says)} })
 				f.add()
-				a := inProcess(t, f.servers[1])
+				a := apitest.InProcess(t, f.servers[1])
 				for range 60 {
 					time.Sleep(time.Second)
 					require.Equal(t, 0, f.leader(testLease, 0, 1))
 				}
-				assert.Equal(t, says, at(a.must(200, "GET", leasesPath+"/"+testLease, nil).body, "spec", "renewTime"))
+				assert.Equal(t, says, apitest.Nested(a.Must(200, "GET", leasesPath+"/"+testLease, nil).Body, "spec", "renewTime"))
 				begun := time.Now()
 				f.cuts[0].SetPlan(gone)
 				for f.leads(1, testLease) == 0 {

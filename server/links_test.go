@@ -11,14 +11,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // site is a pod of this name that serves with a handler.
 func (c *cluster) site(serve http.HandlerFunc) (root string) {
 	s := httptest.NewServer(serve)
-	c.t.Cleanup(s.Close)
+	c.T.Cleanup(s.Close)
 	c.hasAddress("web", s.Listener.Addr())
-	return podPath + "/web/proxy"
+	return apitest.PodsPath + "/web/proxy"
 }
 
 // TestPagesLinkThroughTheProxy: who reads a page through the server gets to the pages it
@@ -39,7 +41,7 @@ func TestPagesLinkThroughTheProxy(t *testing.T) {
 		{`<img src=/x/../../y><form action=/><br/>`, `<img src="` + root + `/y"><form action="` + root + `/"><br/>`},
 		{`<link href="/x"/>`, `<link href="` + root + `/x"/>`},
 		{`<a href="http://OWN/x">`, `<a href="` + root + `/x">`},
-		{`<a href="` + c.base + `/x">`, `<a href="` + c.base + root + `/x">`}, // by the name that the caller knows
+		{`<a href="` + c.Base + `/x">`, `<a href="` + c.Base + root + `/x">`}, // by the name that the caller knows
 		{`<a href="` + root + `/x">`, `<a href="` + root + `/x">`},
 		{`<A HREF=x>`, `<A HREF=x>`},
 		{`<a href="//else/x"><a href="http://else/x"><a href="#x"><a href="data:,/x"><a href="/%zz">`,
@@ -48,29 +50,29 @@ func TestPagesLinkThroughTheProxy(t *testing.T) {
 		{"<!DOCTYPE html>\x00\xff<a href=\"/x", "<!DOCTYPE html>\x00\xff<a href=\"/x"},
 	} {
 		page, kind, encoding, code = x.page, "text/html; charset=utf-8", "", 200
-		got := c.do("GET", root+"/p", nil)
-		assert.Equal(t, x.want, string(got.raw), x.page)
+		got := c.Do("GET", root+"/p", nil)
+		assert.Equal(t, x.want, string(got.Raw), x.page)
 		kind, code = "text/html", 404
-		assert.Equal(t, x.want, string(c.do("GET", root+"/p", nil).raw), x.page)
+		assert.Equal(t, x.want, string(c.Do("GET", root+"/p", nil).Raw), x.page)
 		page, kind, code = strings.ReplaceAll(x.page, "OWN", "else"), "text/plain", 200
-		assert.Equal(t, page, string(c.do("GET", root+"/p", nil).raw))
+		assert.Equal(t, page, string(c.Do("GET", root+"/p", nil).Raw))
 		kind, code = "text/html", 206 // what is only a part cannot be read
-		assert.Equal(t, page, string(c.do("GET", root+"/p", nil).raw))
+		assert.Equal(t, page, string(c.Do("GET", root+"/p", nil).Raw))
 		encoding, code = "br", 200
-		assert.Equal(t, page, string(c.do("GET", root+"/p", nil).raw))
+		assert.Equal(t, page, string(c.Do("GET", root+"/p", nil).Raw))
 	}
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
 	_, _ = z.Write([]byte(`<a href="/x">`))
 	require.NoError(t, z.Close())
 	page, kind, encoding = zipped.String(), "text/html", "gzip"
-	got := c.do("GET", root+"/p", nil, "Accept-Encoding", "gzip")
-	assert.Equal(t, `<a href="`+root+`/x">`, string(got.raw))
-	assert.Empty(t, got.header.Get("Content-Encoding"))
-	head := c.must(200, "HEAD", root+"/p", nil)
-	assert.Empty(t, head.header.Get("Content-Length"))
+	got := c.Do("GET", root+"/p", nil, "Accept-Encoding", "gzip")
+	assert.Equal(t, `<a href="`+root+`/x">`, string(got.Raw))
+	assert.Empty(t, got.Header.Get("Content-Encoding"))
+	head := c.Must(200, "HEAD", root+"/p", nil)
+	assert.Empty(t, head.Header.Get("Content-Length"))
 	page = "no archive"
-	assert.Equal(t, "error trying to reach service: gzip: invalid header", c.must(503, "GET", root+"/p", nil).body["message"])
+	assert.Equal(t, "error trying to reach service: gzip: invalid header", c.Must(503, "GET", root+"/p", nil).Body["message"])
 }
 
 // TestPagesAreHandedOnAsTheyCome: a page need not end before its beginning is there, and
@@ -85,7 +87,7 @@ func TestPagesAreHandedOnAsTheyCome(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 		}
 	})
-	req, err := http.NewRequest("GET", c.base+root+"/", nil)
+	req, err := http.NewRequest("GET", c.Base+root+"/", nil)
 	require.NoError(t, err)
 	sent := make(chan struct{})
 	go func() { more <- `<a href="/x">`; close(sent) }()

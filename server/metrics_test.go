@@ -28,6 +28,7 @@ import (
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/server/serving"
 	"orch.io/controlplane/storage"
@@ -41,7 +42,7 @@ func metricsServer(t *testing.T, configure ...func(*server.Builder)) (*server.Se
 	reg := prometheus.NewRegistry()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}"), names.Kubernetes)
 	require.NoError(t, err)
-	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: &logs{}}}, Names: names.Kubernetes})
+	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: &apitest.LogBuffer{}}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	ca, err := serving.NewAuthority("clients")
 	require.NoError(t, err)
@@ -277,19 +278,19 @@ func TestMetricsOfGoneTypes(t *testing.T) {
 		return n
 	}
 	for range 3 {
-		require.Equal(t, 201, send(s, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`)).Code)
+		require.Equal(t, 201, send(s, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)).Code)
 		require.NoError(t, s.Settle(t.Context()))
-		require.Equal(t, 201, send(s, "POST", definedPath, definedWidget("x", `{"a":"b"}`)).Code)
-		require.Equal(t, 200, send(s, "GET", definedPath+"/x", "").Code)
-		watch, ended := startWatch(s, definedPath+"?watch=true&resourceVersion=0")
+		require.Equal(t, 201, send(s, "POST", apitest.WidgetsPath, apitest.NewWidget("x", `{"a":"b"}`)).Code)
+		require.Equal(t, 200, send(s, "GET", apitest.WidgetsPath+"/x", "").Code)
+		watch, ended := startWatch(s, apitest.WidgetsPath+"?watch=true&resourceVersion=0")
 		<-watch
 		assert.Greater(t, series(), 20)
-		require.Equal(t, 200, send(s, "DELETE", definedCRD, "").Code)
+		require.Equal(t, 200, send(s, "DELETE", apitest.WidgetDefinitionPath, "").Code)
 		<-ended
-		for send(s, "GET", definedCRD, "").Code != 404 {
+		for send(s, "GET", apitest.WidgetDefinitionPath, "").Code != 404 {
 			require.NoError(t, s.Settle(t.Context()))
 		}
-		require.Equal(t, 404, send(s, "GET", definedPath+"/x", "").Code)
+		require.Equal(t, 404, send(s, "GET", apitest.WidgetsPath+"/x", "").Code)
 		require.Equal(t, 201, send(s, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"generateName":"a"}}`).Code) // the store counts by types, too
 		assert.Zero(t, series())
 	}
@@ -451,24 +452,24 @@ func (r *refusing) Commit(ctx context.Context, ws ...storage.Write) (storage.Rev
 // TestMetricsOfStore: a store that fails shows, and a history that is full.
 func TestMetricsOfStore(t *testing.T) {
 	store := &refusing{Backend: memstore.New(memstore.Options{})}
-	a := inProcess(t, servertest.New(t, func(b *server.Builder) {
+	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Storage = store
 		b.Limits.HistoryBytes = 100_000
 	}))
 	body := func(i int) string {
 		return fmt.Sprintf(`{"metadata":{"name":"a"},"data":{"k":"%d%s"}}`, i, strings.Repeat("x", 20_000))
 	}
-	a.must(201, "POST", configMaps, body(0))
-	page := func() string { return string(a.must(200, "GET", "/metrics", nil).raw) }
+	a.Must(201, "POST", apitest.ConfigMapsPath, body(0))
+	page := func() string { return string(a.Must(200, "GET", "/metrics", nil).Raw) }
 	const shortened = "apiserver_watch_cache_history_shortened_total"
 	assert.Contains(t, linesOf(page(), shortened), `{group="",resource="configmaps"} 0`)
 	for i := range 20 {
-		a.must(200, "PUT", configMaps+"/a", body(i+1))
+		a.Must(200, "PUT", apitest.ConfigMapsPath+"/a", body(i+1))
 	}
 	assert.NotContains(t, linesOf(page(), shortened), `{group="",resource="configmaps"} 0`)
 	assert.Regexp(t, `^apiserver_watch_cache_history_used_ratio (0\.[4-9]\d*|1)\n$`, linesOf(page(), "apiserver_watch_cache_history_used_ratio"))
 	store.err = errors.New("the disk is gone")
-	a.must(500, "PUT", configMaps+"/a", body(99))
+	a.Must(500, "PUT", apitest.ConfigMapsPath+"/a", body(99))
 	store.err = nil
 	assert.Regexp(t, `\{group="",operation="update",resource="configmaps"\} [1-9]`, linesOf(page(), "etcd_request_errors_total"))
 }

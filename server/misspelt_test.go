@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -139,7 +140,7 @@ func TestFieldsOfAnOlderKind(t *testing.T) {
 	}
 	ctx := t.Context()
 	store := memstore.New(memstore.Options{})
-	older := servertest.New(t, over(store), func(b *server.Builder) {
+	older := servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) {
 		b.Register(registry.Of(registry.Definition[shelf]{Group: "example.com", Version: "v1", Kind: "Shelf", Plural: "shelves", Scope: registry.Cluster}))
 	})
 	of, key := meta.GroupResource{Group: "example.com", Resource: "shelves"}, meta.Key{Name: "a"}
@@ -147,7 +148,7 @@ func TestFieldsOfAnOlderKind(t *testing.T) {
 		"doors": int64(2), "boards": []any{map[string]any{"width": int64(1)}, map[string]any{"wood": "oak"}},
 	}}))
 	require.NoError(t, err)
-	c := servertest.New(t, keeps, over(store), shelves).Objects()
+	c := servertest.New(t, keeps, apitest.WithStorage(store), shelves).Objects()
 	change := func(field string) error {
 		_, err := c.Update(ctx, of, key, "", func(o *meta.Object) error {
 			boards, _ := o.Get("spec", "boards")

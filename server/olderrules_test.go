@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // The rules of versions that later releases do not serve.
 
 func TestOlderDefinitionsSayThingsOnce(t *testing.T) {
-	a := inRelease(t, "1.21")
+	a := apitest.NewInRelease(t, "1.21")
 	const path = "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions"
 	definition := func(spec string) string {
 		return `{"metadata":{"name":"as.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"as","kind":"A"},` + spec + `}}`
@@ -37,25 +39,25 @@ func TestOlderDefinitionsSayThingsOnce(t *testing.T) {
 		"same columns": {`"versions":[` + version("v1", `,"additionalPrinterColumns":`+columns) + `]`,
 			"spec.versions", "per-version additionalPrinterColumns may not all be set to identical values (top-level additionalPrinterColumns should be used instead)"},
 	} {
-		got := a.must(422, "POST", path, definition(c.spec))
-		causes := at(got.body, "details", "causes").([]any)
+		got := a.Must(422, "POST", path, definition(c.spec))
+		causes := apitest.Nested(got.Body, "details", "causes").([]any)
 		if assert.Len(t, causes, 1, name) {
-			assert.Equal(t, c.field, text(causes[0], "field"), name)
-			assert.Contains(t, text(causes[0], "message"), c.message, name)
+			assert.Equal(t, c.field, apitest.NestedString(causes[0], "field"), name)
+			assert.Contains(t, apitest.NestedString(causes[0], "message"), c.message, name)
 		}
 	}
-	a.must(201, "POST", path, definition(`"version":"v1","validation":`+schema+`,"versions":[`+version("v1", "")+`,`+version("v2", "")+`]`))
-	a.must(422, "PATCH", path+"/as.example.com", `{"spec":{"version":"v2"}}`)
-	a.must(422, "PATCH", path+"/as.example.com", `{"spec":{"versions":[`+version("v1", `,"schema":`+schema)+`]}}`)
-	a.must(200, "PATCH", path+"/as.example.com", `{"spec":{"validation":null,"versions":[`+version("v1", `,"schema":`+schema)+`,`+version("v2", `,"schema":`+other)+`]}}`)
-	a.must(200, "PATCH", strings.Replace(path, "v1beta1", "v1", 1)+"/as.example.com", `{"metadata":{"labels":{"a":"b"}}}`)
-	a.must(200, "PATCH", path+"/as.example.com", `{"metadata":{"labels":{"a":"c"}}}`)
+	a.Must(201, "POST", path, definition(`"version":"v1","validation":`+schema+`,"versions":[`+version("v1", "")+`,`+version("v2", "")+`]`))
+	a.Must(422, "PATCH", path+"/as.example.com", `{"spec":{"version":"v2"}}`)
+	a.Must(422, "PATCH", path+"/as.example.com", `{"spec":{"versions":[`+version("v1", `,"schema":`+schema)+`]}}`)
+	a.Must(200, "PATCH", path+"/as.example.com", `{"spec":{"validation":null,"versions":[`+version("v1", `,"schema":`+schema)+`,`+version("v2", `,"schema":`+other)+`]}}`)
+	a.Must(200, "PATCH", strings.Replace(path, "v1beta1", "v1", 1)+"/as.example.com", `{"metadata":{"labels":{"a":"b"}}}`)
+	a.Must(200, "PATCH", path+"/as.example.com", `{"metadata":{"labels":{"a":"c"}}}`)
 }
 
 // TestOlderTopologies: the bound is on what is stored of a topology, and the zone and the node
 // are fields there.
 func TestOlderTopologies(t *testing.T) {
-	a := inRelease(t, "1.21")
+	a := apitest.NewInRelease(t, "1.21")
 	const path = "/apis/discovery.k8s.io/v1beta1/namespaces/default/endpointslices"
 	slice := func(name, node string, words int, more ...string) string {
 		for i := range words {
@@ -64,16 +66,16 @@ func TestOlderTopologies(t *testing.T) {
 		return `{"metadata":{"name":"` + name + `"},"addressType":"IPv4","endpoints":[{"addresses":["10.1.2.3"],"topology":{` + strings.Join(more, ",") + `}` + node + `}]}`
 	}
 	const zone, host, node = `"topology.kubernetes.io/zone":"z"`, `"kubernetes.io/hostname":"n"`, `,"nodeName":"n"`
-	a.must(201, "POST", path, slice("a", node, 16))
-	a.must(201, "POST", path, slice("b", node, 16, zone, host))
-	a.must(201, "POST", path, slice("c", "", 15, zone, host))
-	got := a.must(422, "POST", path, slice("d", "", 16, host))
-	assert.Contains(t, string(got.raw), `endpoints[0].deprecatedTopology: Too many: 17: must have at most 16 items`)
-	a.must(422, "POST", path, slice("d", `,"nodeName":"other"`, 16, host))
-	a.must(422, "POST", path, slice("d", node, 17))
+	a.Must(201, "POST", path, slice("a", node, 16))
+	a.Must(201, "POST", path, slice("b", node, 16, zone, host))
+	a.Must(201, "POST", path, slice("c", "", 15, zone, host))
+	got := a.Must(422, "POST", path, slice("d", "", 16, host))
+	assert.Contains(t, string(got.Raw), `endpoints[0].deprecatedTopology: Too many: 17: must have at most 16 items`)
+	a.Must(422, "POST", path, slice("d", `,"nodeName":"other"`, 16, host))
+	a.Must(422, "POST", path, slice("d", node, 17))
 
-	shown := a.must(200, "GET", path+"/b", nil)
-	assert.Len(t, at(shown.body, "endpoints").([]any)[0].(map[string]any)["topology"], 18)
-	a.must(200, "PUT", path+"/b", shown.body)
-	a.must(200, "PATCH", path+"/b", `{"metadata":{"labels":{"a":"b"}}}`)
+	shown := a.Must(200, "GET", path+"/b", nil)
+	assert.Len(t, apitest.Nested(shown.Body, "endpoints").([]any)[0].(map[string]any)["topology"], 18)
+	a.Must(200, "PUT", path+"/b", shown.Body)
+	a.Must(200, "PATCH", path+"/b", `{"metadata":{"labels":{"a":"b"}}}`)
 }

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/audit"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -23,7 +24,7 @@ import (
 func TestControllersShowWhoTheyAre(t *testing.T) {
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: RequestResponse}]}"), names.Kubernetes)
 	require.NoError(t, err)
-	out := &logs{}
+	out := &apitest.LogBuffer{}
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: out}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	var mu sync.Mutex
@@ -43,15 +44,15 @@ func TestControllersShowWhoTheyAre(t *testing.T) {
 			},
 		})
 	})
-	a := inProcess(t, s)
-	uid := text(a.must(201, "POST", configMaps, newConfigMap("owner")).body, "metadata", "uid")
-	owned := newConfigMap("owned")
-	at(owned, "metadata").(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}}
-	made := a.must(201, "POST", configMaps, owned)
-	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
-	a.must(200, "DELETE", configMaps+"/owner", nil)
+	a := apitest.InProcess(t, s)
+	uid := apitest.NestedString(a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("owner")).Body, "metadata", "uid")
+	owned := apitest.NewConfigMap("owned")
+	apitest.Nested(owned, "metadata").(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}}
+	made := a.Must(201, "POST", apitest.ConfigMapsPath, owned)
+	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
+	a.Must(200, "DELETE", apitest.ConfigMapsPath+"/owner", nil)
 	s.Settle()
-	a.must(404, "GET", configMaps+"/owned", nil)
+	a.Must(404, "GET", apitest.ConfigMapsPath+"/owned", nil)
 	require.NoError(t, log.Close(context.Background()))
 
 	const collector = "system:serviceaccount:kube-system:generic-garbage-collector"
@@ -61,11 +62,11 @@ func TestControllersShowWhoTheyAre(t *testing.T) {
 	assert.Equal(t, "system:apiserver system:masters,system:authenticated", seen["UPDATE widgets.example.com"])
 	assert.Equal(t, map[string]any{
 		"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
-		"preconditions": map[string]any{"uid": text(made.body, "metadata", "uid"), "resourceVersion": made.version()},
+		"preconditions": map[string]any{"uid": apitest.NestedString(made.Body, "metadata", "uid"), "resourceVersion": made.ResourceVersion()},
 	}, options)
-	var found []auditEvent
+	var found []apitest.AuditEvent
 	for line := range strings.Lines(out.String()) {
-		var e auditEvent
+		var e apitest.AuditEvent
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		if e.User.Username == collector {
 			found = append(found, e)

@@ -5,14 +5,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // TestPatchIdentity: a patch that leaves no name, no apiVersion or another kind
 // is refused; one that leaves them alone may be lenient.
 func TestPatchIdentity(t *testing.T) {
-	s, _ := newTough(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("x"))
+	s, _ := apitest.NewErrorFree(t)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 	const jsonPatch, mergePatch, strategic = "application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"
 	for _, c := range []struct {
 		code      int
@@ -33,10 +35,10 @@ func TestPatchIdentity(t *testing.T) {
 		{422, jsonPatch, `[{"op":"test","path":"/data/new","value":"2"}]`},
 		{400, jsonPatch, `[{"op":"add","path":7,"value":"1"}]`},
 	} {
-		got := a.do("PATCH", configMaps+"/x", c.body, "Content-Type", c.typ)
-		require.Equal(t, c.code, got.code, "%s %s", c.typ, c.body)
+		got := a.Do("PATCH", apitest.ConfigMapsPath+"/x", c.body, "Content-Type", c.typ)
+		require.Equal(t, c.code, got.Code, "%s %s", c.typ, c.body)
 	}
 	stray := `[{"op":"add","path":"/data/w","value":"1","extra":true}]`
-	assert.Len(t, a.do("PATCH", configMaps+"/x", stray, "Content-Type", jsonPatch).header.Values("Warning"), 1)
-	require.Equal(t, 422, a.do("PATCH", configMaps+"/x?fieldValidation=Strict", stray, "Content-Type", jsonPatch).code)
+	assert.Len(t, a.Do("PATCH", apitest.ConfigMapsPath+"/x", stray, "Content-Type", jsonPatch).Header.Values("Warning"), 1)
+	require.Equal(t, 422, a.Do("PATCH", apitest.ConfigMapsPath+"/x?fieldValidation=Strict", stray, "Content-Type", jsonPatch).Code)
 }

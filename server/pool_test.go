@@ -16,19 +16,14 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
 
-const servicePath = "/api/v1/namespaces/default/services"
-
-func service(name, spec string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":%q},"spec":{"ports":[{"port":1}]%s}}`, name, spec)
-}
-
 func services(t *testing.T, s *servertest.Server) []*meta.Object {
 	var out []*meta.Object
-	for _, v := range must(t, s, 200, "GET", servicePath, "").List("items") {
+	for _, v := range apitest.Must(t, s, 200, "GET", apitest.ServicesPath, "").List("items") {
 		out = append(out, meta.NewObject(v.(map[string]any)))
 	}
 	return out
@@ -66,18 +61,18 @@ func TestPoolChoosesOnce(t *testing.T) {
 				defaults(w)
 			}
 			if w.New.Name() == "a" && w.New.String("spec", "clusterIP") != "" {
-				between.Do(func() { must(t, s, 201, "POST", servicePath, service("b", "")) })
+				between.Do(func() { apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("b", "")) })
 			}
 		}
 	})
-	must(t, s, 201, "POST", servicePath, service("a", ""))
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", ""))
 	require.Equal(t, []string{"a 10.0.0.0", "b 10.0.0.1"}, chosen[len(chosen)-2:])
 }
 
 // Five addresses, beside that of the server itself, and four ports are enough to
 // see each of them given once.
 func TestPool(t *testing.T) {
-	store := shared{memstore.New(memstore.Options{})}
+	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	small := func(b *server.Builder) {
 		b.Storage = store
 		b.Kind("", "Service").Pool = core.ServiceNetwork{
@@ -86,14 +81,16 @@ func TestPool(t *testing.T) {
 	}
 	s := servertest.New(t, small)
 	for range 20 { // neither a dry run nor a failure takes anything
-		must(t, s, 201, "POST", servicePath+"?dryRun=All", service("a", ""))
-		must(t, s, 422, "POST", servicePath, service("a", `,"sessionAffinity":"X"`))
+		apitest.Must(t, s, 201, "POST", apitest.ServicesPath+"?dryRun=All", apitest.NewService("a", ""))
+		apitest.Must(t, s, 422, "POST", apitest.ServicesPath, apitest.NewService("a", `,"sessionAffinity":"X"`))
 	}
 
 	codes := make([]int, 8)
 	var wg sync.WaitGroup
 	for i := range codes {
-		wg.Go(func() { codes[i], _ = call(t, s, "POST", servicePath, service(fmt.Sprint("s", i), "")) })
+		wg.Go(func() {
+			codes[i], _ = apitest.Call(t, s, "POST", apitest.ServicesPath, apitest.NewService(fmt.Sprint("s", i), ""))
+		})
 	}
 	wg.Wait()
 	require.ElementsMatch(t, []int{201, 201, 201, 201, 201, 500, 500, 500}, codes)
@@ -105,23 +102,25 @@ func TestPool(t *testing.T) {
 	require.NotContains(t, given, "10.0.0.1")
 
 	first, second := services(t, s)[0], services(t, s)[1]
-	must(t, s, 200, "DELETE", servicePath+"/"+first.Name(), "")
-	wish := func(o *meta.Object) string { return service("b", `,"clusterIP":"`+o.String("spec", "clusterIP")+`"`) }
-	taken := must(t, s, 422, "POST", servicePath, wish(second))
+	apitest.Must(t, s, 200, "DELETE", apitest.ServicesPath+"/"+first.Name(), "")
+	wish := func(o *meta.Object) string {
+		return apitest.NewService("b", `,"clusterIP":"`+o.String("spec", "clusterIP")+`"`)
+	}
+	taken := apitest.Must(t, s, 422, "POST", apitest.ServicesPath, wish(second))
 	require.Equal(t, "spec.clusterIPs", meta.NewObject(taken.List("details", "causes")[0].(map[string]any)).String("field"))
-	must(t, s, 201, "POST", servicePath, wish(first))
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, wish(first))
 
 	const port, plain = `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30002}]}}`, `{"spec":{"type":"ClusterIP"}}`
-	other := servicePath + "/" + second.Name()
-	must(t, s, 200, "PATCH", servicePath+"/b", port)
-	must(t, s, 200, "PATCH", servicePath+"/b", `{"metadata":{"labels":{"a":"b"}}}`)
-	must(t, s, 422, "PATCH", other, port)
-	must(t, s, 200, "PATCH", servicePath+"/b", plain)
-	must(t, s, 200, "PATCH", other, port)
+	other := apitest.ServicesPath + "/" + second.Name()
+	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/b", port)
+	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/b", `{"metadata":{"labels":{"a":"b"}}}`)
+	apitest.Must(t, s, 422, "PATCH", other, port)
+	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/b", plain)
+	apitest.Must(t, s, 200, "PATCH", other, port)
 
 	later := servertest.New(t, small)
-	must(t, later, 500, "POST", servicePath, service("c", ""))
-	must(t, later, 422, "PATCH", servicePath+"/b", port)
+	apitest.Must(t, later, 500, "POST", apitest.ServicesPath, apitest.NewService("c", ""))
+	apitest.Must(t, later, 422, "PATCH", apitest.ServicesPath+"/b", port)
 }
 
 // TestValuesAreHeldByWhatIsCommitted: what a dry run, or a write that may still be
@@ -147,15 +146,15 @@ func TestValuesAreHeldByWhatIsCommitted(t *testing.T) {
 						return nil
 					}
 					ports, _ := json.Marshal(r.Object.List("spec", "ports"))
-					other, _ = call(t, s, "POST", servicePath, fmt.Sprintf(`{"metadata":{"name":"second"},"spec":{"type":%q,"clusterIP":%q,"ports":%s}}`,
+					other, _ = apitest.Call(t, s, "POST", apitest.ServicesPath, fmt.Sprintf(`{"metadata":{"name":"second"},"spec":{"type":%q,"clusterIP":%q,"ports":%s}}`,
 						r.Object.String("spec", "type"), r.Object.String("spec", "clusterIP"), ports))
 					return c.refuse
 				}})
 			})
-			got := must(t, s, c.code, "POST", servicePath+c.query, service("first", c.spec))
+			got := apitest.Must(t, s, c.code, "POST", apitest.ServicesPath+c.query, apitest.NewService("first", c.spec))
 			require.Equal(t, 201, other)
 			if c.code == 201 && c.query == "" {
-				second := must(t, s, 200, "GET", servicePath+"/second", "")
+				second := apitest.Must(t, s, 200, "GET", apitest.ServicesPath+"/second", "")
 				require.NotEqual(t, second.String("spec", "clusterIP"), got.String("spec", "clusterIP"))
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -47,26 +48,26 @@ func claimVolume(claim string) map[string]any {
 // does not.
 func TestClaimProtection(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	for _, name := range []string{"unused", "used"} {
-		made := a.must(201, "POST", claims, newClaim(name, map[string]any{"finalizers": []any{"kubernetes.io/pvc-protection"}}))
-		assert.Equal(t, []any{"kubernetes.io/pvc-protection"}, at(made.body, "metadata", "finalizers"))
+		made := a.Must(201, "POST", claims, newClaim(name, map[string]any{"finalizers": []any{"kubernetes.io/pvc-protection"}}))
+		assert.Equal(t, []any{"kubernetes.io/pvc-protection"}, apitest.Nested(made.Body, "metadata", "finalizers"))
 	}
 	for _, name := range []string{"one", "two", "three"} {
-		a.must(201, "POST", pods, podWith(name, claimVolume("used")))
+		a.Must(201, "POST", pods, podWith(name, claimVolume("used")))
 	}
-	a.must(200, "DELETE", claims+"/unused", nil)
-	a.must(200, "DELETE", claims+"/used", nil)
+	a.Must(200, "DELETE", claims+"/unused", nil)
+	a.Must(200, "DELETE", claims+"/used", nil)
 	s.Settle()
-	a.must(404, "GET", claims+"/unused", nil)
+	a.Must(404, "GET", claims+"/unused", nil)
 
-	a.must(200, "DELETE", pods+"/one?gracePeriodSeconds=0", nil)
-	a.must(200, "PATCH", pods+"/two/status", `{"status":{"phase":"Succeeded"}}`)
+	a.Must(200, "DELETE", pods+"/one?gracePeriodSeconds=0", nil)
+	a.Must(200, "PATCH", pods+"/two/status", `{"status":{"phase":"Succeeded"}}`)
 	s.Settle()
-	a.must(200, "GET", claims+"/used", nil)
-	a.must(200, "DELETE", pods+"/three?gracePeriodSeconds=0", nil)
+	a.Must(200, "GET", claims+"/used", nil)
+	a.Must(200, "DELETE", pods+"/three?gracePeriodSeconds=0", nil)
 	s.Settle()
-	a.must(404, "GET", claims+"/used", nil)
+	a.Must(404, "GET", claims+"/used", nil)
 }
 
 // TestClaimIsUsedWhileItsPodIsThere: what is only reported of a pod does not end its use
@@ -74,7 +75,7 @@ func TestClaimProtection(t *testing.T) {
 // has no time left.
 func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	const ended, running = `{"name":"c","state":{"terminated":{"exitCode":1}}}`, `{"name":"c","state":{"running":{}}}`
 	for name, c := range map[string]struct {
 		status string
@@ -89,28 +90,28 @@ func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
 		"failed":    {`{"phase":"Failed","containerStatuses":[` + ended + `],"initContainerStatuses":[` + ended + `]}`, false},
 		"succeeded": {`{"phase":"Succeeded"}`, false},
 	} {
-		a.must(201, "POST", claims, newClaim(name, map[string]any{}))
+		a.Must(201, "POST", claims, newClaim(name, map[string]any{}))
 		pod := podWith(name, claimVolume(name))
 		if name != "pending" {
 			pod["spec"].(map[string]any)["nodeName"] = "n"
 		}
-		a.must(201, "POST", pods, pod)
-		a.must(200, "PATCH", pods+"/"+name+"/status", `{"status":`+c.status+`}`)
-		a.must(200, "DELETE", claims+"/"+name, nil)
+		a.Must(201, "POST", pods, pod)
+		a.Must(200, "PATCH", pods+"/"+name+"/status", `{"status":`+c.status+`}`)
+		a.Must(200, "DELETE", claims+"/"+name, nil)
 		s.Settle()
 		if !c.used {
-			a.must(404, "GET", claims+"/"+name, nil)
+			a.Must(404, "GET", claims+"/"+name, nil)
 			continue
 		}
-		a.must(200, "GET", claims+"/"+name, nil)
-		a.must(200, "PATCH", pods+"/"+name, `{"metadata":{"finalizers":["example.com/wait"]}}`)
-		a.must(200, "DELETE", pods+"/"+name+"?gracePeriodSeconds=0", nil)
+		a.Must(200, "GET", claims+"/"+name, nil)
+		a.Must(200, "PATCH", pods+"/"+name, `{"metadata":{"finalizers":["example.com/wait"]}}`)
+		a.Must(200, "DELETE", pods+"/"+name+"?gracePeriodSeconds=0", nil)
 		s.Settle()
-		a.must(200, "GET", claims+"/"+name, nil)
-		a.must(200, "PATCH", pods+"/"+name, `{"metadata":{"finalizers":null}}`)
+		a.Must(200, "GET", claims+"/"+name, nil)
+		a.Must(200, "PATCH", pods+"/"+name, `{"metadata":{"finalizers":null}}`)
 		s.Settle()
-		a.must(404, "GET", pods+"/"+name, nil)
-		a.must(404, "GET", claims+"/"+name, nil)
+		a.Must(404, "GET", pods+"/"+name, nil)
+		a.Must(404, "GET", claims+"/"+name, nil)
 	}
 }
 
@@ -119,68 +120,68 @@ func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
 // wait for the claim does not hold it.
 func TestClaimProtectionOfPodsOwnClaims(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	template := map[string]any{"ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": newClaim("", map[string]any{})["spec"]}}}
-	pod := a.must(201, "POST", pods, podWith("p", template))
-	owner := map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": at(pod.body, "metadata", "uid"), "controller": true, "blockOwnerDeletion": true}
-	a.must(201, "POST", pods, podWith("q", template))
-	a.must(201, "POST", claims, newClaim("p-data", map[string]any{"ownerReferences": []any{owner}}))
-	a.must(201, "POST", claims, newClaim("q-data", map[string]any{}))
-	a.must(200, "DELETE", claims+"/p-data", nil)
-	a.must(200, "DELETE", claims+"/q-data", nil)
+	pod := a.Must(201, "POST", pods, podWith("p", template))
+	owner := map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": apitest.Nested(pod.Body, "metadata", "uid"), "controller": true, "blockOwnerDeletion": true}
+	a.Must(201, "POST", pods, podWith("q", template))
+	a.Must(201, "POST", claims, newClaim("p-data", map[string]any{"ownerReferences": []any{owner}}))
+	a.Must(201, "POST", claims, newClaim("q-data", map[string]any{}))
+	a.Must(200, "DELETE", claims+"/p-data", nil)
+	a.Must(200, "DELETE", claims+"/q-data", nil)
 	s.Settle()
-	a.must(200, "GET", claims+"/p-data", nil)
-	a.must(404, "GET", claims+"/q-data", nil)
+	a.Must(200, "GET", claims+"/p-data", nil)
+	a.Must(404, "GET", claims+"/q-data", nil)
 
-	a.must(200, "DELETE", pods+"/p?gracePeriodSeconds=0&propagationPolicy=Foreground", nil)
+	a.Must(200, "DELETE", pods+"/p?gracePeriodSeconds=0&propagationPolicy=Foreground", nil)
 	s.Settle()
-	a.must(404, "GET", claims+"/p-data", nil)
-	a.must(404, "GET", pods+"/p", nil)
+	a.Must(404, "GET", claims+"/p-data", nil)
+	a.Must(404, "GET", pods+"/p", nil)
 }
 
 // TestVolumeProtection: a volume waits as long as it is bound.
 func TestVolumeProtection(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
-	made := a.must(201, "POST", volumes, map[string]any{"metadata": map[string]any{"name": "v"}, "spec": map[string]any{
+	a := apitest.InProcess(t, s)
+	made := a.Must(201, "POST", volumes, map[string]any{"metadata": map[string]any{"name": "v"}, "spec": map[string]any{
 		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "hostPath": map[string]any{"path": "/data"},
 	}})
-	assert.Equal(t, []any{"kubernetes.io/pv-protection"}, at(made.body, "metadata", "finalizers"))
-	a.must(200, "PATCH", volumes+"/v/status", `{"status":{"phase":"Bound"}}`)
-	a.must(200, "DELETE", volumes+"/v", nil)
+	assert.Equal(t, []any{"kubernetes.io/pv-protection"}, apitest.Nested(made.Body, "metadata", "finalizers"))
+	a.Must(200, "PATCH", volumes+"/v/status", `{"status":{"phase":"Bound"}}`)
+	a.Must(200, "DELETE", volumes+"/v", nil)
 	s.Settle()
-	a.must(200, "GET", volumes+"/v", nil)
-	a.must(200, "PATCH", volumes+"/v/status", `{"status":{"phase":"Released"}}`)
+	a.Must(200, "GET", volumes+"/v", nil)
+	a.Must(200, "PATCH", volumes+"/v/status", `{"status":{"phase":"Released"}}`)
 	s.Settle()
-	a.must(404, "GET", volumes+"/v", nil)
+	a.Must(404, "GET", volumes+"/v", nil)
 }
 
 // TestClassProtection: a class of attributes waits for the claims and volumes that have
 // it or are to get it.
 func TestClassProtection(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	const classes = "/apis/storage.k8s.io/v1/volumeattributesclasses"
 	for _, name := range []string{"unused", "used"} {
-		made := a.must(201, "POST", classes, map[string]any{"metadata": map[string]any{"name": name}, "driverName": "d", "parameters": map[string]any{"a": "b"}})
-		assert.Equal(t, []any{"kubernetes.io/vac-protection"}, at(made.body, "metadata", "finalizers"))
+		made := a.Must(201, "POST", classes, map[string]any{"metadata": map[string]any{"name": name}, "driverName": "d", "parameters": map[string]any{"a": "b"}})
+		assert.Equal(t, []any{"kubernetes.io/vac-protection"}, apitest.Nested(made.Body, "metadata", "finalizers"))
 	}
-	a.must(201, "POST", volumes, map[string]any{"metadata": map[string]any{"name": "v"}, "spec": map[string]any{
+	a.Must(201, "POST", volumes, map[string]any{"metadata": map[string]any{"name": "v"}, "spec": map[string]any{
 		"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"}, "volumeAttributesClassName": "used",
 		"csi": map[string]any{"driver": "d", "volumeHandle": "h"},
 	}})
-	a.must(201, "POST", claims, newClaim("c", map[string]any{}))
-	a.must(200, "PATCH", claims+"/c/status", `{"status":{"modifyVolumeStatus":{"targetVolumeAttributesClassName":"used","status":"Pending"}}}`)
-	a.must(200, "DELETE", classes+"/unused", nil)
-	a.must(200, "DELETE", classes+"/used", nil)
+	a.Must(201, "POST", claims, newClaim("c", map[string]any{}))
+	a.Must(200, "PATCH", claims+"/c/status", `{"status":{"modifyVolumeStatus":{"targetVolumeAttributesClassName":"used","status":"Pending"}}}`)
+	a.Must(200, "DELETE", classes+"/unused", nil)
+	a.Must(200, "DELETE", classes+"/used", nil)
 	s.Settle()
-	a.must(404, "GET", classes+"/unused", nil)
-	a.must(200, "DELETE", volumes+"/v", nil)
+	a.Must(404, "GET", classes+"/unused", nil)
+	a.Must(200, "DELETE", volumes+"/v", nil)
 	s.Settle()
-	a.must(200, "GET", classes+"/used", nil)
-	a.must(200, "DELETE", claims+"/c", nil)
+	a.Must(200, "GET", classes+"/used", nil)
+	a.Must(200, "DELETE", claims+"/c", nil)
 	s.Settle()
-	a.must(404, "GET", classes+"/used", nil)
+	a.Must(404, "GET", classes+"/used", nil)
 }
 
 // TestProtectionWithoutUsers: where the kinds are not served that could use an object,

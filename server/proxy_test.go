@@ -18,21 +18,22 @@ import (
 	"orch.io/controlplane/auth/proxyheader"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/nodeagent"
 )
 
 // hasAddress gives a pod the address of a server, and its container the port.
 func (c *cluster) hasAddress(name string, at net.Addr) (ip, port string) {
 	ip, port, err := net.SplitHostPort(at.String())
-	require.NoError(c.t, err)
-	c.must(201, "POST", podPath, fmt.Sprintf(
+	require.NoError(c.T, err)
+	c.Must(201, "POST", apitest.PodsPath, fmt.Sprintf(
 		`{"metadata":{"name":%q},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i","ports":[{"name":"web","containerPort":%s}]}]}}`, name, port))
 	c.status(name, ip)
 	return ip, port
 }
 
 func (c *cluster) status(name, ip string) {
-	c.must(200, "PATCH", podPath+"/"+name+"/status", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%[1]q}]}}`, ip))
+	c.Must(200, "PATCH", apitest.PodsPath+"/"+name+"/status", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%[1]q}]}}`, ip))
 }
 
 func TestPodProxy(t *testing.T) {
@@ -49,39 +50,39 @@ func TestPodProxy(t *testing.T) {
 		"web:web/proxy/x":                     "GET /x",
 		"http:web:" + port + "/proxy/x?tty=1": "GET /x?tty=1",
 	} {
-		got := c.do("GET", podPath+"/"+path, nil, "Authorization", "Basic eDp5", "Accept", "text/html", "Cookie", "a=b")
-		assert.Equal(t, want, string(got.raw), path)
-		assert.Equal(t, "yes", got.header.Get("X-Agent"))
-		assert.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
-		assert.Len(t, got.header.Values("Audit-Id"), 1)
+		got := c.Do("GET", apitest.PodsPath+"/"+path, nil, "Authorization", "Basic eDp5", "Accept", "text/html", "Cookie", "a=b")
+		assert.Equal(t, want, string(got.Raw), path)
+		assert.Equal(t, "yes", got.Header.Get("X-Agent"))
+		assert.Empty(t, got.Header.Get("Access-Control-Allow-Origin"))
+		assert.Len(t, got.Header.Values("Audit-Id"), 1)
 		r := plain.asked(t)
 		assert.Equal(t, "127.0.0.1", r.Header.Get("X-Forwarded-For"))
-		assert.Equal(t, strings.TrimPrefix(c.base, "http://"), r.Host)
+		assert.Equal(t, strings.TrimPrefix(c.Base, "http://"), r.Host)
 		assert.Equal(t, []string{"a=b"}, r.Header["Cookie"])
 		assert.Equal(t, []string(nil), r.Header["Authorization"])
 		head, _, _ := strings.Cut(path, "/proxy/")
-		assert.Equal(t, podPath+"/"+head+"/proxy"+r.URL.EscapedPath(), r.Header.Get("X-Forwarded-Uri"))
+		assert.Equal(t, apitest.PodsPath+"/"+head+"/proxy"+r.URL.EscapedPath(), r.Header.Get("X-Forwarded-Uri"))
 	}
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-		got := c.must(200, method, podPath+"/web/proxy/x", nil)
-		assert.Equal(t, method+" /x", string(got.raw))
+		got := c.Must(200, method, apitest.PodsPath+"/web/proxy/x", nil)
+		assert.Equal(t, method+" /x", string(got.Raw))
 	}
-	c.must(200, "HEAD", podPath+"/web/proxy/x", nil)
-	c.must(405, "TRACE", podPath+"/web/proxy/x", nil)
-	assert.Equal(t, podPath+"/web/proxy/?x=1", c.do("GET", podPath+"/web/proxy?x=1", nil).header.Get("Location"))
-	assert.Equal(t, "POST /", string(c.do("POST", podPath+"/web/proxy", nil).raw))
-	c.tunnel(c.upgrade(t.Context(), "GET", podPath+"/web/proxy/socket"))
-	c.tunnel(c.upgrade(t.Context(), "GET", podPath+"/web/proxy")) // clients of sockets follow nothing
-	assert.Equal(t, 500, c.do("GET", podPath+"/web/proxy/code200", nil, "Connection", "Upgrade", "Upgrade", "x").code)
+	c.Must(200, "HEAD", apitest.PodsPath+"/web/proxy/x", nil)
+	c.Must(405, "TRACE", apitest.PodsPath+"/web/proxy/x", nil)
+	assert.Equal(t, apitest.PodsPath+"/web/proxy/?x=1", c.Do("GET", apitest.PodsPath+"/web/proxy?x=1", nil).Header.Get("Location"))
+	assert.Equal(t, "POST /", string(c.Do("POST", apitest.PodsPath+"/web/proxy", nil).Raw))
+	c.tunnel(c.upgrade(t.Context(), "GET", apitest.PodsPath+"/web/proxy/socket"))
+	c.tunnel(c.upgrade(t.Context(), "GET", apitest.PodsPath+"/web/proxy")) // clients of sockets follow nothing
+	assert.Equal(t, 500, c.Do("GET", apitest.PodsPath+"/web/proxy/code200", nil, "Connection", "Upgrade", "Upgrade", "x").Code)
 	for to, want := range map[string]string{
-		"/foo/bar?x=1":                           podPath + "/web/proxy/foo/bar?x=1",
-		plain.URL + "/foo/":                      podPath + "/web/proxy/foo/",
-		podPath + "/web/proxy/y":                 podPath + "/web/proxy/y",
+		"/foo/bar?x=1":                           apitest.PodsPath + "/web/proxy/foo/bar?x=1",
+		plain.URL + "/foo/":                      apitest.PodsPath + "/web/proxy/foo/",
+		apitest.PodsPath + "/web/proxy/y":        apitest.PodsPath + "/web/proxy/y",
 		"rel/x":                                  "rel/x",
 		"http://elsewhere/foo":                   "http://elsewhere/foo",
-		"/../../../../../../api/v1/namespaces/x": podPath + "/web/proxy/api/v1/namespaces/x",
+		"/../../../../../../api/v1/namespaces/x": apitest.PodsPath + "/web/proxy/api/v1/namespaces/x",
 	} {
-		assert.Equal(t, want, c.do("GET", podPath+"/web/proxy/code302?to="+to, nil).header.Get("Location"), to)
+		assert.Equal(t, want, c.Do("GET", apitest.PodsPath+"/web/proxy/code302?to="+to, nil).Header.Get("Location"), to)
 	}
 	for path, want := range map[string]string{
 		"gone/proxy/x":       `404 pods "gone" not found`,
@@ -92,12 +93,12 @@ func TestPodProxy(t *testing.T) {
 		"web:+1/proxy/x":     `400 invalid pod request "web:+1"`,
 		"web:65536/proxy/x":  "503 error trying to reach service: dial tcp: address 65536: invalid port",
 	} {
-		got := c.do("GET", podPath+"/"+path, nil)
-		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), path)
+		got := c.Do("GET", apitest.PodsPath+"/"+path, nil)
+		assert.Equal(t, want, fmt.Sprint(got.Code, " ", got.Body["message"]), path)
 	}
 	plain.Close()
-	got := c.must(503, "GET", podPath+"/web/proxy/x", nil)
-	assert.Contains(t, got.body["message"], "error trying to reach service: dial tcp 127.0.0.1:")
+	got := c.Must(503, "GET", apitest.PodsPath+"/web/proxy/x", nil)
+	assert.Contains(t, got.Body["message"], "error trying to reach service: dial tcp 127.0.0.1:")
 }
 
 // TestProxiesStayOutside: what a pod, or a node, says its address is must not lead to the
@@ -107,18 +108,18 @@ func TestProxiesStayOutside(t *testing.T) {
 	plain := newAgent(t, false)
 	_, port := c.hasAddress("web", plain.Listener.Addr())
 	for _, ip := range []string{"127.0.0.1", "127.8.8.8", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "224.0.0.1"} {
-		answer := c.do("PATCH", podPath+"/web/status", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%[1]q}]}}`, ip))
-		if answer.code != 200 {
+		answer := c.Do("PATCH", apitest.PodsPath+"/web/status", fmt.Sprintf(`{"status":{"podIP":%q,"podIPs":[{"ip":%[1]q}]}}`, ip))
+		if answer.Code != 200 {
 			continue // no address of a pod anyway
 		}
 		for _, name := range []string{"web", "https:web:" + port} {
-			got := c.must(400, "GET", podPath+"/"+name+"/proxy/x", nil)
-			assert.Equal(t, "address not allowed", got.body["message"], ip)
+			got := c.Must(400, "GET", apitest.PodsPath+"/"+name+"/proxy/x", nil)
+			assert.Equal(t, "address not allowed", got.Body["message"], ip)
 		}
 	}
 	for _, name := range []string{"n", "n:1", "http:n:" + port} {
-		got := c.must(400, "GET", "/api/v1/nodes/"+name+"/proxy/x", nil)
-		assert.Equal(t, "address not allowed", got.body["message"], name)
+		got := c.Must(400, "GET", "/api/v1/nodes/"+name+"/proxy/x", nil)
+		assert.Equal(t, "address not allowed", got.Body["message"], name)
 	}
 	assert.Empty(t, plain.got)
 	assert.Empty(t, c.got)
@@ -130,11 +131,11 @@ func TestNodeProxy(t *testing.T) {
 	_, port, _ := net.SplitHostPort(plain.Listener.Addr().String())
 	_, own, _ := net.SplitHostPort(c.Listener.Addr().String())
 	for _, name := range []string{"n", "n:", "http:n:", "n:" + own, "https:n:" + own} {
-		got := c.must(200, "GET", "/api/v1/nodes/"+name+"/proxy/stats/summary?x=1", nil)
-		assert.Equal(t, "GET /stats/summary?x=1", string(got.raw))
+		got := c.Must(200, "GET", "/api/v1/nodes/"+name+"/proxy/stats/summary?x=1", nil)
+		assert.Equal(t, "GET /stats/summary?x=1", string(got.Raw))
 		assert.Len(t, c.asked(t).TLS.PeerCertificates, 1)
 	}
-	c.must(200, "GET", "/api/v1/nodes/http:n:"+port+"/proxy/x", nil)
+	c.Must(200, "GET", "/api/v1/nodes/http:n:"+port+"/proxy/x", nil)
 	assert.Nil(t, plain.asked(t).TLS)
 	for name, want := range map[string]string{
 		"gone":        `404 nodes "gone" not found`,
@@ -143,13 +144,13 @@ func TestNodeProxy(t *testing.T) {
 		"n:-1":        `400 invalid node request "n:-1"`,
 		"n:65536":     "503 error trying to reach service: dial tcp: address 65536: invalid port",
 	} {
-		got := c.do("GET", "/api/v1/nodes/"+name+"/proxy/x", nil)
-		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), name)
+		got := c.Do("GET", "/api/v1/nodes/"+name+"/proxy/x", nil)
+		assert.Equal(t, want, fmt.Sprint(got.Code, " ", got.Body["message"]), name)
 	}
 	assert.Empty(t, c.got)
-	c.must(201, "POST", "/api/v1/nodes", `{"metadata":{"name":"bare"}}`)
-	got := c.do("GET", "/api/v1/nodes/bare/proxy/x", nil)
-	assert.Equal(t, "500 no preferred addresses found; known addresses: []", fmt.Sprint(got.code, " ", got.body["message"]))
+	c.Must(201, "POST", "/api/v1/nodes", `{"metadata":{"name":"bare"}}`)
+	got := c.Do("GET", "/api/v1/nodes/bare/proxy/x", nil)
+	assert.Equal(t, "500 no preferred addresses found; known addresses: []", fmt.Sprint(got.Code, " ", got.Body["message"]))
 }
 
 // instead connects to one server whatever the target is, which it notes.
@@ -172,17 +173,17 @@ func TestServiceProxy(t *testing.T) {
 	c.pod("web", "n", "c")
 	c.status("web", "192.0.2.6")
 	const services = "/api/v1/namespaces/default/services"
-	c.must(201, "POST", services, `{"metadata":{"name":"svc"},"spec":{"ports":[{"name":"web","port":80},{"name":"other","port":81}]}}`)
+	c.Must(201, "POST", services, `{"metadata":{"name":"svc"},"spec":{"ports":[{"name":"web","port":80},{"name":"other","port":81}]}}`)
 	endpoints := func(ref string) string {
 		return fmt.Sprintf(`{"metadata":{"name":"svc"},"subsets":[{"addresses":[{"ip":"192.0.2.6"%s}],"ports":[{"name":"web","port":8080}]}]}`, ref)
 	}
-	c.must(201, "POST", "/api/v1/namespaces/default/endpoints", endpoints(""))
-	none := c.must(503, "GET", services+"/svc:web/proxy/x", nil)
-	assert.Equal(t, `no endpoints available for service "svc:web"`, none.body["message"]) // it is no pod's
-	c.must(200, "PUT", "/api/v1/namespaces/default/endpoints/svc", endpoints(`,"targetRef":{"kind":"Pod","namespace":"default","name":"web"}`))
+	c.Must(201, "POST", "/api/v1/namespaces/default/endpoints", endpoints(""))
+	none := c.Must(503, "GET", services+"/svc:web/proxy/x", nil)
+	assert.Equal(t, `no endpoints available for service "svc:web"`, none.Body["message"]) // it is no pod's
+	c.Must(200, "PUT", "/api/v1/namespaces/default/endpoints/svc", endpoints(`,"targetRef":{"kind":"Pod","namespace":"default","name":"web"}`))
 	for _, name := range []string{"svc:web", "svc:80", "http:svc:web"} {
-		got := c.must(200, "GET", services+"/"+name+"/proxy/x?y=1", nil)
-		assert.Equal(t, "GET /x?y=1", string(got.raw))
+		got := c.Must(200, "GET", services+"/"+name+"/proxy/x?y=1", nil)
+		assert.Equal(t, "GET /x?y=1", string(got.Raw))
 		assert.Equal(t, "192.0.2.6:8080", connector.host)
 	}
 	for name, want := range map[string]string{
@@ -194,30 +195,30 @@ func TestServiceProxy(t *testing.T) {
 		"gone":      `404 services "gone" not found`,
 		"ftp:svc:1": `400 invalid service request "ftp:svc:1"`,
 	} {
-		got := c.do("GET", services+"/"+name+"/proxy/x", nil)
-		assert.Equal(t, want, fmt.Sprint(got.code, " ", got.body["message"]), name)
+		got := c.Do("GET", services+"/"+name+"/proxy/x", nil)
+		assert.Equal(t, want, fmt.Sprint(got.Code, " ", got.Body["message"]), name)
 	}
 	c.status("web", "192.0.2.7") // the pod has another address now
-	c.must(503, "GET", services+"/svc:web/proxy/x", nil)
+	c.Must(503, "GET", services+"/svc:web/proxy/x", nil)
 }
 
 // TestManyEndpointsAreBounded: of what an object of Endpoints says of a service little is
 // looked at: neither its ports times its addresses, nor a pod for each.
 func TestManyEndpointsAreBounded(t *testing.T) {
 	c := newCluster(t)
-	c.must(201, "POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"svc"},"spec":{"ports":[{"name":"web","port":80}]}}`)
+	c.Must(201, "POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"svc"},"spec":{"ports":[{"name":"web","port":80}]}}`)
 	var addresses, ports []string
 	for i := range 500 {
 		addresses = append(addresses, fmt.Sprintf(`{"ip":"192.0.2.%d","targetRef":{"kind":"Pod","namespace":"default","name":"one"}}`, i%250+1))
 		ports = append(ports, fmt.Sprintf(`{"name":"web","port":%d}`, i+1))
 	}
-	c.must(201, "POST", "/api/v1/namespaces/default/endpoints",
+	c.Must(201, "POST", "/api/v1/namespaces/default/endpoints",
 		`{"metadata":{"name":"svc"},"subsets":[{"addresses":[`+strings.Join(addresses, ",")+`],"ports":[`+strings.Join(ports, ",")+`]}]}`)
 	for what, ask := range map[string]func(){
-		"proxy": func() { c.must(503, "GET", "/api/v1/namespaces/default/services/svc:web/proxy/", nil) },
+		"proxy": func() { c.Must(503, "GET", "/api/v1/namespaces/default/services/svc:web/proxy/", nil) },
 		"table": func() {
-			got := c.must(200, "GET", "/api/v1/namespaces/default/endpoints", nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
-			assert.Contains(t, string(got.raw), "192.0.2.1:1,192.0.2.2:1,192.0.2.3:1 + 249997 more...")
+			got := c.Must(200, "GET", "/api/v1/namespaces/default/endpoints", nil, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+			assert.Contains(t, string(got.Raw), "192.0.2.1:1,192.0.2.2:1,192.0.2.3:1 + 249997 more...")
 		},
 	} {
 		var before, after runtime.MemStats
@@ -240,7 +241,7 @@ func TestProxiesTellNoIdentity(t *testing.T) {
 	plain := newAgent(t, false)
 	c.hasAddress("web", plain.Listener.Addr())
 	headers := []string{"X-Who", "root", "X-Who-Uid", "1", "X-In", "system:masters", "X-More-Scopes", "all", "X-Remote-User", "root", "Impersonate-User", ""}
-	c.must(200, "GET", podPath+"/web/proxy/x", nil, append(headers, "X-Else", "yes")...)
+	c.Must(200, "GET", apitest.PodsPath+"/web/proxy/x", nil, append(headers, "X-Else", "yes")...)
 	h := plain.asked(t).Header
 	assert.Equal(t, "yes", h.Get("X-Else"))
 	for i := 0; i < len(headers); i += 2 {

@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,51 +20,11 @@ import (
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
-
-// askedStore is a store of several servers that notes who asks for its newest revision on
-// behalf of a request.
-type askedStore struct{ sharedStore }
-
-// asks are the stacks of those who asked. They go with the context of a request.
-type asks struct {
-	mu     sync.Mutex
-	stacks []string
-}
-
-type asksKey struct{}
-
-// Revision implements storage.Backend.
-func (s askedStore) Revision(ctx context.Context) (storage.Revision, error) {
-	if a, ok := ctx.Value(asksKey{}).(*asks); ok {
-		a.mu.Lock()
-		a.stacks = append(a.stacks, string(debug.Stack()))
-		a.mu.Unlock()
-	}
-	return s.sharedStore.Revision(ctx)
-}
-
-// askedFor makes a request and returns its code and how often the store was asked, until the
-// head of the answer of a watch, or the end of any other answer.
-func askedFor(t *testing.T, by *api, method, path, body string, headers ...string) (code int, stacks []string) {
-	t.Helper()
-	a := &asks{}
-	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), asksKey{}, a), patience)
-	defer cancel()
-	res := by.open(ctx, method, path, body, headers...)
-	if !strings.Contains(path, "watch=1") {
-		_, err := io.Copy(io.Discard, res.Body)
-		require.NoError(t, err)
-	}
-	require.NoError(t, res.Body.Close())
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return res.StatusCode, a.stacks
-}
 
 // admits is a webhook that lets everything pass.
 var admits = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,12 +35,12 @@ var admits = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 
 // asking returns a server with whatever may look at a request, and tokens of an account and of
 // bootstrapping that may do everything.
-func asking(t *testing.T) (a *api, account, bootstrap []string) {
+func asking(t *testing.T) (a *apitest.Client, account, bootstrap []string) {
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	s := servertest.New(t, over(askedStore{sharedStore{store}}), func(b *server.Builder) {
+	s := servertest.New(t, apitest.WithStorage(apitest.CountingStore{SharedStore: apitest.SharedStore{Backend: store}}), func(b *server.Builder) {
 		tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: b.Client(), Names: b.Names})
 		require.NoError(t, err)
 		methods := b.Authenticators
@@ -93,39 +50,39 @@ func asking(t *testing.T) (a *api, account, bootstrap []string) {
 			return clientconfig.Endpoint{Handler: admits}, nil
 		}
 	})
-	a = as(t, s, "root", auth.Masters)
-	a.must(201, "POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"robot"}}`)
-	a.must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"bound"}}`)
-	a.must(201, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{"metadata":{"name":"all"},
+	a = apitest.As(t, s, "root", auth.Masters)
+	a.Must(201, "POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"robot"}}`)
+	a.Must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"bound"}}`)
+	a.Must(201, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", `{"metadata":{"name":"all"},
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},
 		"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:authenticated"}]}`)
-	token := text(a.must(201, "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token",
-		`{"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":"bound"}}}`).body, "status", "token")
-	a.must(201, "POST", "/api/v1/namespaces/kube-system/secrets", `{"metadata":{"name":"bootstrap-token-abcdef"},"type":"bootstrap.kubernetes.io/token",
+	token := apitest.NestedString(a.Must(201, "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token",
+		`{"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":"bound"}}}`).Body, "status", "token")
+	a.Must(201, "POST", "/api/v1/namespaces/kube-system/secrets", `{"metadata":{"name":"bootstrap-token-abcdef"},"type":"bootstrap.kubernetes.io/token",
 		"stringData":{"token-id":"abcdef","token-secret":"0123456789abcdef","usage-bootstrap-authentication":"true","expiration":"`+
 		time.Now().Add(time.Hour).Format(time.RFC3339)+`"}}`)
-	a.must(201, "POST", crdPath, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+	a.Must(201, "POST", apitest.DefinitionsPath, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,
 		"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}},"subresources":{"status":{},
 		"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}}}]}}`)
 	for _, name := range []string{"bounded", "policed", "hooked"} {
-		a.must(201, "POST", namespacePath, `{"metadata":{"name":"`+name+`","labels":{"`+name+`":"yes"}}}`)
+		a.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"`+name+`","labels":{"`+name+`":"yes"}}}`)
 	}
-	a.must(201, "POST", "/api/v1/namespaces/bounded/limitranges", `{"metadata":{"name":"x"},"spec":{"limits":[{"type":"Container","default":{"cpu":"1"}}]}}`)
-	a.must(201, "POST", "/api/v1/namespaces/bounded/resourcequotas", `{"metadata":{"name":"x"},"spec":{"hard":{"pods":"9","limits.cpu":"9","count/configmaps":"9"}}}`)
-	a.must(201, "POST", "/api/v1/namespaces/bounded/resourcequotas", `{"metadata":{"name":"y"},"spec":{"hard":{"pods":"9"}}}`)
+	a.Must(201, "POST", "/api/v1/namespaces/bounded/limitranges", `{"metadata":{"name":"x"},"spec":{"limits":[{"type":"Container","default":{"cpu":"1"}}]}}`)
+	a.Must(201, "POST", "/api/v1/namespaces/bounded/resourcequotas", `{"metadata":{"name":"x"},"spec":{"hard":{"pods":"9","limits.cpu":"9","count/configmaps":"9"}}}`)
+	a.Must(201, "POST", "/api/v1/namespaces/bounded/resourcequotas", `{"metadata":{"name":"y"},"spec":{"hard":{"pods":"9"}}}`)
 	const registration = "/apis/admissionregistration.k8s.io/v1/"
 	rules := `[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]`
 	in := func(namespace string) string {
 		return `"namespaceSelector":{"matchLabels":{"` + namespace + `":"yes"}}`
 	}
-	a.must(201, "POST", registration+"validatingadmissionpolicies", `{"metadata":{"name":"x"},"spec":{"matchConstraints":{"resourceRules":`+strings.Replace(rules, `"resources"`, `"scope":"Namespaced","resources"`, 1)+`,`+in("policed")+`},
+	a.Must(201, "POST", registration+"validatingadmissionpolicies", `{"metadata":{"name":"x"},"spec":{"matchConstraints":{"resourceRules":`+strings.Replace(rules, `"resources"`, `"scope":"Namespaced","resources"`, 1)+`,`+in("policed")+`},
 		"paramKind":{"apiVersion":"v1","kind":"ConfigMap"},"validations":[{"expression":"params.data.allowed == 'yes' && namespaceObject.metadata.name == 'policed'"}]}}`)
-	a.must(201, "POST", "/api/v1/namespaces/default/configmaps", newConfigMap("parameter", "allowed", "yes"))
-	a.must(201, "POST", registration+"validatingadmissionpolicybindings", `{"metadata":{"name":"x"},"spec":{"policyName":"x","validationActions":["Deny"],
+	a.Must(201, "POST", "/api/v1/namespaces/default/configmaps", apitest.NewConfigMap("parameter", "allowed", "yes"))
+	a.Must(201, "POST", registration+"validatingadmissionpolicybindings", `{"metadata":{"name":"x"},"spec":{"policyName":"x","validationActions":["Deny"],
 		"paramRef":{"name":"parameter","namespace":"default","parameterNotFoundAction":"Deny"}}}`)
 	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
-		a.must(201, "POST", registration+resource, `{"metadata":{"name":"x"},"webhooks":[{"name":"x.example.com","admissionReviewVersions":["v1"],"sideEffects":"None",
+		a.Must(201, "POST", registration+resource, `{"metadata":{"name":"x"},"webhooks":[{"name":"x.example.com","admissionReviewVersions":["v1"],"sideEffects":"None",
 			"clientConfig":{"service":{"namespace":"default","name":"hook"}},"rules":`+rules+`,`+in("hooked")+`}]}`)
 	}
 	s.Settle()
@@ -139,41 +96,41 @@ func TestRequestsAskTheStoreOnce(t *testing.T) {
 	const (
 		in      = "/api/v1/namespaces/"
 		pods    = in + "default/pods"
-		widget  = definedPath + "/w"
+		widget  = apitest.WidgetsPath + "/w"
 		pod     = `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`
 		reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	)
 	robot := []string{"Impersonate-User", "system:serviceaccount:default:robot"}
-	ssa := []string{"Content-Type", applyType}
+	ssa := []string{"Content-Type", apitest.ApplyPatch}
 	for _, c := range []struct {
 		asked, code        int
 		method, path, body string
 		headers            []string
 	}{
-		{1, 201, "POST", configMaps, `{"metadata":{"name":"c"}}`, nil},
-		{1, 409, "POST", configMaps, `{"metadata":{"name":"c"}}`, nil},
-		{1, 201, "POST", configMaps, `{"metadata":{"generateName":"c-"}}`, nil},
-		{1, 201, "POST", configMaps + "?dryRun=All", `{"metadata":{"name":"d"}}`, nil},
+		{1, 201, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"c"}}`, nil},
+		{1, 409, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"c"}}`, nil},
+		{1, 201, "POST", apitest.ConfigMapsPath, `{"metadata":{"generateName":"c-"}}`, nil},
+		{1, 201, "POST", apitest.ConfigMapsPath + "?dryRun=All", `{"metadata":{"name":"d"}}`, nil},
 		{1, 404, "POST", in + "none/configmaps", `{"metadata":{"name":"c"}}`, nil},
-		{1, 200, "GET", configMaps + "/c", "", nil},
-		{1, 404, "GET", configMaps + "/none", "", nil},
-		{0, 200, "GET", configMaps + "/c?resourceVersion=0", "", nil},
-		{1, 200, "GET", configMaps + "/c?resourceVersion=1", "", nil},
-		{1, 200, "GET", configMaps, "", nil},
-		{1, 200, "GET", configMaps + "?limit=1", "", nil},
-		{0, 200, "GET", configMaps + "?resourceVersion=0", "", nil},
-		{1, 200, "GET", configMaps + "?resourceVersion=1&resourceVersionMatch=NotOlderThan", "", nil},
-		{1, 200, "GET", configMaps + "?watch=1", "", nil},
-		{1, 200, "GET", configMaps + "?watch=1&resourceVersion=0", "", nil},
-		{1, 200, "GET", configMaps + "?watch=1&resourceVersion=1", "", nil},
-		{1, 200, "GET", configMaps + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "", nil},
-		{1, 200, "PUT", configMaps + "/c", `{"metadata":{"name":"c"},"data":{"a":"1"}}`, nil},
-		{1, 200, "PATCH", configMaps + "/c", `{"data":{"a":"2"}}`, nil},
-		{1, 200, "PATCH", configMaps + "/c?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","data":{"b":"1"}}`, ssa},
-		{1, 201, "PATCH", configMaps + "/applied?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"b":"1"}}`, ssa},
-		{1, 200, "DELETE", configMaps + "/c", "", nil},
-		{1, 404, "DELETE", configMaps + "/c", "", nil},
-		{1, 200, "DELETE", configMaps + "?fieldSelector=metadata.name!%3Dparameter", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "/c", "", nil},
+		{1, 404, "GET", apitest.ConfigMapsPath + "/none", "", nil},
+		{0, 200, "GET", apitest.ConfigMapsPath + "/c?resourceVersion=0", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "/c?resourceVersion=1", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath, "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "?limit=1", "", nil},
+		{0, 200, "GET", apitest.ConfigMapsPath + "?resourceVersion=0", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "?resourceVersion=1&resourceVersionMatch=NotOlderThan", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "?watch=1", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "?watch=1&resourceVersion=0", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "?watch=1&resourceVersion=1", "", nil},
+		{1, 200, "GET", apitest.ConfigMapsPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "", nil},
+		{1, 200, "PUT", apitest.ConfigMapsPath + "/c", `{"metadata":{"name":"c"},"data":{"a":"1"}}`, nil},
+		{1, 200, "PATCH", apitest.ConfigMapsPath + "/c", `{"data":{"a":"2"}}`, nil},
+		{1, 200, "PATCH", apitest.ConfigMapsPath + "/c?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","data":{"b":"1"}}`, ssa},
+		{1, 201, "PATCH", apitest.ConfigMapsPath + "/applied?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"b":"1"}}`, ssa},
+		{1, 200, "DELETE", apitest.ConfigMapsPath + "/c", "", nil},
+		{1, 404, "DELETE", apitest.ConfigMapsPath + "/c", "", nil},
+		{1, 200, "DELETE", apitest.ConfigMapsPath + "?fieldSelector=metadata.name!%3Dparameter", "", nil},
 
 		{1, 201, "POST", pods, pod, nil},
 		{1, 200, "PATCH", pods + "/p/status", `{"status":{"message":"m"}}`, nil},
@@ -190,7 +147,7 @@ func TestRequestsAskTheStoreOnce(t *testing.T) {
 		{1, 201, "POST", "/apis/authentication.k8s.io/v1/tokenreviews", `{"spec":{"token":"` + strings.TrimPrefix(account[1], "Bearer ") + `"}}`, nil},
 		{1, 201, "POST", in + "default/serviceaccounts/robot/token", `{"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":"bound"}}}`, nil},
 
-		{1, 201, "POST", definedPath, definedWidget("w", `{"n":1}`), nil},
+		{1, 201, "POST", apitest.WidgetsPath, apitest.NewWidget("w", `{"n":1}`), nil},
 		{1, 200, "GET", widget, "", nil},
 		{1, 200, "PATCH", widget, `{"spec":{"x":1}}`, nil},
 		{1, 200, "PATCH", widget + "/status", `{"status":{"n":1}}`, nil},
@@ -207,36 +164,22 @@ func TestRequestsAskTheStoreOnce(t *testing.T) {
 		{1, 200, "PUT", in + "hooked/configmaps/c", `{"metadata":{"name":"c"},"data":{"a":"1"}}`, nil},
 		{1, 200, "DELETE", in + "hooked/configmaps/c", "", nil},
 
-		{1, 200, "GET", configMaps, "", account},
-		{1, 200, "GET", configMaps + "?resourceVersion=0", "", account}, // who calls is looked up all the same
-		{1, 200, "GET", configMaps + "?watch=1", "", account},
+		{1, 200, "GET", apitest.ConfigMapsPath, "", account},
+		{1, 200, "GET", apitest.ConfigMapsPath + "?resourceVersion=0", "", account}, // who calls is looked up all the same
+		{1, 200, "GET", apitest.ConfigMapsPath + "?watch=1", "", account},
 		{1, 201, "POST", in + "hooked/configmaps", `{"metadata":{"name":"c"}}`, account},
-		{1, 200, "GET", configMaps, "", bootstrap},
-		{1, 201, "POST", configMaps, `{"metadata":{"name":"c"}}`, bootstrap},
-		{1, 200, "GET", configMaps, "", robot},
+		{1, 200, "GET", apitest.ConfigMapsPath, "", bootstrap},
+		{1, 201, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"c"}}`, bootstrap},
+		{1, 200, "GET", apitest.ConfigMapsPath, "", robot},
 		{1, 201, "POST", in + "policed/configmaps", `{"metadata":{"name":"c"}}`, append(robot, account...)},
 		{1, 200, "GET", "/api", "", nil},
 		{1, 200, "GET", "/api", "", account},
 		{1, 200, "GET", "/openapi/v3", "", nil},
 		{1, 200, "GET", "/version", "", nil},
 	} {
-		code, asked := askedFor(t, a, c.method, c.path, c.body, c.headers...)
+		code, asked := apitest.CountRevisions(t, a, c.method, c.path, c.body, c.headers...)
 		assert.Equal(t, c.code, code, "%s %s", c.method, c.path)
 		assert.Len(t, asked, c.asked, "%s %s %s", c.method, c.path, c.headers)
-	}
-}
-
-// TestForwardedRequestsAskTheStoreOnce is that of requests that go on to another server.
-func TestForwardedRequestsAskTheStoreOnce(t *testing.T) {
-	store := memstore.New(memstore.Options{})
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	h := newHarbor(t, over(askedStore{sharedStore{store}}))
-	h.leads(clientconfig.Endpoint{Handler: h.back()})
-	h.register()
-	for _, path := range []string{berths, berths + "?resourceVersion=0", berths + "?watch=1"} {
-		code, asked := askedFor(t, h.api, "GET", path, "")
-		assert.Equal(t, 200, code, path)
-		assert.Len(t, asked, 1, path)
 	}
 }
 
@@ -246,12 +189,12 @@ func TestForwardedRequestsAskTheStoreOnce(t *testing.T) {
 func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	other := inProcess(t, servertest.New(t, over(sharedStore{store})))
+	other := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: store})))
 	slow := faulty.Wrap(store, nil)
 	var commits atomic.Int64
 	tries := 1
 	var between func()
-	s := servertest.New(t, over(askedStore{sharedStore{slow}}), func(b *server.Builder) {
+	s := servertest.New(t, apitest.WithStorage(apitest.CountingStore{SharedStore: apitest.SharedStore{Backend: slow}}), func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{Name: "Between", Validate: func(_ context.Context, r *admission.Request) error {
 			if r.Name != "c" || r.Namespace != "n" {
 				return nil
@@ -271,10 +214,10 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 			return nil
 		}})
 	})
-	a := inProcess(t, s)
-	const in, c = namespacePath + "/n", namespacePath + "/n/configmaps/c"
-	a.must(201, "POST", namespacePath, `{"metadata":{"name":"n"}}`)
-	a.must(201, "POST", in+"/configmaps", newConfigMap("c"))
+	a := apitest.InProcess(t, s)
+	const in, c = apitest.NamespacesPath + "/n", apitest.NamespacesPath + "/n/configmaps/c"
+	a.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"n"}}`)
+	a.Must(201, "POST", in+"/configmaps", apitest.NewConfigMap("c"))
 	s.Settle()
 	for _, test := range []struct {
 		between                     []string // what another server is asked for meanwhile
@@ -290,10 +233,10 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 	} {
 		commits.Store(0)
 		tries, between = 0, func() {
-			code := other.do(test.between[0], test.between[1], test.between[2]).code
+			code := other.Do(test.between[0], test.between[1], test.between[2]).Code
 			assert.Contains(t, []int{200, 201}, code, "%s", test.between)
 		}
-		code, asked := askedFor(t, a, test.method, test.path, test.body)
+		code, asked := apitest.CountRevisions(t, a, test.method, test.path, test.body)
 		slow.SetPlan(nil)
 		assert.Equal(t, test.code, code, "%s %s", test.method, test.path)
 		assert.Len(t, asked, test.asked, "%s %s", test.method, test.path)
@@ -307,8 +250,8 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
 	var between func()
 	var read error
-	w := newTwo(t, func(b *server.Builder) {
-		if _, is := b.Storage.(*late); !is {
+	w := apitest.NewPair(t, func(b *server.Builder) {
+		if _, is := b.Storage.(*apitest.LaggingStore); !is {
 			return
 		}
 		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, env admission.Env) error {
@@ -323,22 +266,22 @@ func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
 		}})
 	})
 	between = func() {
-		w.late.deaf()
-		w.a.must(201, "POST", configMaps, newConfigMap("other"))
+		w.LaggingStore.Lag()
+		w.A.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("other"))
 	}
-	w.b.must(201, "POST", configMaps, newConfigMap("c"))
+	w.B.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
 	assert.NoError(t, read)
 }
 
 // TestProgramsReadOtherServers: a program's code that is called for a request of one server reads
 // by others, over another store or the same one, and by requests of its own.
 func TestProgramsReadOtherServers(t *testing.T) {
-	other := servertest.New(t, over(sharedStore{memstore.New(memstore.Options{})}))
-	there := inProcess(t, other)
-	store := sharedStore{memstore.New(memstore.Options{})}
-	second := servertest.New(t, over(store))
+	other := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: memstore.New(memstore.Options{})}))
+	there := apitest.InProcess(t, other)
+	store := apitest.SharedStore{Backend: memstore.New(memstore.Options{})}
+	second := servertest.New(t, apitest.WithStorage(store))
 	var read func(ctx context.Context) error
-	one := inProcess(t, servertest.New(t, over(store), func(b *server.Builder) {
+	one := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, _ admission.Env) error {
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				if r.Name != "asks" || r.Operation != admission.Create {
@@ -351,23 +294,23 @@ func TestProgramsReadOtherServers(t *testing.T) {
 	}))
 	maps := meta.GroupResource{Resource: "configmaps"}
 	for i := range 20 { // so that revisions of this store are not there in the other one
-		one.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("n", i)))
+		one.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("n", i)))
 	}
-	inner, err := http.NewRequest("GET", second.Host()+configMaps+"/latest", nil)
+	inner, err := http.NewRequest("GET", second.Host()+apitest.ConfigMapsPath+"/latest", nil)
 	require.NoError(t, err)
 	for name, by := range map[string]func(ctx context.Context) error{
 		"another store": func(ctx context.Context) error {
-			there.must(201, "POST", configMaps, newConfigMap("latest"))
+			there.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("latest"))
 			_, err := other.Objects().Get(ctx, maps, meta.Key{Namespace: "default", Name: "latest"})
 			return err
 		},
 		"the same store": func(ctx context.Context) error {
-			one.must(201, "POST", configMaps, newConfigMap("latest"))
+			one.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("latest"))
 			_, err := second.Objects().Get(ctx, maps, meta.Key{Namespace: "default", Name: "latest"})
 			return err
 		},
 		"a request": func(ctx context.Context) error {
-			one.must(201, "POST", configMaps, newConfigMap("latest"))
+			one.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("latest"))
 			res, err := second.Client().Do(inner.WithContext(ctx))
 			if err == nil {
 				_ = res.Body.Close()
@@ -377,14 +320,14 @@ func TestProgramsReadOtherServers(t *testing.T) {
 		},
 	} {
 		read = func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			ctx, cancel := context.WithTimeout(ctx, apitest.Timeout)
 			defer cancel()
 			return by(ctx)
 		}
-		one.must(201, "POST", configMaps, newConfigMap("asks"))
-		one.must(200, "DELETE", configMaps+"/asks", nil)
+		one.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("asks"))
+		one.Must(200, "DELETE", apitest.ConfigMapsPath+"/asks", nil)
 		if name != "another store" {
-			one.must(200, "DELETE", configMaps+"/latest", nil)
+			one.Must(200, "DELETE", apitest.ConfigMapsPath+"/latest", nil)
 		}
 	}
 }

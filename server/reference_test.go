@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // What a reference server answers to discovery, and which columns its tables have. To record
@@ -31,7 +32,6 @@ const (
 	referenceFile            = "testdata/reference.json"
 	referenceDifferencesFile = "testdata/reference-differences.txt"
 	aggregatedDiscovery      = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-	tableForm                = "application/json;g=meta.k8s.io;v=v1;as=Table"
 )
 
 // discoveryRecord is what a server answers: of each path, and of each form of it, the
@@ -43,7 +43,7 @@ type discoveryRecord map[string]map[string]string
 func TestReferenceDiscovery(t *testing.T) {
 	if *reference != "" {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-		record := recordDiscovery(&api{t, *reference, client}, "Authorization", "Bearer "+*referenceToken)
+		record := recordDiscovery(apitest.NewClient(t, *reference, client), "Authorization", "Bearer "+*referenceToken)
 		text, err := json.MarshalIndent(record, "", " ")
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(referenceFile, append(text, '\n'), 0o600))
@@ -53,7 +53,7 @@ func TestReferenceDiscovery(t *testing.T) {
 	var want discoveryRecord
 	require.NoError(t, json.Unmarshal(text, &want))
 	s := goldenServer(t, goldenDir(t)+"/users.csv", false, migration.Kinds()...)
-	got := recordDiscovery(&api{t, "http://in-process", &http.Client{Transport: s.Transport()}}, "Authorization", "Bearer admin-token")
+	got := recordDiscovery(apitest.NewClient(t, "http://in-process", &http.Client{Transport: s.Transport()}), "Authorization", "Bearer admin-token")
 	var found []difference
 	for _, path := range slices.Sorted(maps.Keys(union(want, got))) {
 		for _, place := range slices.Sorted(maps.Keys(union(want[path], got[path]))) {
@@ -75,11 +75,11 @@ func union[V any](a, b map[string]V) map[string]V {
 	return both
 }
 
-func recordDiscovery(a *api, headers ...string) discoveryRecord {
-	a.t.Helper()
+func recordDiscovery(a *apitest.Client, headers ...string) discoveryRecord {
+	a.T.Helper()
 	record := discoveryRecord{}
 	get := func(path, accept string) map[string]any {
-		return a.must(200, "GET", path, nil, append([]string{"Accept", accept}, headers...)...).body
+		return a.Must(200, "GET", path, nil, append([]string{"Accept", accept}, headers...)...).Body
 	}
 	var versions []string
 	for _, path := range []string{"/api", "/apis"} {
@@ -91,20 +91,20 @@ func recordDiscovery(a *api, headers ...string) discoveryRecord {
 	}
 	for _, g := range get("/apis", "application/json")["groups"].([]any) {
 		for _, v := range g.(map[string]any)["versions"].([]any) {
-			versions = append(versions, "/apis/"+text(v, "groupVersion"))
+			versions = append(versions, "/apis/"+apitest.NestedString(v, "groupVersion"))
 		}
 	}
 	for _, path := range versions {
 		list := get(path, "application/json")
 		record[path] = documentLines(list)
 		for _, r := range list["resources"].([]any) {
-			name, verbs := text(r, "name"), fmt.Sprint(at(r, "verbs"))
+			name, verbs := apitest.NestedString(r, "name"), fmt.Sprint(apitest.Nested(r, "verbs"))
 			if strings.Contains(name, "/") || !strings.Contains(verbs, "list") {
 				continue
 			}
 			var columns []string
-			for _, c := range get(path+"/"+name+"?limit=1", tableForm)["columnDefinitions"].([]any) {
-				columns = append(columns, fmt.Sprintf("%s %s%s%v", text(c, "name"), text(c, "type"), strings.TrimSuffix(" "+text(c, "format"), " ")+" ", at(c, "priority")))
+			for _, c := range get(path+"/"+name+"?limit=1", apitest.TableMediaType)["columnDefinitions"].([]any) {
+				columns = append(columns, fmt.Sprintf("%s %s%s%v", apitest.NestedString(c, "name"), apitest.NestedString(c, "type"), strings.TrimSuffix(" "+apitest.NestedString(c, "format"), " ")+" ", apitest.Nested(c, "priority")))
 			}
 			record[path+"/"+name] = map[string]string{"columns": strings.Join(columns, ", ")}
 		}
@@ -131,7 +131,7 @@ func documentLines(doc map[string]any) map[string]string {
 			default:
 				var names []string
 				for _, x := range list {
-					name := cmp.Or(text(x, "metadata", "name"), text(x, "name"), text(x, "resource"), text(x, "subresource"), text(x, "groupVersion"), text(x, "version"), "core")
+					name := cmp.Or(apitest.NestedString(x, "metadata", "name"), apitest.NestedString(x, "name"), apitest.NestedString(x, "resource"), apitest.NestedString(x, "subresource"), apitest.NestedString(x, "groupVersion"), apitest.NestedString(x, "version"), "core")
 					names = append(names, name)
 					walk(place+name+" ", x.(map[string]any))
 				}

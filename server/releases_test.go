@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -45,17 +46,17 @@ func TestRecordsOfOtherReleases(t *testing.T) {
 	}
 	var scans, converted atomic.Int64
 	store := memstore.New(memstore.Options{})
-	a := inProcess(t, servertest.New(t, over(scanned{store, &scans}), func(b *server.Builder) {
-		b.Register(registry.Of(registry.Definition[Site]{
+	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(scanned{store, &scans}), func(b *server.Builder) {
+		b.Register(registry.Of(registry.Definition[apitest.Site]{
 			Group: "example.com", Version: "v1", Storage: "v1beta1",
-			Versions: []registry.VersionOf[Site]{registry.Spoke[old, Site]{
+			Versions: []registry.VersionOf[apitest.Site]{registry.Spoke[old, apitest.Site]{
 				Version: "v1beta1",
-				ToHub: func(in *old, out *Site) error {
+				ToHub: func(in *old, out *apitest.Site) error {
 					converted.Add(1)
 					out.Spec.Host = in.Host
 					return nil
 				},
-				FromHub: func(in *Site, out *old) error { out.Host = in.Spec.Host; return nil },
+				FromHub: func(in *apitest.Site, out *old) error { out.Host = in.Spec.Host; return nil },
 			}},
 		}))
 	}))
@@ -64,7 +65,7 @@ func TestRecordsOfOtherReleases(t *testing.T) {
 			Value: fmt.Appendf(nil, `{"apiVersion":"example.com/%s","kind":"Site","metadata":{"name":%q,"namespace":"default","uid":"u"},"host":%q}`, version, name, host)})
 		require.NoError(t, err)
 	}
-	seen := func(name string) { a.must(201, "POST", configMaps, newConfigMap(name)) } // the answer shows that all before was seen
+	seen := func(name string) { a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(name)) } // the answer shows that all before was seen
 	seen("first")
 	scans.Store(0)
 	for i := range 10 {
@@ -77,20 +78,20 @@ func TestRecordsOfOtherReleases(t *testing.T) {
 	}
 	write("a", "v1beta1", "still here")
 	seen("third")
-	assert.Equal(t, "still here", at(a.must(200, "GET", sites+"/a", nil).body, "spec", "host"))
-	a.must(500, "GET", sites+"/b1", nil)
-	assert.Contains(t, string(a.must(500, "GET", sites, nil).raw), `default/b0`)
+	assert.Equal(t, "still here", apitest.Nested(a.Must(200, "GET", apitest.SitesPath+"/a", nil).Body, "spec", "host"))
+	a.Must(500, "GET", apitest.SitesPath+"/b1", nil)
+	assert.Contains(t, string(a.Must(500, "GET", apitest.SitesPath, nil).Raw), `default/b0`)
 
 	write("a", "v2", "h")
 	write("b0", "v1beta1", "readable")
 	seen("fourth")
-	a.must(500, "GET", sites+"/a", nil)
-	assert.Equal(t, "readable", at(a.must(200, "GET", sites+"/b0", nil).body, "spec", "host"))
+	a.Must(500, "GET", apitest.SitesPath+"/a", nil)
+	assert.Equal(t, "readable", apitest.Nested(a.Must(200, "GET", apitest.SitesPath+"/b0", nil).Body, "spec", "host"))
 	for _, name := range []string{"a", "b1", "b2"} {
 		write(name, "v1beta1", name)
 	}
 	seen("fifth")
-	assert.Equal(t, []string{"a", "b0", "b1", "b2"}, a.must(200, "GET", sites, nil).names())
+	assert.Equal(t, []string{"a", "b0", "b1", "b2"}, a.Must(200, "GET", apitest.SitesPath, nil).Names())
 	assert.Zero(t, scans.Load())
 }
 

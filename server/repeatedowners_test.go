@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -29,12 +30,12 @@ func TestRepeatedOwnersOfAdmission(t *testing.T) {
 			},
 		})
 	})
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	const path = "/api/v1/namespaces/default/configmaps"
-	made := a.must(201, "POST", path, `{"metadata":{"name":"a"}}`)
-	require.Equal(t, []any{owner}, at(made.body, "metadata", "ownerReferences"))
-	changed := a.must(200, "PATCH", path+"/a", `{"data":{"a":"b"}}`, "Content-Type", "application/merge-patch+json")
-	require.Equal(t, []any{owner}, at(changed.body, "metadata", "ownerReferences"))
-	same := a.must(200, "PATCH", path+"/a", `{"data":{"a":"b"}}`, "Content-Type", "application/merge-patch+json")
-	require.Equal(t, at(changed.body, "metadata", "resourceVersion"), at(same.body, "metadata", "resourceVersion"))
+	made := a.Must(201, "POST", path, `{"metadata":{"name":"a"}}`)
+	require.Equal(t, []any{owner}, apitest.Nested(made.Body, "metadata", "ownerReferences"))
+	changed := a.Must(200, "PATCH", path+"/a", `{"data":{"a":"b"}}`, "Content-Type", "application/merge-patch+json")
+	require.Equal(t, []any{owner}, apitest.Nested(changed.Body, "metadata", "ownerReferences"))
+	same := a.Must(200, "PATCH", path+"/a", `{"data":{"a":"b"}}`, "Content-Type", "application/merge-patch+json")
+	require.Equal(t, apitest.Nested(changed.Body, "metadata", "resourceVersion"), apitest.Nested(same.Body, "metadata", "resourceVersion"))
 }

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -61,16 +62,16 @@ func atOnce(n int, call func(i int) int) map[int]int {
 // TestServersShareAPool: of servers over one store no two give a value twice, what
 // one gave back another one gives again, and no reservation outlives its object.
 func TestServersShareAPool(t *testing.T) {
-	onStores(t, func(t *testing.T, inner storage.Backend) {
-		store := shared{inner}
+	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
+		store := apitest.KeepOpen{Backend: inner}
 		t.Cleanup(func() { require.NoError(t, inner.Close()) })
 		servers := []*servertest.Server{servertest.New(t, smallNetwork(store)), servertest.New(t, smallNetwork(store))}
 		post := func(i int, body string) int {
-			code, _ := call(t, servers[i%2], "POST", servicePath, body)
+			code, _ := apitest.Call(t, servers[i%2], "POST", apitest.ServicesPath, body)
 			return code
 		}
 		for round := range 3 {
-			codes := atOnce(20, func(i int) int { return post(i, service(fmt.Sprint("s", i), `,"type":"NodePort"`)) })
+			codes := atOnce(20, func(i int) int { return post(i, apitest.NewService(fmt.Sprint("s", i), `,"type":"NodePort"`)) })
 			require.Equal(t, map[int]int{201: 13, 500: 7}, codes)
 			addresses, ports := map[string]bool{}, map[int64]bool{}
 			for _, o := range services(t, servers[1]) {
@@ -81,19 +82,19 @@ func TestServersShareAPool(t *testing.T) {
 			require.Len(t, ports, 13)
 			require.Len(t, reserved(t, store), 26)
 			for i, o := range services(t, servers[0]) {
-				must(t, servers[(i+round)%2], 200, "DELETE", servicePath+"/"+o.Name(), "")
+				apitest.Must(t, servers[(i+round)%2], 200, "DELETE", apitest.ServicesPath+"/"+o.Name(), "")
 			}
 			require.Empty(t, reserved(t, store))
 		}
-		codes := atOnce(8, func(i int) int { return post(i, service(fmt.Sprint("w", i), `,"clusterIP":"10.0.0.9"`)) })
+		codes := atOnce(8, func(i int) int { return post(i, apitest.NewService(fmt.Sprint("w", i), `,"clusterIP":"10.0.0.9"`)) })
 		require.Equal(t, map[int]int{201: 1, 422: 7}, codes)
 		for i := range 8 {
-			code, _ := call(t, servers[0], "DELETE", servicePath+"/"+fmt.Sprint("w", i), "")
+			code, _ := apitest.Call(t, servers[0], "DELETE", apitest.ServicesPath+"/"+fmt.Sprint("w", i), "")
 			require.Contains(t, []int{200, 404}, code)
-			require.Equal(t, 201, post(i, service(fmt.Sprint("w", i), "")))
+			require.Equal(t, 201, post(i, apitest.NewService(fmt.Sprint("w", i), "")))
 		}
 		codes = atOnce(8, func(i int) int {
-			code, _ := call(t, servers[i%2], "PATCH", servicePath+"/"+fmt.Sprint("w", i), `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30007}]}}`)
+			code, _ := apitest.Call(t, servers[i%2], "PATCH", apitest.ServicesPath+"/"+fmt.Sprint("w", i), `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30007}]}}`)
 			return code
 		})
 		require.Equal(t, map[int]int{200: 1, 422: 7}, codes)
@@ -104,17 +105,17 @@ func TestServersShareAPool(t *testing.T) {
 // TestReservationsFollowTheirObjects: a change of type, and the last finalizer that
 // goes, give back what the object holds.
 func TestReservationsFollowTheirObjects(t *testing.T) {
-	store := shared{memstore.New(memstore.Options{})}
+	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	s := servertest.New(t, smallNetwork(store))
-	must(t, s, 201, "POST", servicePath, service("a", `,"type":"NodePort"`))
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", `,"type":"NodePort"`))
 	require.Len(t, reserved(t, store), 2)
-	must(t, s, 200, "PATCH", servicePath+"/a", `{"metadata":{"labels":{"a":"b"},"finalizers":["example.com/x"]}}`)
-	must(t, s, 200, "PATCH", servicePath+"/a", `{"spec":{"type":"ClusterIP"}}`)
+	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/a", `{"metadata":{"labels":{"a":"b"},"finalizers":["example.com/x"]}}`)
+	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/a", `{"spec":{"type":"ClusterIP"}}`)
 	require.Len(t, reserved(t, store), 1)
-	must(t, s, 200, "DELETE", servicePath+"/a", "")
+	apitest.Must(t, s, 200, "DELETE", apitest.ServicesPath+"/a", "")
 	require.Len(t, reserved(t, store), 1)
-	must(t, s, 200, "PATCH", servicePath+"/a", `{"metadata":{"finalizers":null}}`)
-	must(t, s, 404, "GET", servicePath+"/a", "")
+	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/a", `{"metadata":{"finalizers":null}}`)
+	apitest.Must(t, s, 404, "GET", apitest.ServicesPath+"/a", "")
 	require.Empty(t, reserved(t, store))
 }
 
@@ -122,10 +123,10 @@ func TestReservationsFollowTheirObjects(t *testing.T) {
 // and a reservation whose holder is gone, or that cannot be read, is in nobody's way.
 func TestReservationsOfOlderStores(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
-	store := faulty.Wrap(shared{inner}, nil)
-	first := servertest.New(t, smallNetwork(shared{store}))
+	store := faulty.Wrap(apitest.KeepOpen{Backend: inner}, nil)
+	first := servertest.New(t, smallNetwork(apitest.KeepOpen{Backend: store}))
 	for i := range 5 {
-		must(t, first, 201, "POST", servicePath, service(fmt.Sprint("s", i), ""))
+		apitest.Must(t, first, 201, "POST", apitest.ServicesPath, apitest.NewService(fmt.Sprint("s", i), ""))
 	}
 	want := reserved(t, store)
 	require.Len(t, want, 5)
@@ -133,8 +134,8 @@ func TestReservationsOfOlderStores(t *testing.T) {
 		_, err := inner.Commit(t.Context(), storage.Write{Key: key, Expect: storage.AnyRevision})
 		require.NoError(t, err)
 	}
-	must(t, first, 200, "DELETE", servicePath+"/s4", "")
-	second := servertest.New(t, smallNetwork(shared{store}))
+	apitest.Must(t, first, 200, "DELETE", apitest.ServicesPath+"/s4", "")
+	second := servertest.New(t, smallNetwork(apitest.KeepOpen{Backend: store}))
 	got := reserved(t, store)
 	require.Len(t, got, 4)
 	for key, holder := range got {
@@ -144,9 +145,9 @@ func TestReservationsOfOlderStores(t *testing.T) {
 	left := resource.ReservationKey(meta.GroupResource{Resource: "services"}, resource.PoolClaim("10.0.0.12"))
 	free := func() {
 		t.Helper()
-		must(t, second, 201, "POST", servicePath, service("new", `,"clusterIP":"10.0.0.12"`))
-		must(t, second, 422, "POST", servicePath, service("other", `,"clusterIP":"10.0.0.12"`))
-		must(t, second, 200, "DELETE", servicePath+"/new", "")
+		apitest.Must(t, second, 201, "POST", apitest.ServicesPath, apitest.NewService("new", `,"clusterIP":"10.0.0.12"`))
+		apitest.Must(t, second, 422, "POST", apitest.ServicesPath, apitest.NewService("other", `,"clusterIP":"10.0.0.12"`))
+		apitest.Must(t, second, 200, "DELETE", apitest.ServicesPath+"/new", "")
 		require.NotContains(t, reserved(t, store), left)
 	}
 	for _, holder := range []string{"services./default/gone 1", "services./default/s1 1", "?", ""} {
@@ -172,8 +173,8 @@ func TestReservationsOfOlderStores(t *testing.T) {
 // TestReservationsAreBounded: a write that reserves more than every store commits at
 // once is told so, and an object may hold more, one write after the other.
 func TestReservationsAreBounded(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		s := servertest.New(t, over(store))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		s := servertest.New(t, apitest.WithStorage(store))
 		nodePorts := func(n int) string {
 			var ports []string
 			for i := range n {
@@ -182,32 +183,32 @@ func TestReservationsAreBounded(t *testing.T) {
 			return fmt.Sprintf(`{"metadata":{"name":"s"},"spec":{"type":"NodePort","ports":[%s]}}`, strings.Join(ports, ","))
 		}
 		for _, query := range []string{"", "?dryRun=All"} {
-			got := must(t, s, 413, "POST", servicePath+query, nodePorts(1000))
+			got := apitest.Must(t, s, 413, "POST", apitest.ServicesPath+query, nodePorts(1000))
 			require.Equal(t, "RequestEntityTooLarge", got.String("reason"))
 			require.Regexp(t, `Service "s" cannot be kept: one write would reserve 1001 values in \d+ bytes: limit is 114 values in 32256 bytes`, got.String("message"))
 		}
 		require.Empty(t, reserved(t, store))
-		must(t, s, 201, "POST", servicePath, nodePorts(113))
+		apitest.Must(t, s, 201, "POST", apitest.ServicesPath, nodePorts(113))
 		require.Len(t, reserved(t, store), 114)
-		must(t, s, 413, "PUT", servicePath+"/s", nodePorts(1000))
-		must(t, s, 200, "PATCH", servicePath+"/s", nodePorts(226))
-		must(t, s, 200, "PATCH", servicePath+"/s", nodePorts(340))
+		apitest.Must(t, s, 413, "PUT", apitest.ServicesPath+"/s", nodePorts(1000))
+		apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/s", nodePorts(226))
+		apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/s", nodePorts(340))
 		require.Len(t, reserved(t, store), 341)
-		must(t, s, 200, "PATCH", servicePath+"/s", `{"spec":{"type":"ClusterIP"}}`)
+		apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/s", `{"spec":{"type":"ClusterIP"}}`)
 		require.Len(t, reserved(t, store), 341-340)
-		must(t, s, 200, "DELETE", servicePath+"/s", "")
+		apitest.Must(t, s, 200, "DELETE", apitest.ServicesPath+"/s", "")
 		require.Empty(t, reserved(t, store))
 	})
 }
 
 // TestStoreRefusesTheSize: what the store does not take is 413.
 func TestStoreRefusesTheSize(t *testing.T) {
-	s := servertest.New(t, over(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
+	s := servertest.New(t, apitest.WithStorage(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
 		if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/large") {
 			return faulty.Fault{Err: fmt.Errorf("commit: %w", storage.ErrTooLarge)}
 		}
 		return faulty.Fault{}
 	})))
-	must(t, s, 413, "POST", configMaps, `{"metadata":{"name":"large"}}`)
-	must(t, s, 201, "POST", configMaps, `{"metadata":{"name":"small"}}`)
+	apitest.Must(t, s, 413, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"large"}}`)
+	apitest.Must(t, s, 201, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"small"}}`)
 }

@@ -17,13 +17,14 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/badgerstore"
 )
 
 // releaseOver makes a server of a release over a directory, of whose controllers only that of
 // definitions runs. What it returns ends it.
-func releaseOver(t *testing.T, dir, release string) (*api, func()) {
+func releaseOver(t *testing.T, dir, release string) (*apitest.Client, func()) {
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	require.NoError(t, err)
 	b := &server.Builder{Names: names.Kubernetes, Storage: store, Authorizer: auth.AllowAll, Release: release, RunControllers: []string{"definitions"}}
@@ -32,7 +33,7 @@ func releaseOver(t *testing.T, dir, release string) (*api, func()) {
 	require.NoError(t, err)
 	front, ran := httptest.NewServer(s), make(chan error, 1)
 	go func() { ran <- s.Run(t.Context()) }()
-	return &api{t, front.URL, front.Client()}, func() {
+	return apitest.NewClient(t, front.URL, front.Client()), func() {
 		front.Close()
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, <-ran)
@@ -71,15 +72,15 @@ func TestUpgradeAndRollback(t *testing.T) {
 			require.Less(t, seed, uint64(100*each), "%s: too few objects are taken", kind)
 			var tree map[string]any
 			require.NoError(t, json.Unmarshal([]byte("{"+r.Fields+"}"), &tree))
-			c := chooser(randomBytes(uint64(i), seed)[:4+seed%60]) // of long ones of big kinds nearly all are refused
-			obj := c.change(v.Schema(), tree, 0).(map[string]any)
+			c := apitest.Chooser(randomBytes(uint64(i), seed)[:4+seed%60]) // of long ones of big kinds nearly all are refused
+			obj := c.Change(v.Schema(), tree, 0).(map[string]any)
 			name := fmt.Sprintf("a%d", made)
 			delete(obj, "apiVersion")
 			delete(obj, "kind")
 			obj["metadata"] = map[string]any{"name": name}
-			if a.do("POST", r.Path(), obj).code == 201 {
+			if a.Do("POST", r.Path(), obj).Code == 201 {
 				made++
-				first[r.Path()+"/"+name] = exact(t, a.must(200, "GET", r.Path()+"/"+name, nil))
+				first[r.Path()+"/"+name] = exact(t, a.Must(200, "GET", r.Path()+"/"+name, nil))
 			}
 		}
 	}
@@ -91,7 +92,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 		r, hub := rows[kind], types[kind].Hub
 		now := formertest.Version{APIVersion: hub.GVK().APIVersion(), Resource: r.Resource}
 		for n := range each {
-			a.must(200, "PATCH", fmt.Sprintf("%s/a%d", now.Path(), n), `{"metadata":{"labels":{"seen":"yes"}}}`)
+			a.Must(200, "PATCH", fmt.Sprintf("%s/a%d", now.Path(), n), `{"metadata":{"labels":{"seen":"yes"}}}`)
 		}
 	}
 	end()
@@ -99,10 +100,10 @@ func TestUpgradeAndRollback(t *testing.T) {
 	a, end = releaseOver(t, dir, oldest)
 	defer end()
 	for path, was := range first {
-		is := exact(t, a.must(200, "GET", path, nil))
-		assert.Equal(t, "yes", text(is, "metadata", "labels", "seen"), path)
+		is := exact(t, a.Must(200, "GET", path, nil))
+		assert.Equal(t, "yes", apitest.NestedString(is, "metadata", "labels", "seen"), path)
 		for _, tree := range []map[string]any{was, is} {
-			m := at(tree, "metadata").(map[string]any)
+			m := apitest.Nested(tree, "metadata").(map[string]any)
 			for _, field := range []string{"labels", "managedFields", "resourceVersion"} {
 				delete(m, field)
 			}
@@ -117,11 +118,11 @@ func TestUpgradeAndRollback(t *testing.T) {
 func TestUpgradeKeepsDefinitionsAndOwners(t *testing.T) {
 	dir := t.TempDir()
 	a, end := releaseOver(t, dir, "1.15")
-	a.must(201, "POST", "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions", `{"metadata":{"name":"plains.example.com"},
+	a.Must(201, "POST", "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions", `{"metadata":{"name":"plains.example.com"},
 		"spec":{"group":"example.com","version":"v1","names":{"plural":"plains","kind":"Plain"}}}`)
 	const ingresses, former = "/apis/networking.k8s.io/v1/namespaces/default/ingresses/i", "/apis/extensions/v1beta1/namespaces/default/ingresses/i"
-	apply := func(code int, path, version, spec string) answer {
-		return a.must(code, "PATCH", path+"?fieldManager=m", `{"apiVersion":"`+version+`","kind":"Ingress","metadata":{"name":"i"},"spec":`+spec+`}`,
+	apply := func(code int, path, version, spec string) apitest.Response {
+		return a.Must(code, "PATCH", path+"?fieldManager=m", `{"apiVersion":"`+version+`","kind":"Ingress","metadata":{"name":"i"},"spec":`+spec+`}`,
 			"Content-Type", "application/apply-patch+yaml")
 	}
 	apply(201, former, "extensions/v1beta1", `{"backend":{"serviceName":"s","servicePort":80},"tls":[{"secretName":"t"}]}`)
@@ -129,20 +130,20 @@ func TestUpgradeKeepsDefinitionsAndOwners(t *testing.T) {
 
 	store, err := badgerstore.Open(badgerstore.Options{Dir: dir})
 	require.NoError(t, err)
-	a = inProcess(t, servertest.New(t, over(store)))
+	a = apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 	apply(200, ingresses, "networking.k8s.io/v1", `{"defaultBackend":{"service":{"name":"now","port":{"number":80}}}}`)
-	got := a.must(200, "GET", ingresses, nil)
-	assert.Equal(t, "now", text(got.body, "spec", "defaultBackend", "service", "name"))
-	for _, entry := range at(got.body, "metadata", "managedFields").([]any) {
-		assert.Equal(t, "networking.k8s.io/v1", text(entry, "apiVersion"))
+	got := a.Must(200, "GET", ingresses, nil)
+	assert.Equal(t, "now", apitest.NestedString(got.Body, "spec", "defaultBackend", "service", "name"))
+	for _, entry := range apitest.Nested(got.Body, "metadata", "managedFields").([]any) {
+		assert.Equal(t, "networking.k8s.io/v1", apitest.NestedString(entry, "apiVersion"))
 	}
-	a.established("plains.example.com")
-	a.must(201, "POST", "/apis/example.com/v1/namespaces/default/plains", `{"apiVersion":"example.com/v1","kind":"Plain","metadata":{"name":"a"},"any":1}`)
+	a.AwaitEstablished("plains.example.com")
+	a.Must(201, "POST", "/apis/example.com/v1/namespaces/default/plains", `{"apiVersion":"example.com/v1","kind":"Plain","metadata":{"name":"a"},"any":1}`)
 }
 
 // exact returns an object with its numbers as they were sent.
-func exact(t testing.TB, got answer) (tree map[string]any) {
-	d := json.NewDecoder(bytes.NewReader(got.raw))
+func exact(t testing.TB, got apitest.Response) (tree map[string]any) {
+	d := json.NewDecoder(bytes.NewReader(got.Raw))
 	d.UseNumber()
 	require.NoError(t, d.Decode(&tree))
 	return tree

@@ -1,11 +1,8 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,96 +16,35 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/migration"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
 
-// heldStore is a store in which the first commit of a key waits. From then on until that is
-// made nothing is heard of what others commit.
-type heldStore struct {
-	storage.Backend
-	key     string
-	once    sync.Once
-	arrived chan struct{} // closed when the commit is there
-	release chan struct{} // to be closed for it to go on
-	made    chan struct{} // closed when it has ended
-}
-
-func holds(b storage.Backend, key string) *heldStore {
-	return &heldStore{Backend: b, key: key, arrived: make(chan struct{}), release: make(chan struct{}), made: make(chan struct{})}
-}
-
-func (*heldStore) Close() error { return nil }
-
-func (h *heldStore) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
-	if slices.ContainsFunc(ws, func(w storage.Write) bool { return w.Key == h.key }) {
-		first := false
-		h.once.Do(func() { first = true })
-		if first {
-			close(h.arrived)
-			<-h.release
-			defer close(h.made)
-		}
-	}
-	return h.Backend.Commit(ctx, ws...)
-}
-
-func (h *heldStore) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return func(yield func([]storage.Event, error) bool) {
-		for events, err := range h.Backend.Watch(ctx, prefix, after) {
-			select {
-			case <-h.arrived:
-				select {
-				case <-h.made:
-				case <-ctx.Done():
-				}
-			default:
-			}
-			if !yield(events, err) {
-				return
-			}
-		}
-	}
-}
-
-// onSharedStores runs a test over a store in memory and one on disk that servers share.
-func onSharedStores(t *testing.T, test func(*testing.T, storage.Backend)) {
-	t.Run("memory", func(t *testing.T) {
-		store := memstore.New(memstore.Options{})
-		t.Cleanup(func() { _ = store.Close() })
-		test(t, store)
-	})
-	t.Run("badger", func(t *testing.T) {
-		store := openBadger(t, t.TempDir())
-		t.Cleanup(func() { _ = store.Close() })
-		test(t, store)
-	})
-}
-
 // TestWriteUnderWayWhileAReleaseBegins: what a server of the release before has sent to the
 // store before the next release looked at that, and is there only afterwards, is read as
 // what it is, and stays whole.
 func TestWriteUnderWayWhileAReleaseBegins(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, store storage.Backend) {
-		held := holds(store, "gadgets.example.com/default/g")
-		one := inProcess(t, servertest.New(t, over(held), serves(gadgetKind[gadget1]("v1", nil))))
+	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
+		held := apitest.NewBlockingStore(store, "gadgets.example.com/default/g")
+		one := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(held), serves(gadgetKind[gadget1]("v1", nil))))
 		var writer sync.WaitGroup
 		writer.Go(func() {
-			got := one.do("POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "note": "n"}))
-			assert.Equal(t, 201, got.code)
+			got := one.Do("POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "note": "n"}))
+			assert.Equal(t, 201, got.Code)
 		})
-		<-held.arrived
-		second := servertest.New(t, over(keepOpen{store}), keeps, serves(gadgetKind[gadget2]("v1", nil)))
-		two := inProcess(t, second)
-		close(held.release)
+		<-held.Arrived
+		second := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[gadget2]("v1", nil)))
+		two := apitest.InProcess(t, second)
+		close(held.Release)
 		writer.Wait()
-		assert.Equal(t, map[string]any{"level": 3.0}, spec(two.must(200, "GET", storedGadgets+"/g", nil)))
-		two.must(200, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
-		assert.Equal(t, map[string]any{"size": 3.0, "note": "n"}, spec(one.must(200, "GET", storedGadgets+"/g", nil)))
-		second.Restart(over(keepOpen{store}), keeps, serves(gadgetKind[gadget2]("v1", nil)))
-		assert.Equal(t, map[string]any{"level": 5.0}, spec(two.must(200, "GET", storedGadgets+"/g", nil)))
+		assert.Equal(t, map[string]any{"level": 3.0}, apitest.SpecOf(two.Must(200, "GET", storedGadgets+"/g", nil)))
+		two.Must(200, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
+		assert.Equal(t, map[string]any{"size": 3.0, "note": "n"}, apitest.SpecOf(one.Must(200, "GET", storedGadgets+"/g", nil)))
+		second.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[gadget2]("v1", nil)))
+		assert.Equal(t, map[string]any{"level": 5.0}, apitest.SpecOf(two.Must(200, "GET", storedGadgets+"/g", nil)))
 	})
 }
 
@@ -117,28 +53,28 @@ func TestWriteUnderWayWhileAReleaseBegins(t *testing.T) {
 func TestEndedMigrationStays(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	first := servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil)))
-	inProcess(t, first).must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red"}))
+	first := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil)))
+	apitest.InProcess(t, first).Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red"}))
 	kinds := serves(append(migration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...)
-	held := holds(store, "gadgets.example.com/default/g")
-	first.Restart(over(held), kinds)
-	one := inProcess(t, first)
-	one.must(201, "POST", migrations, newMigration("m", "example.com", "gadgets"))
-	<-held.arrived // it migrates
-	second := servertest.New(t, over(unclosed{store}), kinds)
-	two := inProcess(t, second)
+	held := apitest.NewBlockingStore(store, "gadgets.example.com/default/g")
+	first.Restart(apitest.WithStorage(held), kinds)
+	one := apitest.InProcess(t, first)
+	one.Must(201, "POST", migrations, newMigration("m", "example.com", "gadgets"))
+	<-held.Arrived // it migrates
+	second := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), kinds)
+	two := apitest.InProcess(t, second)
 	second.Settle()
-	ended := two.must(200, "GET", migrations+"/m", nil)
-	require.Contains(t, string(ended.raw), `"1 of 1 objects were stored anew"`)
-	close(held.release)
+	ended := two.Must(200, "GET", migrations+"/m", nil)
+	require.Contains(t, string(ended.Raw), `"1 of 1 objects were stored anew"`)
+	close(held.Release)
 	first.Settle()
-	assert.Equal(t, ended.version(), one.must(200, "GET", migrations+"/m", nil).version())
+	assert.Equal(t, ended.ResourceVersion(), one.Must(200, "GET", migrations+"/m", nil).ResourceVersion())
 }
 
 // TestMigrationsOneAtATime: Migrate waits for a migration that runs.
 func TestMigrationsOneAtATime(t *testing.T) {
 	store, s, _ := storedGadgetsOfOne(t, 1200)
-	s.Restart(over(unclosed{store}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
+	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
 	var mu sync.Mutex
 	var told strings.Builder
 	var all sync.WaitGroup
@@ -180,60 +116,60 @@ func definedThings(stored string) map[string]any {
 // TestWriteUnderWayWhileAVersionIsMigrated: an object that was on its way to the store in
 // the former storage version is stored in the present one when its writer is answered.
 func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
-		held := holds(store, key)
-		first := servertest.New(t, over(held))
-		one := inProcess(t, first)
-		one.must(201, "POST", customDefinitions, definedThings("v1"))
+		held := apitest.NewBlockingStore(store, key)
+		first := servertest.New(t, apitest.WithStorage(held))
+		one := apitest.InProcess(t, first)
+		one.Must(201, "POST", customDefinitions, definedThings("v1"))
 		first.Settle()
 		var writer sync.WaitGroup
 		writer.Go(func() {
-			got := one.do("POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"a":1}}`)
-			assert.Equal(t, 201, got.code)
+			got := one.Do("POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"},"spec":{"a":1}}`)
+			assert.Equal(t, 201, got.Code)
 		})
-		<-held.arrived
-		second := servertest.New(t, over(keepOpen{store}))
-		two := inProcess(t, second)
-		two.must(200, "PATCH", customDefinitions+"/things.example.org", map[string]any{"spec": definedThings("v2")["spec"]})
+		<-held.Arrived
+		second := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
+		two := apitest.InProcess(t, second)
+		two.Must(200, "PATCH", customDefinitions+"/things.example.org", map[string]any{"spec": definedThings("v2")["spec"]})
 		require.NoError(t, second.Migrate(t.Context(), nil))
-		require.Equal(t, []any{"v2"}, at(two.must(200, "GET", customDefinitions+"/things.example.org", nil).body, "status", "storedVersions"))
-		close(held.release)
+		require.Equal(t, []any{"v2"}, apitest.Nested(two.Must(200, "GET", customDefinitions+"/things.example.org", nil).Body, "status", "storedVersions"))
+		close(held.Release)
 		writer.Wait()
 		rec, err := store.Get(t.Context(), key, 0)
 		require.NoError(t, err)
-		assert.Equal(t, "example.org/v2", tree(t, string(rec.Value))["apiVersion"])
+		assert.Equal(t, "example.org/v2", apitest.ParseObject(t, string(rec.Value))["apiVersion"])
 	})
 }
 
 // TestMigrationUnderWayWhileAVersionIsMigrated: so is one that a migration to the former
 // version was about to store.
 func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
 		const definition = customDefinitions + "/things.example.org"
-		first := servertest.New(t, over(keepOpen{store}))
-		one := inProcess(t, first)
-		one.must(201, "POST", customDefinitions, definedThings("v2"))
+		first := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
+		one := apitest.InProcess(t, first)
+		one.Must(201, "POST", customDefinitions, definedThings("v2"))
 		first.Settle()
-		one.must(201, "POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"}}`)
-		one.must(200, "PATCH", definition, map[string]any{"spec": definedThings("v1")["spec"]})
-		held := holds(store, key)
-		first.Restart(over(held))
+		one.Must(201, "POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"}}`)
+		one.Must(200, "PATCH", definition, map[string]any{"spec": definedThings("v1")["spec"]})
+		held := apitest.NewBlockingStore(store, key)
+		first.Restart(apitest.WithStorage(held))
 		var migration sync.WaitGroup
 		migration.Go(func() { assert.ErrorContains(t, first.Migrate(t.Context(), nil), "the definition changed meanwhile") })
-		<-held.arrived
-		second := servertest.New(t, over(keepOpen{store}))
-		two := inProcess(t, second)
-		two.must(200, "PATCH", definition, map[string]any{"spec": definedThings("v2")["spec"]})
+		<-held.Arrived
+		second := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
+		two := apitest.InProcess(t, second)
+		two.Must(200, "PATCH", definition, map[string]any{"spec": definedThings("v2")["spec"]})
 		require.NoError(t, second.Migrate(t.Context(), nil))
-		require.Equal(t, []any{"v2"}, at(two.must(200, "GET", definition, nil).body, "status", "storedVersions"))
-		close(held.release)
+		require.Equal(t, []any{"v2"}, apitest.Nested(two.Must(200, "GET", definition, nil).Body, "status", "storedVersions"))
+		close(held.Release)
 		migration.Wait()
 		rec, err := store.Get(t.Context(), key, 0)
 		require.NoError(t, err)
-		assert.Equal(t, "example.org/v2", tree(t, string(rec.Value))["apiVersion"])
-		require.Equal(t, []any{"v2"}, at(two.must(200, "GET", definition, nil).body, "status", "storedVersions"))
+		assert.Equal(t, "example.org/v2", apitest.ParseObject(t, string(rec.Value))["apiVersion"])
+		require.Equal(t, []any{"v2"}, apitest.Nested(two.Must(200, "GET", definition, nil).Body, "status", "storedVersions"))
 	})
 }
 
@@ -241,19 +177,19 @@ func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
 // said to be of one version.
 func TestDefinitionChangesDuringMigration(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
-	a.must(201, "POST", customDefinitions, definedThings("v1"))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", customDefinitions, definedThings("v1"))
 	s.Settle()
-	a.must(201, "POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"}}`)
+	a.Must(201, "POST", "/apis/example.org/v1/namespaces/default/things", `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"a"}}`)
 	err := s.Migrate(t.Context(), func(m server.Migration) {
 		if m.Resource.Resource == "things" {
-			a.must(200, "PATCH", customDefinitions+"/things.example.org", map[string]any{"spec": definedThings("v2")["spec"]})
+			a.Must(200, "PATCH", customDefinitions+"/things.example.org", map[string]any{"spec": definedThings("v2")["spec"]})
 		}
 	})
 	require.ErrorContains(t, err, "things.example.org: the definition changed meanwhile")
-	assert.Equal(t, []any{"v1", "v2"}, at(a.must(200, "GET", customDefinitions+"/things.example.org", nil).body, "status", "storedVersions"))
+	assert.Equal(t, []any{"v1", "v2"}, apitest.Nested(a.Must(200, "GET", customDefinitions+"/things.example.org", nil).Body, "status", "storedVersions"))
 	require.NoError(t, s.Migrate(t.Context(), nil))
-	assert.Equal(t, []any{"v2"}, at(a.must(200, "GET", customDefinitions+"/things.example.org", nil).body, "status", "storedVersions"))
+	assert.Equal(t, []any{"v2"}, apitest.Nested(a.Must(200, "GET", customDefinitions+"/things.example.org", nil).Body, "status", "storedVersions"))
 }
 
 // TestMigrationCutOff: wherever a migration ends, as when the process is killed, the next
@@ -261,7 +197,7 @@ func TestDefinitionChangesDuringMigration(t *testing.T) {
 func TestMigrationCutOff(t *testing.T) {
 	store, s, _ := storedGadgetsOfOne(t, 1200)
 	two := serves(gadgetKind[gadget2]("v1", upgradeGadget))
-	s.Restart(over(unclosed{store}), two)
+	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), two)
 	var at []*memstore.Store
 	var told []server.Migration
 	require.NoError(t, s.Migrate(t.Context(), func(m server.Migration) {
@@ -274,13 +210,13 @@ func TestMigrationCutOff(t *testing.T) {
 		t.Cleanup(func() { _ = fork.Close() })
 		anew := 0
 		for n := range 1200 {
-			if _, ok := record(t, fork, fmt.Sprintf("gadgets.example.com/default/g%04d", n))["spec"].(map[string]any)["colour"]; ok {
+			if _, ok := apitest.StoredObject(t, fork, fmt.Sprintf("gadgets.example.com/default/g%04d", n))["spec"].(map[string]any)["colour"]; ok {
 				anew++
 			}
 		}
 		assert.Equal(t, told[i].Done, anew)
 		assert.Equal(t, told[i].Done, told[i].Rewritten)
-		s.Restart(over(unclosed{fork}), two)
+		s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: fork}), two)
 		rest := 0
 		require.NoError(t, s.Migrate(t.Context(), func(m server.Migration) {
 			if m.Resource.Resource == "gadgets" {
@@ -329,7 +265,7 @@ func TestRefusedAmongWriters(t *testing.T) {
 			`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":"default","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"size":3,"future":"kept"}`)})
 		require.NoError(t, err)
 		store := faulty.Wrap(mem, nil)
-		a := inProcess(t, servertest.New(t, over(store), keeps, serves(kind)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), keeps, serves(kind)))
 		const gadget = "/apis/example.com/v2/namespaces/default/gadgets/g"
 		store.SetPlan(func(call faulty.Call) faulty.Fault {
 			if call.Op == faulty.OpCommit && call.Key == key {
@@ -340,21 +276,21 @@ func TestRefusedAmongWriters(t *testing.T) {
 		var all sync.WaitGroup
 		defer all.Wait()
 		for i := range 2 { // one wins, the other queues
-			all.Go(func() { a.must(200, "PATCH", gadget, fmt.Sprintf(`{"metadata":{"labels":{"c%d":"1"}}}`, i)) })
+			all.Go(func() { a.Must(200, "PATCH", gadget, fmt.Sprintf(`{"metadata":{"labels":{"c%d":"1"}}}`, i)) })
 		}
 		time.Sleep(1500 * time.Millisecond)
 		all.Go(func() {
-			refused := a.must(422, "PATCH", gadget, `{"level":13}`)
-			assert.Contains(t, string(refused.raw), "cannot hold the change")
+			refused := a.Must(422, "PATCH", gadget, `{"level":13}`)
+			assert.Contains(t, string(refused.Raw), "cannot hold the change")
 		})
 		time.Sleep(time.Millisecond)
-		got := a.must(200, "PATCH", gadget, `{"level":5}`)
-		assert.Equal(t, map[string]any{"c0": "1", "c1": "1"}, at(got.body, "metadata", "labels"))
+		got := a.Must(200, "PATCH", gadget, `{"level":5}`)
+		assert.Equal(t, map[string]any{"c0": "1", "c1": "1"}, apitest.Nested(got.Body, "metadata", "labels"))
 		all.Wait()
-		got = a.must(200, "GET", gadget, nil)
-		assert.EqualValues(t, []any{3.0, 5.0}, []any{got.body["size"], got.body["level"]})
+		got = a.Must(200, "GET", gadget, nil)
+		assert.EqualValues(t, []any{3.0, 5.0}, []any{got.Body["size"], got.Body["level"]})
 		rec, err := mem.Get(t.Context(), key, 0)
 		require.NoError(t, err)
-		assert.Equal(t, "kept", tree(t, string(rec.Value))["future"])
+		assert.Equal(t, "kept", apitest.ParseObject(t, string(rec.Value))["future"])
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -88,31 +89,31 @@ func storedDisks(t *testing.T, s *servertest.Server, namespace string) (sum int6
 // delete disks. Their sum never exceeds the quota, and reaches it.
 func TestSerializedSumOfServers(t *testing.T) {
 	t.Parallel()
-	store := shared{memstore.New(memstore.Options{})}
+	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	servers := []*servertest.Server{servertest.New(t, withDisks(store)), servertest.New(t, withDisks(store))}
-	apis := []*api{inProcess(t, servers[0]), inProcess(t, servers[1])}
+	apis := []*apitest.Client{apitest.InProcess(t, servers[0]), apitest.InProcess(t, servers[1])}
 	path := fmt.Sprintf(diskPath, "default")
 	body := func(name string, size int) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"gigabytes":%d}`, name, size)
 	}
 
-	codes := atOnce(16, func(i int) int { return apis[i%2].do("POST", path, body(fmt.Sprint("d", i), 10)).code })
+	codes := atOnce(16, func(i int) int { return apis[i%2].Do("POST", path, body(fmt.Sprint("d", i), 10)).Code })
 	assert.Equal(t, map[int]int{201: 10, 403: 6}, codes)
 	assert.EqualValues(t, diskQuota, storedDisks(t, servers[0], "default"))
 
-	apis[0].must(200, "DELETE", path, nil)
+	apis[0].Must(200, "DELETE", path, nil)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
 			a, name := apis[i%2], fmt.Sprint("e", i)
 			for range 5 {
-				a.do("POST", path, body(name, 5))
-				a.do("PUT", path+"/"+name, body(name, 10))
+				a.Do("POST", path, body(name, 5))
+				a.Do("PUT", path+"/"+name, body(name, 10))
 				assert.LessOrEqual(t, storedDisks(t, servers[i%2], "default"), int64(diskQuota))
-				a.do("DELETE", path+"/"+name, "")
+				a.Do("DELETE", path+"/"+name, "")
 			}
-			a.do("POST", path, body(name, 5))
-			a.do("PUT", path+"/"+name, body(name, 20))
+			a.Do("POST", path, body(name, 5))
+			a.Do("PUT", path+"/"+name, body(name, 20))
 		})
 	}
 	all.Wait()
@@ -129,7 +130,7 @@ func TestSequencesAreApart(t *testing.T) {
 	attempts := 0
 	var between func() // another write, after the plugin has joined its sequences
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Storage = shared{store}
+		b.Storage = apitest.KeepOpen{Backend: store}
 		b.Admission = append(b.Admission, admission.Plugin{
 			Name: "Steps", Rules: []admission.Rule{{Operations: []admission.Operation{admission.Create}, Resources: []string{"configmaps"}}},
 			Validate: func(ctx context.Context, r *admission.Request) error {
@@ -153,8 +154,8 @@ func TestSequencesAreApart(t *testing.T) {
 			},
 		})
 	})
-	a := inProcess(t, s)
-	a.must(201, "POST", namespacePath, `{"metadata":{"name":"other"}}`)
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"other"}}`)
 	body := func(name, in string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"in":%q}}`, name, in)
 	}
@@ -171,11 +172,11 @@ func TestSequencesAreApart(t *testing.T) {
 	} {
 		attempts = 0
 		between = func() { // in a goroutine of its own, as another client
-			a.must(201, "POST", namespacePath+"/"+c.namespace+"/configmaps"+c.query, body(fmt.Sprint("second-", i), c.second))
+			a.Must(201, "POST", apitest.NamespacesPath+"/"+c.namespace+"/configmaps"+c.query, body(fmt.Sprint("second-", i), c.second))
 		}
-		a.must(201, "POST", namespacePath+"/default/configmaps", body("first", c.first))
+		a.Must(201, "POST", apitest.NamespacesPath+"/default/configmaps", body("first", c.first))
 		assert.Equal(t, c.attempts, attempts, "%d", i)
-		a.must(200, "DELETE", namespacePath+"/default/configmaps/first", nil)
+		a.Must(200, "DELETE", apitest.NamespacesPath+"/default/configmaps/first", nil)
 	}
 	assert.ElementsMatch(t, []string{"~sequence/:everywhere%2F", "~sequence/default:a", "~sequence/default:b", "~sequence/other:a"},
 		keysOf(t, store, resource.SequencePrefix))
@@ -187,14 +188,14 @@ func TestSequencesGoWithTheirNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
-		s := servertest.New(t, withDisks(shared{store}))
-		a := inProcess(t, s)
+		s := servertest.New(t, withDisks(apitest.KeepOpen{Backend: store}))
+		a := apitest.InProcess(t, s)
 		for _, name := range []string{"stays", "goes"} {
-			a.must(201, "POST", namespacePath, fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
-			a.must(201, "POST", fmt.Sprintf(diskPath, name), `{"metadata":{"name":"a"},"gigabytes":1}`)
+			a.Must(201, "POST", apitest.NamespacesPath, fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
+			a.Must(201, "POST", fmt.Sprintf(diskPath, name), `{"metadata":{"name":"a"},"gigabytes":1}`)
 		}
 		require.Len(t, keysOf(t, store, resource.SequencePrefix), 2)
-		a.must(200, "DELETE", namespacePath+"/goes", nil)
+		a.Must(200, "DELETE", apitest.NamespacesPath+"/goes", nil)
 		s.Settle()
 		time.Sleep(2 * time.Hour)
 		s.Settle()

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -22,7 +23,7 @@ func serviceCIDR(name, cidr string) string {
 // ready returns the condition of a network for services.
 func ready(t *testing.T, s *servertest.Server, name string) string {
 	var words string
-	for _, c := range must(t, s, 200, "GET", cidrs+"/"+name, "").Objects("status", "conditions") {
+	for _, c := range apitest.Must(t, s, 200, "GET", cidrs+"/"+name, "").Objects("status", "conditions") {
 		words += c.String("type") + "=" + c.String("status") + c.String("reason")
 	}
 	return words
@@ -34,46 +35,46 @@ func TestServiceCIDRs(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/30")}.Pool()
 	})
-	require.Equal(t, []string{"10.5.0.0/30"}, must(t, s, 200, "GET", cidrs+"/kubernetes", "").Strings("spec", "cidrs"))
+	require.Equal(t, []string{"10.5.0.0/30"}, apitest.Must(t, s, 200, "GET", cidrs+"/kubernetes", "").Strings("spec", "cidrs"))
 	require.Equal(t, "Ready=True", ready(t, s, "kubernetes"))
-	must(t, s, 201, "POST", servicePath, service("a", ""))
-	must(t, s, 500, "POST", servicePath, service("b", ""))
-	must(t, s, 422, "POST", servicePath, service("b", `,"clusterIP":"10.6.0.1"`))
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", ""))
+	apitest.Must(t, s, 500, "POST", apitest.ServicesPath, apitest.NewService("b", ""))
+	apitest.Must(t, s, 422, "POST", apitest.ServicesPath, apitest.NewService("b", `,"clusterIP":"10.6.0.1"`))
 
-	must(t, s, 201, "POST", cidrs, serviceCIDR("more", "10.6.0.0/29"))
-	must(t, s, 201, "POST", servicePath, service("b", ""))
-	must(t, s, 201, "POST", servicePath, service("c", `,"clusterIP":"10.6.0.6"`))
+	apitest.Must(t, s, 201, "POST", cidrs, serviceCIDR("more", "10.6.0.0/29"))
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("b", ""))
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("c", `,"clusterIP":"10.6.0.6"`))
 	s.Settle()
 	require.Equal(t, "Ready=True", ready(t, s, "more"))
 
-	must(t, s, 200, "DELETE", cidrs+"/more", "")
-	must(t, s, 500, "POST", servicePath, service("d", ""))
-	must(t, s, 200, "DELETE", servicePath+"/b", "")
+	apitest.Must(t, s, 200, "DELETE", cidrs+"/more", "")
+	apitest.Must(t, s, 500, "POST", apitest.ServicesPath, apitest.NewService("d", ""))
+	apitest.Must(t, s, 200, "DELETE", apitest.ServicesPath+"/b", "")
 	s.Settle()
 	require.Equal(t, "Ready=FalseTerminating", ready(t, s, "more"), "c has an address of it")
-	must(t, s, 201, "POST", cidrs, serviceCIDR("most", "10.6.0.0/16"))
+	apitest.Must(t, s, 201, "POST", cidrs, serviceCIDR("most", "10.6.0.0/16"))
 	s.Settle()
-	must(t, s, 404, "GET", cidrs+"/more", "")
+	apitest.Must(t, s, 404, "GET", cidrs+"/more", "")
 
-	must(t, s, 200, "DELETE", cidrs+"/most", "")
+	apitest.Must(t, s, 200, "DELETE", cidrs+"/most", "")
 	s.Settle()
 	require.Equal(t, "Ready=FalseTerminating", ready(t, s, "most"))
-	must(t, s, 200, "DELETE", servicePath+"/c", "")
+	apitest.Must(t, s, 200, "DELETE", apitest.ServicesPath+"/c", "")
 	s.Settle()
-	must(t, s, 404, "GET", cidrs+"/most", "")
+	apitest.Must(t, s, 404, "GET", cidrs+"/most", "")
 }
 
 // TestServersOwnNetwork: it gives nothing while it is being deleted, and comes back.
 func TestServersOwnNetwork(t *testing.T) {
 	s := servertest.New(t)
-	must(t, s, 201, "POST", servicePath, service("a", ""))
-	must(t, s, 200, "DELETE", cidrs+"/kubernetes", "")
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", ""))
+	apitest.Must(t, s, 200, "DELETE", cidrs+"/kubernetes", "")
 	s.Settle()
 	require.Equal(t, "Ready=FalseTerminating", ready(t, s, "kubernetes"))
-	must(t, s, 500, "POST", servicePath, service("b", ""))
-	must(t, s, 201, "POST", cidrs, serviceCIDR("new", "10.7.0.0/24"))
-	must(t, s, 201, "POST", servicePath, service("b", ""))
-	must(t, s, 200, "DELETE", servicePath+"/a", "")
+	apitest.Must(t, s, 500, "POST", apitest.ServicesPath, apitest.NewService("b", ""))
+	apitest.Must(t, s, 201, "POST", cidrs, serviceCIDR("new", "10.7.0.0/24"))
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("b", ""))
+	apitest.Must(t, s, 200, "DELETE", apitest.ServicesPath+"/a", "")
 	s.Settle()
 	require.Equal(t, "Ready=True", ready(t, s, "kubernetes"))
 }
@@ -111,7 +112,7 @@ func TestDualStackServices(t *testing.T) {
 		{"selects", `,"clusterIP":"None","selector":{"a":"b"}`, four, none, "SingleStack"},
 		{"selectsboth", `,"clusterIP":"None","selector":{"a":"b"},"ipFamilyPolicy":"PreferDualStack"`, both, none, "PreferDualStack"},
 	} {
-		o := must(t, s, 201, "POST", servicePath, service(c.name, c.spec))
+		o := apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService(c.name, c.spec))
 		families, addresses := shows(o)
 		assert.Equal(t, []string{c.families, c.addresses, c.policy}, []string{families, addresses, o.String("spec", "ipFamilyPolicy")}, c.name)
 	}
@@ -120,9 +121,9 @@ func TestDualStackServices(t *testing.T) {
 		{`,"clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9","fd00:10::9"]`, `spec.ipFamilyPolicy: Invalid value: "SingleStack": must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified`},
 		{`,"ipFamilyPolicy":"RequireDualStack","clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9","fd01::5"]`, `spec.clusterIPs: Invalid value: ["10.0.0.9","fd01::5"]: failed to allocate IP fd01::5: the provided network does not match the current range`},
 	} {
-		assert.Equal(t, `Service "x" is invalid: `+c.want, must(t, s, 422, "POST", servicePath, service("x", c.spec)).String("message"))
+		assert.Equal(t, `Service "x" is invalid: `+c.want, apitest.Must(t, s, 422, "POST", apitest.ServicesPath, apitest.NewService("x", c.spec)).String("message"))
 	}
-	first := must(t, s, 200, "GET", servicePath+"/plain", "").String("spec", "clusterIP")
+	first := apitest.Must(t, s, 200, "GET", apitest.ServicesPath+"/plain", "").String("spec", "clusterIP")
 	for _, c := range []struct{ patch, families string }{
 		{`{"ipFamilyPolicy":"PreferDualStack"}`, both},
 		{`{"ipFamilyPolicy":null,"ipFamilies":null,"clusterIPs":null}`, both},
@@ -130,7 +131,7 @@ func TestDualStackServices(t *testing.T) {
 		{`{"ipFamilyPolicy":"RequireDualStack","ipFamilies":["IPv4","IPv6"]}`, both},
 		{`{"ipFamilyPolicy":"SingleStack","ipFamilies":["IPv4"],"clusterIPs":["` + first + `"]}`, four},
 	} {
-		o := must(t, s, 200, "PATCH", servicePath+"/plain", `{"spec":`+c.patch+`}`)
+		o := apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/plain", `{"spec":`+c.patch+`}`)
 		families, addresses := shows(o)
 		assert.Equal(t, []string{c.families, c.families, first}, []string{families, addresses, o.String("spec", "clusterIP")}, c.patch)
 	}
@@ -138,7 +139,7 @@ func TestDualStackServices(t *testing.T) {
 		{`{"ipFamilies":["IPv4"]}`, `spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary IP family`},
 		{`{"clusterIPs":["10.0.0.9"],"clusterIP":"10.0.0.9"}`, `spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary cluster IP`},
 	} {
-		assert.Equal(t, `Service "prefer" is invalid: `+c.want, must(t, s, 422, "PATCH", servicePath+"/prefer", `{"spec":`+c.patch+`}`).String("message"))
+		assert.Equal(t, `Service "prefer" is invalid: `+c.want, apitest.Must(t, s, 422, "PATCH", apitest.ServicesPath+"/prefer", `{"spec":`+c.patch+`}`).String("message"))
 	}
 }
 
@@ -149,14 +150,14 @@ func TestSecondAddressStays(t *testing.T) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112")}.Pool()
 	})
 	both := `,"ipFamilyPolicy":"RequireDualStack"`
-	a := must(t, s, 201, "POST", servicePath, service("a", both)).Strings("spec", "clusterIPs")
-	b := must(t, s, 201, "POST", servicePath, service("b", both)).Strings("spec", "clusterIPs")
+	a := apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", both)).Strings("spec", "clusterIPs")
+	b := apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("b", both)).Strings("spec", "clusterIPs")
 	require.Len(t, a, 2)
 	for _, other := range []string{"2001:db8::1", "fd00:10::", "fd00:10::77", b[1]} {
-		got := must(t, s, 422, "PATCH", servicePath+"/a", `{"spec":{"clusterIPs":["`+a[0]+`","`+other+`"]}}`)
+		got := apitest.Must(t, s, 422, "PATCH", apitest.ServicesPath+"/a", `{"spec":{"clusterIPs":["`+a[0]+`","`+other+`"]}}`)
 		assert.Equal(t, "spec.clusterIPs[1]", got.Objects("details", "causes")[0].String("field"), other)
 	}
-	must(t, s, 200, "PATCH", servicePath+"/a", `{"spec":{"clusterIPs":["`+a[0]+`","`+a[1]+`"]}}`)
+	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/a", `{"spec":{"clusterIPs":["`+a[0]+`","`+a[1]+`"]}}`)
 }
 
 // TestTwoObjectsOfANetwork: a network gives addresses as long as one of its objects does.
@@ -164,7 +165,7 @@ func TestTwoObjectsOfANetwork(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24")}.Pool()
 	})
-	must(t, s, 201, "POST", cidrs, `{"metadata":{"name":"again","finalizers":["example.com/stays"]},"spec":{"cidrs":["10.5.0.0/24"]}}`)
-	must(t, s, 200, "DELETE", cidrs+"/again", "")
-	must(t, s, 201, "POST", servicePath, service("a", ""))
+	apitest.Must(t, s, 201, "POST", cidrs, `{"metadata":{"name":"again","finalizers":["example.com/stays"]},"spec":{"cidrs":["10.5.0.0/24"]}}`)
+	apitest.Must(t, s, 200, "DELETE", cidrs+"/again", "")
+	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", ""))
 }

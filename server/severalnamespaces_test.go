@@ -14,11 +14,10 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 )
-
-const namespacePath = "/api/v1/namespaces"
 
 // inNamespace returns the keys of a store that lie in a namespace.
 func inNamespace(t *testing.T, store storage.Backend, name string) (keys []string) {
@@ -38,35 +37,37 @@ func inNamespace(t *testing.T, store storage.Backend, name string) (keys []strin
 // namespace, and stores only afterwards, is refused, not stored and cleared away: nobody may
 // be left who would.
 func TestNothingComesIntoAGoneNamespace(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		for name, again := range map[string]bool{"gone": false, "anew": true} {
-			held := holds(store, "configmaps/"+name+"/late")
-			one := inProcess(t, servertest.New(t, over(held)))
-			two := inProcess(t, servertest.New(t, over(shared{store})))
-			two.must(201, "POST", namespacePath, `{"metadata":{"name":"`+name+`"}}`)
-			var got answer
+			held := apitest.NewBlockingStore(store, "configmaps/"+name+"/late")
+			one := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(held)))
+			two := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store})))
+			two.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"`+name+`"}}`)
+			var got apitest.Response
 			var writer sync.WaitGroup
-			writer.Go(func() { got = one.do("POST", namespacePath+"/"+name+"/configmaps", newConfigMap("late")) })
-			<-held.arrived
-			began := two.must(200, "DELETE", namespacePath+"/"+name, nil).version()
-			require.Eventually(t, func() bool { return two.do("GET", namespacePath+"/"+name, nil).code == 404 }, patience, time.Millisecond)
+			writer.Go(func() {
+				got = one.Do("POST", apitest.NamespacesPath+"/"+name+"/configmaps", apitest.NewConfigMap("late"))
+			})
+			<-held.Arrived
+			began := two.Must(200, "DELETE", apitest.NamespacesPath+"/"+name, nil).ResourceVersion()
+			require.Eventually(t, func() bool { return two.Do("GET", apitest.NamespacesPath+"/"+name, nil).Code == 404 }, apitest.Timeout, time.Millisecond)
 			code := 404
 			if again {
-				two.must(201, "POST", namespacePath, `{"metadata":{"name":"`+name+`"}}`)
+				two.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"`+name+`"}}`)
 				code = 201
 			}
-			close(held.release)
+			close(held.Release)
 			writer.Wait()
-			assert.Equal(t, code, got.code, "%s", got.raw)
+			assert.Equal(t, code, got.Code, "%s", got.Raw)
 			if again {
-				two.must(200, "GET", namespacePath+"/"+name+"/configmaps/late", nil)
+				two.Must(200, "GET", apitest.NamespacesPath+"/"+name+"/configmaps/late", nil)
 				continue
 			}
 			assert.Empty(t, inNamespace(t, store, name))
-			watch := two.watch("/api/v1/configmaps?watch=1&fieldSelector=metadata.name%3Dlate&resourceVersion=" + began)
-			two.must(201, "POST", configMaps, newConfigMap("late"))
-			assert.Equal(t, "default", text(watch.next().Object, "metadata", "namespace"), "nor was it for a moment")
-			two.must(200, "DELETE", configMaps+"/late", nil)
+			watch := two.Watch("/api/v1/configmaps?watch=1&fieldSelector=metadata.name%3Dlate&resourceVersion=" + began)
+			two.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("late"))
+			assert.Equal(t, "default", apitest.NestedString(watch.Next().Object, "metadata", "namespace"), "nor was it for a moment")
+			two.Must(200, "DELETE", apitest.ConfigMapsPath+"/late", nil)
 		}
 	})
 }
@@ -74,22 +75,22 @@ func TestNothingComesIntoAGoneNamespace(t *testing.T) {
 // TestNamespacesThatManyServersFill: while servers fill a namespace another one deletes it;
 // nothing is left, and whoever was told that his object is there saw it go.
 func TestNamespacesThatManyServersFill(t *testing.T) {
-	onSharedStores(t, func(t *testing.T, store storage.Backend) {
-		var servers []*api
+	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
+		var servers []*apitest.Client
 		for range 3 {
-			servers = append(servers, inProcess(t, servertest.New(t, over(shared{store}))))
+			servers = append(servers, apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))))
 		}
 		for round := range 3 {
 			name := fmt.Sprint("n", round)
-			servers[0].must(201, "POST", namespacePath, `{"metadata":{"name":"`+name+`"}}`)
+			servers[0].Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"`+name+`"}}`)
 			var writers sync.WaitGroup
 			full := make(chan struct{}, 1)
 			for i, s := range servers {
 				writers.Go(func() {
 					for n := range 10_000 {
-						got := s.do("POST", namespacePath+"/"+name+"/secrets", fmt.Sprintf(`{"metadata":{"name":"s%d.%d"}}`, i, n))
-						if got.code != 201 {
-							assert.Contains(t, []int{403, 404}, got.code, "%s", got.raw)
+						got := s.Do("POST", apitest.NamespacesPath+"/"+name+"/secrets", fmt.Sprintf(`{"metadata":{"name":"s%d.%d"}}`, i, n))
+						if got.Code != 201 {
+							assert.Contains(t, []int{403, 404}, got.Code, "%s", got.Raw)
 							return
 						}
 						if n == 5 {
@@ -102,10 +103,10 @@ func TestNamespacesThatManyServersFill(t *testing.T) {
 				})
 			}
 			<-full
-			servers[round].must(200, "DELETE", namespacePath+"/"+name, nil)
+			servers[round].Must(200, "DELETE", apitest.NamespacesPath+"/"+name, nil)
 			writers.Wait()
 			for _, s := range servers {
-				require.Eventually(t, func() bool { return s.do("GET", namespacePath+"/"+name, nil).code == 404 }, patience, time.Millisecond)
+				require.Eventually(t, func() bool { return s.Do("GET", apitest.NamespacesPath+"/"+name, nil).Code == 404 }, apitest.Timeout, time.Millisecond)
 			}
 			assert.Empty(t, inNamespace(t, store, name))
 		}
@@ -130,9 +131,9 @@ func TestNamespacesThatAdmissionChanges(t *testing.T) {
 			return err
 		}})
 	})
-	a := inProcess(t, s)
-	a.must(201, "POST", namespacePath, `{"metadata":{"name":"counted"}}`)
-	a.must(201, "POST", namespacePath+"/counted/configmaps?timeout=5s", newConfigMap("c"))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.NamespacesPath, `{"metadata":{"name":"counted"}}`)
+	a.Must(201, "POST", apitest.NamespacesPath+"/counted/configmaps?timeout=5s", apitest.NewConfigMap("c"))
 	assert.Equal(t, 1, asked)
-	assert.Equal(t, "1", text(a.must(200, "GET", namespacePath+"/counted", nil).body, "metadata", "annotations", "example.com/asked"))
+	assert.Equal(t, "1", apitest.NestedString(a.Must(200, "GET", apitest.NamespacesPath+"/counted", nil).Body, "metadata", "annotations", "example.com/asked"))
 }

@@ -20,26 +20,11 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/faulty"
 	"orch.io/controlplane/storage/memstore"
 )
-
-// byHeader lets callers say who they are: X-User, and X-Group for one group.
-// Nobody is who does not.
-func byHeader(b *server.Builder) {
-	b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
-		name := r.Header.Get("X-User")
-		if name == "" {
-			return nil, nil
-		}
-		u := &auth.User{Name: name, Groups: []string{auth.Authenticated}}
-		if g := r.Header.Get("X-Group"); g != "" {
-			u.Groups = append(u.Groups, g)
-		}
-		return u, nil
-	})}
-}
 
 // TestFlowHeaders: every answer to a known caller tells its flow schema and
 // priority level.
@@ -51,7 +36,7 @@ func TestFlowHeaders(t *testing.T) {
 		{names.Kubernetes, "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"},
 		{names.Orch, "X-Orch-Pf-Flowschema-Uid", "X-Orch-Pf-Prioritylevel-Uid"},
 	} {
-		s := servertest.New(t, byHeader, func(b *server.Builder) {
+		s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Names = test.profile
 			b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
 				if a.Resource == "secrets" {
@@ -60,21 +45,21 @@ func TestFlowHeaders(t *testing.T) {
 				return auth.Allow, "", nil
 			})
 		})
-		a := inProcess(t, s)
+		a := apitest.InProcess(t, s)
 		uids := map[string]int{}
-		for _, path := range []string{"/api", "/healthz", "/metrics", "/nothing", "/openapi/v3", configMaps, configMaps + "/none", "/api/v1/secrets", configMaps + "?watch=1&timeoutSeconds=1"} {
-			got := a.do("GET", path, nil, "X-User", "alice")
-			assert.Len(t, got.header.Get(test.schema), 36, path)
-			assert.Len(t, got.header.Get(test.level), 36, path)
-			uids[got.header.Get(test.schema)]++
-			uids[got.header.Get(test.level)]++
+		for _, path := range []string{"/api", "/healthz", "/metrics", "/nothing", "/openapi/v3", apitest.ConfigMapsPath, apitest.ConfigMapsPath + "/none", "/api/v1/secrets", apitest.ConfigMapsPath + "?watch=1&timeoutSeconds=1"} {
+			got := a.Do("GET", path, nil, "X-User", "alice")
+			assert.Len(t, got.Header.Get(test.schema), 36, path)
+			assert.Len(t, got.Header.Get(test.level), 36, path)
+			uids[got.Header.Get(test.schema)]++
+			uids[got.Header.Get(test.level)]++
 		}
-		assert.ElementsMatch(t, []int{1, 1, 8, 8}, []int{uids[a.do("GET", "/healthz", nil, "X-User", "b").header.Get(test.schema)],
-			uids[a.do("GET", "/api", nil, "X-User", "root", "X-Group", auth.Masters).header.Get(test.level)],
-			uids[a.do("GET", "/api", nil, "X-User", "b").header.Get(test.schema)], uids[a.do("GET", "/api", nil, "X-User", "b").header.Get(test.level)]})
-		got := a.do("GET", "/api", nil)
-		assert.Equal(t, 401, got.code)
-		assert.Empty(t, got.header.Get(test.schema))
+		assert.ElementsMatch(t, []int{1, 1, 8, 8}, []int{uids[a.Do("GET", "/healthz", nil, "X-User", "b").Header.Get(test.schema)],
+			uids[a.Do("GET", "/api", nil, "X-User", "root", "X-Group", auth.Masters).Header.Get(test.level)],
+			uids[a.Do("GET", "/api", nil, "X-User", "b").Header.Get(test.schema)], uids[a.Do("GET", "/api", nil, "X-User", "b").Header.Get(test.level)]})
+		got := a.Do("GET", "/api", nil)
+		assert.Equal(t, 401, got.Code)
+		assert.Empty(t, got.Header.Get(test.schema))
 	}
 }
 
@@ -84,10 +69,10 @@ func TestSeats(t *testing.T) {
 	hold := make(chan struct{})
 	var held atomic.Int64
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-	s, _ := newTough(t, byHeader, func(b *server.Builder) {
+	s, _ := apitest.NewErrorFree(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 		b.Storage, b.Limits.InFlight, b.Limits.Requests, b.Limits.RequestTime = store, 20, 2000, time.Hour
 	})
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	store.SetPlan(func(c faulty.Call) faulty.Fault {
 		if c.Op == faulty.OpCommit {
 			held.Add(1)
@@ -99,40 +84,40 @@ func TestSeats(t *testing.T) {
 	var refused atomic.Int64
 	for i := range 400 {
 		all.Go(func() {
-			got := a.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i)), "X-User", "flood")
-			if got.code == 429 {
-				assert.Equal(t, "1", got.header.Get("Retry-After"))
-				assert.Equal(t, "TooManyRequests", got.body["reason"])
+			got := a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i)), "X-User", "flood")
+			if got.Code == 429 {
+				assert.Equal(t, "1", got.Header.Get("Retry-After"))
+				assert.Equal(t, "TooManyRequests", got.Body["reason"])
 				refused.Add(1)
 			} else {
-				assert.Equal(t, 201, got.code)
+				assert.Equal(t, 201, got.Code)
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return held.Load() == 14 && refused.Load() == 400-14-6*50 }, patience, time.Millisecond)
-	assert.Equal(t, 200, a.do("GET", "/livez", nil, "X-User", "anybody").code)
-	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "root", "X-Group", auth.Masters).code)
-	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "node", "X-Group", "system:nodes").code)
-	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", names.Kubernetes.Wire(names.UserControllerManager)).code)
+	require.Eventually(t, func() bool { return held.Load() == 14 && refused.Load() == 400-14-6*50 }, apitest.Timeout, time.Millisecond)
+	assert.Equal(t, 200, a.Do("GET", "/livez", nil, "X-User", "anybody").Code)
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "root", "X-Group", auth.Masters).Code)
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "node", "X-Group", "system:nodes").Code)
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", names.Kubernetes.Wire(names.UserControllerManager)).Code)
 	const labels = `{flow_schema="global-default",priority_level="global-default"`
 	for _, line := range []string{
 		"current_executing_requests" + labels + "} 14", "current_executing_seats" + labels + "} 14", "current_inqueue_requests" + labels + "} 300",
 		"rejected_requests_total" + labels + `,reason="queue-full"} 86`, `nominal_limit_seats{priority_level="global-default"} 2`,
 	} {
-		assert.Contains(t, string(a.do("GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).raw), "\napiserver_flowcontrol_"+line+"\n")
+		assert.Contains(t, string(a.Do("GET", "/metrics", nil, "X-User", "root", "X-Group", auth.Masters).Raw), "\napiserver_flowcontrol_"+line+"\n")
 	}
 	close(hold)
 	all.Wait()
-	assert.Len(t, a.do("GET", configMaps, nil, "X-User", "flood").names(), 314)
+	assert.Len(t, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "flood").Names(), 314)
 	assert.EqualValues(t, 86, refused.Load())
 }
 
 // TestWatchShares: nobody opens more watches than are left for others.
 func TestWatchShares(t *testing.T) {
-	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.Watches = 10 })
-	a := inProcess(t, s)
+	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.Watches = 10 })
+	a := apitest.InProcess(t, s)
 	open := func(user, group string) int {
-		res := a.open(t.Context(), "GET", configMaps+"?watch=1", nil, "X-User", user, "X-Group", group)
+		res := a.Open(t.Context(), "GET", apitest.ConfigMapsPath+"?watch=1", nil, "X-User", user, "X-Group", group)
 		t.Cleanup(func() { _ = res.Body.Close() })
 		if res.StatusCode == 429 {
 			assert.NotEmpty(t, res.Header.Get("Retry-After"))
@@ -157,36 +142,38 @@ func TestWatchShares(t *testing.T) {
 // seat, and nobody has so much of it that others have no place.
 func TestRequestsWithoutSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.InFlight, b.Limits.Requests = 2, 40 })
-		a := inProcess(t, s)
+		s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.InFlight, b.Limits.Requests = 2, 40 })
+		a := apitest.InProcess(t, s)
 		var all sync.WaitGroup
 		var bodies []*io.PipeWriter
 		post := func(user string) {
 			body, w := io.Pipe()
 			bodies = append(bodies, w)
 			all.Go(func() {
-				got := a.do("POST", configMaps+"?dryRun=All", body, "X-User", user)
-				assert.Contains(t, []int{400, 408}, got.code, "%s", got.raw)
+				got := a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", body, "X-User", user)
+				assert.Contains(t, []int{400, 408}, got.Code, "%s", got.Raw)
 			})
 			synctest.Wait()
 		}
 		for range 11 { // of the 28 that the other levels do not keep
 			post("slow")
 		}
-		get := func(user, group string) answer { return a.do("GET", configMaps, nil, "X-User", user, "X-Group", group) }
-		assert.Equal(t, 429, get("slow", "").code)
-		assert.Equal(t, "too many requests wait, please try again later", get("slow", "").body["message"])
-		assert.Equal(t, 200, get("other", "").code)
-		assert.Equal(t, 201, a.do("POST", configMaps, newConfigMap("c"), "X-User", "other").code)
+		get := func(user, group string) apitest.Response {
+			return a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", user, "X-Group", group)
+		}
+		assert.Equal(t, 429, get("slow", "").Code)
+		assert.Equal(t, "too many requests wait, please try again later", get("slow", "").Body["message"])
+		assert.Equal(t, 200, get("other", "").Code)
+		assert.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"), "X-User", "other").Code)
 		for range 5 {
 			post("second")
 		}
-		assert.Equal(t, 429, get("second", "").code)
-		assert.Equal(t, 200, get("other", "").code)
-		assert.Equal(t, 200, get("root", auth.Masters).code)
-		assert.Equal(t, 401, get("", "").code)
+		assert.Equal(t, 429, get("second", "").Code)
+		assert.Equal(t, 200, get("other", "").Code)
+		assert.Equal(t, 200, get("root", auth.Masters).Code)
+		assert.Equal(t, 401, get("", "").Code)
 		all.Wait() // a minute
-		assert.Equal(t, 200, get("slow", "").code)
+		assert.Equal(t, 200, get("slow", "").Code)
 		for _, w := range bodies {
 			_ = w.Close()
 		}
@@ -196,18 +183,18 @@ func TestRequestsWithoutSeats(t *testing.T) {
 // TestUnreadAnswers: long answers that nobody reads are bounded in bytes for each
 // caller.
 func TestUnreadAnswers(t *testing.T) {
-	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.LongAnswers = 72 << 20 }) // 44 of them for the level
-	near := inProcess(t, s)
+	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 72 << 20 }) // 44 of them for the level
+	near := apitest.InProcess(t, s)
 	for i := range 6 {
-		require.Equal(t, 201, near.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 1<<20)), "X-User", "u").code)
+		require.Equal(t, 201, near.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 1<<20)), "X-User", "u").Code)
 	}
 	web := httptest.NewUnstartedServer(s)
 	web.EnableHTTP2 = true
 	web.StartTLS()
 	t.Cleanup(web.Close)
-	a := &api{t, web.URL, web.Client()}
+	a := apitest.NewClient(t, web.URL, web.Client())
 	get := func(user, group string) *http.Response {
-		res := a.open(t.Context(), "GET", configMaps+"?pretty=1", nil, "X-User", user, "X-Group", group)
+		res := a.Open(t.Context(), "GET", apitest.ConfigMapsPath+"?pretty=1", nil, "X-User", user, "X-Group", group)
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res
 	}
@@ -228,12 +215,12 @@ func TestUnreadAnswers(t *testing.T) {
 	for range 6 {
 		assert.Equal(t, 200, get("root", auth.Masters).StatusCode)
 	}
-	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "third").code, "what all share is not counted")
-	got := a.do("PATCH", configMaps+"/c1?pretty=1", `{"metadata":{"labels":{"v":"1"}}}`, "X-User", "third")
-	assert.Equal(t, 200, got.code, "%s", got.raw)
-	got = a.do("PATCH", configMaps+"/c1?pretty=1", `{"metadata":{"labels":{"v":"2"}}}`, "X-User", "greedy")
-	assert.Equal(t, 504, got.code, "%s", got.raw)
-	assert.Contains(t, got.body["message"], "carried out")
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "third").Code, "what all share is not counted")
+	got := a.Do("PATCH", apitest.ConfigMapsPath+"/c1?pretty=1", `{"metadata":{"labels":{"v":"1"}}}`, "X-User", "third")
+	assert.Equal(t, 200, got.Code, "%s", got.Raw)
+	got = a.Do("PATCH", apitest.ConfigMapsPath+"/c1?pretty=1", `{"metadata":{"labels":{"v":"2"}}}`, "X-User", "greedy")
+	assert.Equal(t, 504, got.Code, "%s", got.Raw)
+	assert.Contains(t, got.Body["message"], "carried out")
 	for _, res := range greedy {
 		_, _ = io.Copy(io.Discard, res.Body)
 	}
@@ -242,36 +229,36 @@ func TestUnreadAnswers(t *testing.T) {
 // TestUnreadLists: lists that nobody reads are bounded by what they hold beside
 // what all share: room to write, and forms made for them.
 func TestUnreadLists(t *testing.T) {
-	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.LongAnswers = 4 << 20 })
-	near := inProcess(t, s)
+	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 4 << 20 })
+	near := apitest.InProcess(t, s)
 	for i := range 200 {
-		require.Equal(t, 201, near.do("POST", configMaps, newConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 2000)), "X-User", "u").code)
+		require.Equal(t, 201, near.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i), "k", strings.Repeat("x", 2000)), "X-User", "u").Code)
 	}
 	web := httptest.NewUnstartedServer(s)
 	web.EnableHTTP2 = true
 	web.StartTLS()
 	defer web.Close()
 	defer web.CloseClientConnections()
-	on := target(web.URL)
-	c, err := on.dialRaw(0)
+	on := apitest.Target(web.URL)
+	c, err := on.DialHTTP2(0)
 	require.NoError(t, err)
-	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(apitest.Timeout)))
 	for range 100 {
-		c.send("GET", configMaps, 0)
+		c.Send("GET", apitest.ConfigMapsPath, 0)
 	}
-	a := &api{t, web.URL, on.client()}
-	assert.Eventually(t, func() bool { return a.do("GET", configMaps, nil, "X-User", "intruder").code == 429 }, patience, time.Millisecond)
-	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "other").code)
-	assert.Equal(t, 200, a.do("GET", configMaps+"?limit=1", nil, "X-User", "intruder").code, "short ones are not counted")
+	a := apitest.NewClient(t, web.URL, on.HTTPClient())
+	assert.Eventually(t, func() bool { return a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "intruder").Code == 429 }, apitest.Timeout, time.Millisecond)
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "other").Code)
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath+"?limit=1", nil, "X-User", "intruder").Code, "short ones are not counted")
 }
 
 // TestAnswerLargerThanAll: an answer of more bytes than there are for all takes
 // what its level may have, and gives that back.
 func TestAnswerLargerThanAll(t *testing.T) {
-	a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.LongAnswers = 100_000 }))
-	require.Equal(t, 201, a.do("POST", configMaps, newConfigMap("c", "k", strings.Repeat("x", 300_000)), "X-User", "u").code)
+	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 100_000 }))
+	require.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c", "k", strings.Repeat("x", 300_000)), "X-User", "u").Code)
 	for range 3 {
-		assert.Equal(t, 200, a.do("GET", configMaps+"/c?pretty=1", nil, "X-User", "u").code)
+		assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath+"/c?pretty=1", nil, "X-User", "u").Code)
 	}
 }
 
@@ -280,7 +267,7 @@ func TestAnswerLargerThanAll(t *testing.T) {
 // have one share together.
 func TestManyHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Limits.Requests = 200
 			b.Limits.WatchTime = time.Minute
 		}))
@@ -292,7 +279,7 @@ func TestManyHolders(t *testing.T) {
 				body, w := io.Pipe()
 				writers = append(writers, w)
 				all.Go(func() {
-					if a.do("POST", configMaps+"?dryRun=All", body, "X-User", user, "X-Group", auth.ServiceAccounts).code == 429 {
+					if a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", body, "X-User", user, "X-Group", auth.ServiceAccounts).Code == 429 {
 						refused.Add(1)
 					}
 					_ = body.Close()
@@ -303,12 +290,12 @@ func TestManyHolders(t *testing.T) {
 		}
 		pass := func() {
 			t.Helper()
-			large := newConfigMap("c", "k", strings.Repeat("x", 200<<10))
+			large := apitest.NewConfigMap("c", "k", strings.Repeat("x", 200<<10))
 			for user, group := range map[string]string{
 				"system:node:a": "system:nodes", names.Kubernetes.Wire(names.UserControllerManager): "", "other": "", auth.ServiceAccountUser("bystander", "a"): auth.ServiceAccounts,
 			} {
-				assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", user, "X-Group", group).code, user)
-				assert.Equal(t, 201, a.do("POST", configMaps+"?dryRun=All", large, "X-User", user, "X-Group", group).code, user)
+				assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", user, "X-Group", group).Code, user)
+				assert.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", large, "X-User", user, "X-Group", group).Code, user)
 			}
 		}
 		for i := range 16 {
@@ -332,7 +319,7 @@ func TestManyHolders(t *testing.T) {
 func TestLargeBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Storage, b.Limits.LargeBodies = store, 1792<<10 // 1096 of them for the level
 		}))
 		hold := make(chan struct{})
@@ -343,43 +330,43 @@ func TestLargeBodies(t *testing.T) {
 			return faulty.Fault{}
 		})
 		large := strings.Repeat("x", 300<<10)
-		post := func(user, name, data, query string) answer {
-			return a.do("POST", configMaps+query, newConfigMap(name, "k", data), "X-User", user)
+		post := func(user, name, data, query string) apitest.Response {
+			return a.Do("POST", apitest.ConfigMapsPath+query, apitest.NewConfigMap(name, "k", data), "X-User", user)
 		}
 		var all sync.WaitGroup
 		for i := range 2 {
-			all.Go(func() { assert.Equal(t, 201, post(fmt.Sprint("u", i), fmt.Sprint("held", i), large, "").code) })
+			all.Go(func() { assert.Equal(t, 201, post(fmt.Sprint("u", i), fmt.Sprint("held", i), large, "").Code) })
 		}
 		synctest.Wait()
-		assert.Equal(t, 429, post("u0", "more", large, "").code, "he would have more than is left")
-		all.Go(func() { assert.Equal(t, 201, post("u2", "held2", large, "").code) })
+		assert.Equal(t, 429, post("u0", "more", large, "").Code, "he would have more than is left")
+		all.Go(func() { assert.Equal(t, 201, post("u2", "held2", large, "").Code) })
 		synctest.Wait()
 
 		begun := time.Now()
 		for _, verb := range []string{"POST", "PUT", "PATCH", "DELETE"} {
-			path, headers := configMaps, []string{"X-User", "u3"}
+			path, headers := apitest.ConfigMapsPath, []string{"X-User", "u3"}
 			if verb != "POST" {
 				path += "/x"
 			}
 			if verb == "PATCH" {
 				headers = append(headers, "Content-Type", "application/merge-patch+json")
 			}
-			got := a.do(verb, path, newConfigMap("x", "k", large), headers...)
-			assert.Equal(t, 429, got.code, verb)
-			assert.Equal(t, "1", got.header.Get("Retry-After"), verb)
-			assert.Equal(t, "TooManyRequests", got.body["reason"], verb)
+			got := a.Do(verb, path, apitest.NewConfigMap("x", "k", large), headers...)
+			assert.Equal(t, 429, got.Code, verb)
+			assert.Equal(t, "1", got.Header.Get("Retry-After"), verb)
+			assert.Equal(t, "TooManyRequests", got.Body["reason"], verb)
 		}
 		assert.Equal(t, 40*time.Second, time.Since(begun))
 		begun = time.Now()
-		assert.Equal(t, 201, post("u3", "small", large[:15<<10], "?dryRun=All").code)
-		assert.Equal(t, 201, a.do("POST", configMaps+"?dryRun=All", newConfigMap("x", "k", large), "X-User", "root", "X-Group", auth.Masters).code)
+		assert.Equal(t, 201, post("u3", "small", large[:15<<10], "?dryRun=All").Code)
+		assert.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", apitest.NewConfigMap("x", "k", large), "X-User", "root", "X-Group", auth.Masters).Code)
 		assert.Zero(t, time.Since(begun))
 
 		// The largest share waits in front; the small ones behind do not starve it.
 		var late atomic.Int64
 		for i, size := range []int{900 << 10, 200 << 10, 200 << 10} {
 			all.Go(func() {
-				assert.Equal(t, 201, post(fmt.Sprint("late", i), fmt.Sprint("late", i), strings.Repeat("x", size), "?dryRun=All").code)
+				assert.Equal(t, 201, post(fmt.Sprint("late", i), fmt.Sprint("late", i), strings.Repeat("x", size), "?dryRun=All").Code)
 				late.Add(1)
 			})
 			synctest.Wait()
@@ -390,9 +377,9 @@ func TestLargeBodies(t *testing.T) {
 		assert.EqualValues(t, 3, late.Load())
 
 		// A body larger than the pool takes all of it.
-		b := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.LargeBodies = 1 }))
-		assert.Equal(t, 201, b.do("POST", configMaps, newConfigMap("a", "k", large)).code)
-		assert.Equal(t, 201, b.do("POST", configMaps, newConfigMap("b", "k", large)).code)
+		b := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.LargeBodies = 1 }))
+		assert.Equal(t, 201, b.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a", "k", large)).Code)
+		assert.Equal(t, 201, b.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("b", "k", large)).Code)
 	})
 }
 
@@ -400,7 +387,7 @@ func TestLargeBodies(t *testing.T) {
 // of bodies that wait for each other some get through.
 func TestUnfinishedBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Limits.LargeBodies = 1792 << 10 // 1096 of them for the level
 		}))
 		whole := fmt.Sprintf(`{"metadata":{"name":"c"},"data":{"k":%q}}`, strings.Repeat("x", 300<<10))
@@ -412,11 +399,11 @@ func TestUnfinishedBodies(t *testing.T) {
 			body, w := io.Pipe()
 			bodies = append(bodies, w)
 			all.Go(func() {
-				r, err := http.NewRequestWithContext(t.Context(), "POST", a.base+configMaps+"?dryRun=All", body)
+				r, err := http.NewRequestWithContext(t.Context(), "POST", a.Base+apitest.ConfigMapsPath+"?dryRun=All", body)
 				assert.NoError(t, err)
 				r.ContentLength = int64(len(whole))
 				r.Header.Set("X-User", fmt.Sprint("u", i))
-				res, err := a.client.Do(r)
+				res, err := a.HTTP.Do(r)
 				assert.NoError(t, err)
 				assert.NoError(t, res.Body.Close())
 				_ = body.Close()
@@ -433,7 +420,7 @@ func TestUnfinishedBodies(t *testing.T) {
 		}
 		send(0, 20_000)
 		begun := time.Now()
-		assert.Equal(t, 201, a.do("POST", configMaps+"?dryRun=All", whole, "X-User", "other").code)
+		assert.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", whole, "X-User", "other").Code)
 		assert.Zero(t, time.Since(begun), "none of the unfinished holds more than what is there")
 		send(20_000, 100_000)       // more than there is room for
 		time.Sleep(5 * time.Second) // nobody waits longer for the others
@@ -447,7 +434,7 @@ func TestUnfinishedBodies(t *testing.T) {
 // pieces.
 func TestBodyLengths(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100_000 })
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	for _, size := range []int{0, 1, 4<<10 - 80, 4 << 10, 16<<10 - 80, 16 << 10, 64 << 10, 99_000} {
 		for _, known := range []bool{true, false} {
 			data := strings.Repeat("x", size)
@@ -455,14 +442,14 @@ func TestBodyLengths(t *testing.T) {
 			if !known {
 				body = struct{ io.Reader }{body}
 			}
-			got := a.do("POST", configMaps+"?dryRun=All", body)
-			require.Equal(t, 201, got.code, "%d %v %.300s", size, known, got.raw)
-			assert.Equal(t, data, text(got.body, "data", "k"))
+			got := a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", body)
+			require.Equal(t, 201, got.Code, "%d %v %.300s", size, known, got.Raw)
+			assert.Equal(t, data, apitest.NestedString(got.Body, "data", "k"))
 		}
 	}
-	tooLong := newConfigMap("c", "k", strings.Repeat("x", 100_000))
-	assert.Equal(t, 413, a.do("POST", configMaps, tooLong).code)
-	assert.Equal(t, 413, a.do("POST", configMaps, struct{ io.Reader }{reader(t, tooLong)}).code)
+	tooLong := apitest.NewConfigMap("c", "k", strings.Repeat("x", 100_000))
+	assert.Equal(t, 413, a.Do("POST", apitest.ConfigMapsPath, tooLong).Code)
+	assert.Equal(t, 413, a.Do("POST", apitest.ConfigMapsPath, struct{ io.Reader }{apitest.Reader(t, tooLong)}).Code)
 }
 
 // TestOwnFlowControl: a program may say itself how seats are shared, and is told
@@ -474,9 +461,9 @@ func TestOwnFlowControl(t *testing.T) {
 	}}})
 	none := 0
 	config.Levels = append(config.Levels, flowcontrol.Level{Name: "closed", Borrowing: &none})
-	a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) { b.Serving.FlowControl = &config }))
-	assert.Equal(t, 429, a.do("GET", configMaps, nil, "X-User", "closed").code)
-	assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "open").code)
+	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Serving.FlowControl = &config }))
+	assert.Equal(t, 429, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "closed").Code)
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "open").Code)
 
 	_, err := (&server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{FlowControl: &flowcontrol.Config{}}}).Build(t.Context())
 	assert.ErrorContains(t, err, "flow control without schemas")
@@ -486,10 +473,10 @@ func TestOwnFlowControl(t *testing.T) {
 // the server runs, and what is held meanwhile is kept.
 func TestSetFlowControl(t *testing.T) {
 	config := flowcontrol.Default(names.Kubernetes)
-	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.Watches, b.Serving.FlowControl = 20, &config })
-	a := inProcess(t, s)
+	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.Watches, b.Serving.FlowControl = 20, &config })
+	a := apitest.InProcess(t, s)
 	open := func(user string) int {
-		res := a.open(t.Context(), "GET", configMaps+"?watch=1", nil, "X-User", user, "X-Group", "vip")
+		res := a.Open(t.Context(), "GET", apitest.ConfigMapsPath+"?watch=1", nil, "X-User", user, "X-Group", "vip")
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res.StatusCode
 	}
@@ -514,7 +501,7 @@ func TestSetFlowControl(t *testing.T) {
 // body is still on its way.
 func TestStrangersAndBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Limits.InFlight, b.Limits.Requests, b.Authorizer = 1, 10, auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
 				if a.User.Name == "intruder" {
 					return auth.Deny, "", nil
@@ -526,50 +513,38 @@ func TestStrangersAndBodies(t *testing.T) {
 		for range 100 {
 			for user, code := range map[string]int{"": 401, "intruder": 403} {
 				body, w := io.Pipe()
-				assert.Equal(t, code, a.do("POST", configMaps, body, "X-User", user).code)
+				assert.Equal(t, code, a.Do("POST", apitest.ConfigMapsPath, body, "X-User", user).Code)
 				_ = w.Close()
 			}
 		}
 		assert.Zero(t, time.Since(begun), "nobody waited")
-		assert.Equal(t, 200, a.do("GET", configMaps, nil, "X-User", "other").code)
+		assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "other").Code)
 	})
 }
 
 // TestShortUnreadAnswers: who does not read the short answers of HTTP/2, errors
 // among them, is given up, and so few wait for him that others have places.
 func TestShortUnreadAnswers(t *testing.T) {
-	s := servertest.New(t, byHeader, func(b *server.Builder) { b.Limits.RequestTime, b.Limits.Requests = time.Second, 100 })
+	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.RequestTime, b.Limits.Requests = time.Second, 100 })
 	web := httptest.NewUnstartedServer(s)
 	web.EnableHTTP2 = true
 	web.StartTLS()
 	defer web.Close()
 	defer web.CloseClientConnections()
-	for _, path := range []string{configMaps + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
-		on := target(web.URL)
-		c, err := on.dialRaw(0)
+	for _, path := range []string{apitest.ConfigMapsPath + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
+		on := apitest.Target(web.URL)
+		c, err := on.DialHTTP2(0)
 		require.NoError(t, err)
-		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		require.NoError(t, c.SetDeadline(time.Now().Add(apitest.Timeout)))
 		for range 200 {
-			c.send("GET", path, 0)
+			c.Send("GET", path, 0)
 		}
-		far := &api{t, web.URL, target(web.URL).client()}
-		assert.Equal(t, 200, far.do("GET", configMaps, nil, "X-User", "other").code)
+		far := apitest.NewClient(t, web.URL, apitest.Target(web.URL).HTTPClient())
+		assert.Equal(t, 200, far.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "other").Code)
 		for range 200 {
-			require.NoError(t, c.await(), "the server ends the stream")
+			require.NoError(t, c.Await(), "the server ends the stream")
 		}
 		_ = c.Close()
-		far.client.CloseIdleConnections()
+		far.HTTP.CloseIdleConnections()
 	}
-}
-
-// TestWatchesHoldNoSeats once they have begun, over whatever protocol.
-func TestWatchesHoldNoSeats(t *testing.T) {
-	c := newConsole(t)
-	c.must(201, "POST", configMaps, newConfigMap("a"))
-	for range 3 {
-		c.messages(1, configMaps+"?watch=1")
-		c.watch(configMaps + "?watch=1").next()
-	}
-	assert.Contains(t, string(c.must(200, "GET", "/metrics", nil).raw),
-		"\napiserver_flowcontrol_current_executing_requests{flow_schema=\"global-default\",priority_level=\"global-default\"} 1\n", "this one itself")
 }

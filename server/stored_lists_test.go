@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -33,23 +34,23 @@ type tray[Part any] struct {
 // wordTray is one whose parts are words.
 type wordTray = tray[string]
 
-func parts(a answer) any { return at(a.body, "spec", "parts") }
+func parts(a apitest.Response) any { return apitest.Nested(a.Body, "spec", "parts") }
 
 // TestWhatIsWrittenIsRead: what a client writes over what does not fit is what is read.
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	s := servertest.New(t, over(unclosed{store}), serves(gadgetKind[wordTray]("v1", nil)))
-	a := inProcess(t, s)
-	a.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"parts": []any{"p"}}))
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[wordTray]("v1", nil)))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"parts": []any{"p"}}))
 	type part struct {
 		Name string `json:"name"`
 		New  string `json:"new,omitempty"`
 	}
-	s.Restart(over(unclosed{store}), keeps, serves(gadgetKind[rackOf[part]]("v1", nil)))
+	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[rackOf[part]]("v1", nil)))
 	written := []any{map[string]any{"name": "q"}}
-	assert.Equal(t, written, parts(a.must(200, "PATCH", storedGadgets+"/g", map[string]any{"spec": map[string]any{"parts": written}})))
-	assert.Equal(t, written, parts(a.must(200, "GET", storedGadgets+"/g", nil)))
+	assert.Equal(t, written, parts(a.Must(200, "PATCH", storedGadgets+"/g", map[string]any{"spec": map[string]any{"parts": written}})))
+	assert.Equal(t, written, parts(a.Must(200, "GET", storedGadgets+"/g", nil)))
 }
 
 // TestItemsWithoutKeysKeepWhatIsNotShown: also where a default is shown in them.
@@ -64,13 +65,13 @@ func TestItemsWithoutKeysKeepWhatIsNotShown(t *testing.T) {
 	}
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	s := servertest.New(t, over(unclosed{store}), serves(gadgetKind[tray[part1]]("v1", nil)))
-	a := inProcess(t, s)
-	a.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"parts": []any{map[string]any{"name": "p", "old": "o"}}}))
-	s.Restart(over(unclosed{store}), keeps, serves(gadgetKind[tray[part2]]("v1", nil)))
-	a.must(200, "PATCH", storedGadgets+"/g", `[{"op":"add","path":"/spec/parts/-","value":{"name":"q"}}]`, "Content-Type", "application/json-patch+json")
-	s.Restart(over(unclosed{store}), keeps, serves(gadgetKind[tray[part1]]("v1", nil)))
-	assert.Equal(t, []any{map[string]any{"name": "p", "old": "o"}, map[string]any{"name": "q"}}, parts(a.must(200, "GET", storedGadgets+"/g", nil)))
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[tray[part1]]("v1", nil)))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"parts": []any{map[string]any{"name": "p", "old": "o"}}}))
+	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[tray[part2]]("v1", nil)))
+	a.Must(200, "PATCH", storedGadgets+"/g", `[{"op":"add","path":"/spec/parts/-","value":{"name":"q"}}]`, "Content-Type", "application/json-patch+json")
+	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[tray[part1]]("v1", nil)))
+	assert.Equal(t, []any{map[string]any{"name": "p", "old": "o"}, map[string]any{"name": "q"}}, parts(a.Must(200, "GET", storedGadgets+"/g", nil)))
 }
 
 // TestItemsWhoseKeyDoesNotFit stay whole.
@@ -85,11 +86,11 @@ func TestItemsWhoseKeyDoesNotFit(t *testing.T) {
 	}
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	s := servertest.New(t, over(unclosed{store}), serves(gadgetKind[rackOf[part1]]("v1", nil)))
-	a := inProcess(t, s)
-	a.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"parts": []any{map[string]any{"name": 7, "old": "o"}}}))
-	s.Restart(over(unclosed{store}), keeps, serves(gadgetKind[rackOf[part2]]("v1", nil)))
-	a.must(200, "PATCH", storedGadgets+"/g", `[{"op":"add","path":"/spec/parts/-","value":{"name":"q"}}]`, "Content-Type", "application/json-patch+json")
-	assert.ElementsMatch(t, []any{map[string]any{"name": "none", "old": "o"}, map[string]any{"name": "q"}}, parts(a.must(200, "GET", storedGadgets+"/g", nil)))
-	t.Log(record(t, store, "gadgets.example.com/default/g"))
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[rackOf[part1]]("v1", nil)))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"parts": []any{map[string]any{"name": 7, "old": "o"}}}))
+	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[rackOf[part2]]("v1", nil)))
+	a.Must(200, "PATCH", storedGadgets+"/g", `[{"op":"add","path":"/spec/parts/-","value":{"name":"q"}}]`, "Content-Type", "application/json-patch+json")
+	assert.ElementsMatch(t, []any{map[string]any{"name": "none", "old": "o"}, map[string]any{"name": "q"}}, parts(a.Must(200, "GET", storedGadgets+"/g", nil)))
+	t.Log(apitest.StoredObject(t, store, "gadgets.example.com/default/g"))
 }

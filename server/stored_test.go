@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -92,12 +93,12 @@ func refusedStore(t *testing.T, store *memstore.Store, kinds ...*registry.Kind) 
 func TestBuildRefusesWhatKindsCannotShow(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	s := servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil)))
-	a := inProcess(t, s)
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil)))
+	a := apitest.InProcess(t, s)
 	for i := range 12 {
-		a.must(201, "POST", storedGadgets, newGadget(fmt.Sprintf("g%02d", i), map[string]any{"note": "n", "parts": []any{map[string]any{"name": "p", "old": "o"}}}))
+		a.Must(201, "POST", storedGadgets, newGadget(fmt.Sprintf("g%02d", i), map[string]any{"note": "n", "parts": []any{map[string]any{"name": "p", "old": "o"}}}))
 	}
-	a.must(201, "POST", storedGadgets, newGadget("sized", map[string]any{"size": 3, "color": "red"}))
+	a.Must(201, "POST", storedGadgets, newGadget("sized", map[string]any{"size": 3, "color": "red"}))
 
 	e := refusedStore(t, store, gadgetKind[gadget2]("v1", nil))
 	var whats []string
@@ -143,44 +144,39 @@ func onReleases(t *testing.T, test func(t *testing.T, open func(*server.Builder)
 		t.Parallel()
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { _ = store.Close() })
-		test(t, over(unclosed{store}))
+		test(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
 	})
 	t.Run("badger", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		test(t, func(b *server.Builder) { b.Storage = openBadger(t, dir) })
+		test(t, func(b *server.Builder) { b.Storage = apitest.OpenBadger(t, dir) })
 	})
-}
-
-func spec(a answer) map[string]any {
-	s, _ := a.body["spec"].(map[string]any)
-	return s
 }
 
 func TestSecondReleaseAndRollback(t *testing.T) {
 	onReleases(t, func(t *testing.T, open func(*server.Builder)) {
 		s := servertest.New(t, open, serves(gadgetKind[gadget1]("v1", nil)))
-		a := inProcess(t, s)
-		first := a.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red", "more": map[string]any{"a": "b"}}))
+		a := apitest.InProcess(t, s)
+		first := a.Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red", "more": map[string]any{"a": "b"}}))
 
 		s.Restart(open, serves(gadgetKind[gadget2]("v1", upgradeGadget)))
 		lifted := map[string]any{"size": "3", "colour": "red", "level": 3.0, "more": map[string]any{"a": "b"}}
-		got := a.must(200, "GET", storedGadgets+"/g", nil)
-		assert.Equal(t, lifted, spec(got))
-		assert.Equal(t, first.version(), got.version(), "reading writes nothing")
-		assert.Equal(t, lifted, at(a.must(200, "GET", storedGadgets, nil).body, "items").([]any)[0].(map[string]any)["spec"])
-		w := a.watch(storedGadgets + "?watch=true")
-		assert.Equal(t, lifted, w.next().Object["spec"])
-		w.close()
-		a.must(200, "PATCH", storedGadgets+"/g", `{"spec":{"parts":[{"name":"p","new":"n"}],"level":7}}`)
+		got := a.Must(200, "GET", storedGadgets+"/g", nil)
+		assert.Equal(t, lifted, apitest.SpecOf(got))
+		assert.Equal(t, first.ResourceVersion(), got.ResourceVersion(), "reading writes nothing")
+		assert.Equal(t, lifted, apitest.Nested(a.Must(200, "GET", storedGadgets, nil).Body, "items").([]any)[0].(map[string]any)["spec"])
+		w := a.Watch(storedGadgets + "?watch=true")
+		assert.Equal(t, lifted, w.Next().Object["spec"])
+		w.Close()
+		a.Must(200, "PATCH", storedGadgets+"/g", `{"spec":{"parts":[{"name":"p","new":"n"}],"level":7}}`)
 
 		s.Restart(open, keeps, serves(gadgetKind[gadget1]("v1", nil)))
 		back := map[string]any{"more": map[string]any{"a": "b"}, "parts": []any{map[string]any{"name": "p"}}}
-		assert.Equal(t, back, spec(a.must(200, "GET", storedGadgets+"/g", nil)), "what the release before does not know is not shown")
-		now := a.must(200, "PATCH", storedGadgets+"/g", `{"metadata":{"labels":{"x":"y"}},"spec":{"note":"hello","more":{"c":"d"}}}`)
-		put := now.body
+		assert.Equal(t, back, apitest.SpecOf(a.Must(200, "GET", storedGadgets+"/g", nil)), "what the release before does not know is not shown")
+		now := a.Must(200, "PATCH", storedGadgets+"/g", `{"metadata":{"labels":{"x":"y"}},"spec":{"note":"hello","more":{"c":"d"}}}`)
+		put := now.Body
 		put["spec"].(map[string]any)["parts"] = []any{map[string]any{"name": "q", "old": "o"}, map[string]any{"name": "p", "old": "o"}}
-		a.must(200, "PUT", storedGadgets+"/g", put)
+		a.Must(200, "PUT", storedGadgets+"/g", put)
 
 		s.Restart(open, serves(gadgetKind[gadget2]("v1", func(o *meta.Object) error {
 			for _, part := range o.Objects("spec", "parts") {
@@ -189,7 +185,7 @@ func TestSecondReleaseAndRollback(t *testing.T) {
 			return upgradeGadget(o)
 		})))
 		assert.Equal(t, map[string]any{"size": "3", "colour": "red", "level": 7.0, "more": map[string]any{"a": "b", "c": "d"},
-			"parts": []any{map[string]any{"name": "q"}, map[string]any{"name": "p", "new": "n"}}}, spec(a.must(200, "GET", storedGadgets+"/g", nil)),
+			"parts": []any{map[string]any{"name": "q"}, map[string]any{"name": "p", "new": "n"}}}, apitest.SpecOf(a.Must(200, "GET", storedGadgets+"/g", nil)),
 			"and is there again afterwards")
 	})
 }
@@ -206,22 +202,22 @@ func TestRollbackToAKnownRelease(t *testing.T) {
 	}
 	onReleases(t, func(t *testing.T, open func(*server.Builder)) {
 		s := servertest.New(t, open, serves(gadgetKind[older]("v1", nil)))
-		a := inProcess(t, s)
+		a := apitest.InProcess(t, s)
 		s.Restart(open, serves(gadgetKind[gadget1]("v1", nil)))
-		a.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red"}))
+		a.Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red"}))
 		s.Restart(open, serves(gadgetKind[older]("v1", nil)))
-		assert.Equal(t, map[string]any{"size": 3.0}, spec(a.must(200, "GET", storedGadgets+"/g", nil)))
+		assert.Equal(t, map[string]any{"size": 3.0}, apitest.SpecOf(a.Must(200, "GET", storedGadgets+"/g", nil)))
 		var all sync.WaitGroup
 		for i := range 20 { // in each other's wake, so that some are committed in one sequence
 			all.Go(func() {
-				assert.Equal(t, 200, a.do("PATCH", storedGadgets+"/g", fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}},"spec":{"size":%d}}`, i, i+10)).code)
+				assert.Equal(t, 200, a.Do("PATCH", storedGadgets+"/g", fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}},"spec":{"size":%d}}`, i, i+10)).Code)
 			})
 		}
 		all.Wait()
 		s.Restart(open, serves(gadgetKind[gadget1]("v1", nil)))
-		got := a.must(200, "GET", storedGadgets+"/g", nil)
-		assert.Equal(t, "red", text(got.body, "spec", "color"))
-		assert.Len(t, at(got.body, "metadata", "labels"), 20)
+		got := a.Must(200, "GET", storedGadgets+"/g", nil)
+		assert.Equal(t, "red", apitest.NestedString(got.Body, "spec", "color"))
+		assert.Len(t, apitest.Nested(got.Body, "metadata", "labels"), 20)
 	})
 }
 
@@ -230,12 +226,12 @@ func TestRollbackToAKnownRelease(t *testing.T) {
 func TestUnfitObjectsCanGo(t *testing.T) {
 	onReleases(t, func(t *testing.T, open func(*server.Builder)) {
 		s := servertest.New(t, open, serves(gadgetKind[gadget1]("v1", nil)))
-		a := inProcess(t, s)
-		a.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ns"}})
+		a := apitest.InProcess(t, s)
+		a.Must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "ns"}})
 		for _, name := range []string{"patched", "put", "applied", "deleted", "mended"} {
-			a.must(201, "POST", storedGadgets, newGadget(name, map[string]any{"size": 3}, "finalizers", []any{"example.com/hold"}))
+			a.Must(201, "POST", storedGadgets, newGadget(name, map[string]any{"size": 3}, "finalizers", []any{"example.com/hold"}))
 		}
-		a.must(201, "POST", "/apis/example.com/v1/namespaces/ns/gadgets", newGadget("g", map[string]any{"size": 3}))
+		a.Must(201, "POST", "/apis/example.com/v1/namespaces/ns/gadgets", newGadget("g", map[string]any{"size": 3}))
 
 		type strict struct {
 			meta.TypeMeta   `json:",inline"`
@@ -251,24 +247,24 @@ func TestUnfitObjectsCanGo(t *testing.T) {
 			}
 		}})
 		s.Restart(open, keeps, serves(k))
-		a.must(422, "PATCH", storedGadgets+"/patched", `{"spec":{"color":"red"}}`)
-		a.must(200, "PATCH", storedGadgets+"/patched", `{"metadata":{"finalizers":null}}`)
-		put := a.must(200, "GET", storedGadgets+"/put", nil).body
+		a.Must(422, "PATCH", storedGadgets+"/patched", `{"spec":{"color":"red"}}`)
+		a.Must(200, "PATCH", storedGadgets+"/patched", `{"metadata":{"finalizers":null}}`)
+		put := a.Must(200, "GET", storedGadgets+"/put", nil).Body
 		delete(put["metadata"].(map[string]any), "finalizers")
-		a.must(200, "PUT", storedGadgets+"/put", put)
-		a.must(200, "PATCH", storedGadgets+"/applied?fieldManager=m&force=true",
+		a.Must(200, "PUT", storedGadgets+"/put", put)
+		a.Must(200, "PATCH", storedGadgets+"/applied?fieldManager=m&force=true",
 			`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"applied","labels":{"a":"b"}}}`, "Content-Type", "application/apply-patch+yaml")
-		a.must(200, "DELETE", storedGadgets+"/deleted", nil)
-		a.must(200, "PATCH", storedGadgets+"/deleted", `[{"op":"remove","path":"/metadata/finalizers"}]`, "Content-Type", "application/json-patch+json")
-		a.must(404, "GET", storedGadgets+"/deleted", nil)
-		a.must(200, "PATCH", storedGadgets+"/mended", `{"spec":{"size":"large","color":"red"}}`)
-		a.must(200, "DELETE", "/api/v1/namespaces/ns", nil)
+		a.Must(200, "DELETE", storedGadgets+"/deleted", nil)
+		a.Must(200, "PATCH", storedGadgets+"/deleted", `[{"op":"remove","path":"/metadata/finalizers"}]`, "Content-Type", "application/json-patch+json")
+		a.Must(404, "GET", storedGadgets+"/deleted", nil)
+		a.Must(200, "PATCH", storedGadgets+"/mended", `{"spec":{"size":"large","color":"red"}}`)
+		a.Must(200, "DELETE", "/api/v1/namespaces/ns", nil)
 		s.Settle()
-		a.must(404, "GET", "/api/v1/namespaces/ns", nil)
+		a.Must(404, "GET", "/api/v1/namespaces/ns", nil)
 
 		s.Restart(open, keeps, serves(gadgetKind[gadget1]("v1", nil)))
 		for name, size := range map[string]any{"patched": 3.0, "put": 3.0, "applied": 3.0, "mended": nil} {
-			assert.Equal(t, size, spec(a.must(200, "GET", storedGadgets+"/"+name, nil))["size"], name)
+			assert.Equal(t, size, apitest.SpecOf(a.Must(200, "GET", storedGadgets+"/"+name, nil))["size"], name)
 		}
 	})
 }
@@ -290,14 +286,14 @@ func TestReleasesSideBySide(t *testing.T) {
 			Level int32             `json:"level,omitempty"`
 		} `json:"spec"`
 	}
-	one := inProcess(t, servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil))))
-	one.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"color": "red"}))
-	two := inProcess(t, servertest.New(t, over(unclosed{store}), serves(gadgetKind[newer]("v1", nil))))
-	two.must(200, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
+	one := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil))))
+	one.Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"color": "red"}))
+	two := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[newer]("v1", nil))))
+	two.Must(200, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
 	for i := range 5 {
-		one.must(200, "PATCH", storedGadgets+"/g", fmt.Sprintf(`{"spec":{"size":%d}}`, i+1))
-		assert.Equal(t, 5.0, at(two.must(200, "GET", storedGadgets+"/g", nil).body, "spec", "level"))
-		assert.Nil(t, at(one.must(200, "GET", storedGadgets+"/g", nil).body, "spec", "level"))
+		one.Must(200, "PATCH", storedGadgets+"/g", fmt.Sprintf(`{"spec":{"size":%d}}`, i+1))
+		assert.Equal(t, 5.0, apitest.Nested(two.Must(200, "GET", storedGadgets+"/g", nil).Body, "spec", "level"))
+		assert.Nil(t, apitest.Nested(one.Must(200, "GET", storedGadgets+"/g", nil).Body, "spec", "level"))
 	}
 }
 
@@ -305,15 +301,15 @@ func TestReleasesSideBySide(t *testing.T) {
 func TestUnfitStoreFailure(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	s := servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil)))
-	a := inProcess(t, s)
-	a.must(201, "POST", storedGadgets, newGadget("g", map[string]any{"note": "n", "color": "red"}))
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil)))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"note": "n", "color": "red"}))
 	broken := &unreadable{Store: store}
-	b := inProcess(t, servertest.New(t, keeps, over(broken), serves(gadgetKind[gadget2]("v1", nil))))
+	b := apitest.InProcess(t, servertest.New(t, keeps, apitest.WithStorage(broken), serves(gadgetKind[gadget2]("v1", nil))))
 	broken.fails = true
-	b.must(500, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
+	b.Must(500, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
 	broken.fails = false
-	b.must(200, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
+	b.Must(200, "PATCH", storedGadgets+"/g", `{"spec":{"level":5}}`)
 }
 
 type unreadable struct {

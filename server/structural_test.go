@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -192,7 +193,7 @@ func (c *structuralClient) ask(cases []*structuralCase) []*structuralCase {
 	out := make([]*structuralCase, len(cases))
 	for i, of := range cases {
 		out[i] = &structuralCase{Schema: of.Schema}
-		a := c.call("POST", crdPath+"?dryRun=All", "", structuralDefinition([]*structuralCase{of}))
+		a := c.call("POST", apitest.DefinitionsPath+"?dryRun=All", "", structuralDefinition([]*structuralCase{of}))
 		if out[i].Refused = a.causes(); a.code == http.StatusCreated {
 			valid = append(valid, out[i])
 			for _, o := range of.Objects {
@@ -208,7 +209,7 @@ func (c *structuralClient) ask(cases []*structuralCase) []*structuralCase {
 
 // batch defines a kind with the schemas of cases, and asks about their objects.
 func (c *structuralClient) batch(cases []*structuralCase) {
-	a := c.call("POST", crdPath, "", structuralDefinition(cases))
+	a := c.call("POST", apitest.DefinitionsPath, "", structuralDefinition(cases))
 	require.Equal(c.t, http.StatusCreated, a.code, "%v", a.body)
 	c.await(func() bool { return c.call("GET", "/apis/example.com/v1/batches", "", nil).code == http.StatusOK })
 	var fields node
@@ -222,10 +223,10 @@ func (c *structuralClient) batch(cases []*structuralCase) {
 			c.object(i, j, o)
 		}
 	}
-	a = c.call("DELETE", crdPath+"/batches.example.com", "", nil)
+	a = c.call("DELETE", apitest.DefinitionsPath+"/batches.example.com", "", nil)
 	require.Equal(c.t, http.StatusOK, a.code, "%v", a.body)
 	c.await(func() bool {
-		return c.call("GET", crdPath+"/batches.example.com", "", nil).code == http.StatusNotFound && c.openAPI() == nil
+		return c.call("GET", apitest.DefinitionsPath+"/batches.example.com", "", nil).code == http.StatusNotFound && c.openAPI() == nil
 	})
 }
 

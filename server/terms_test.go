@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
 )
@@ -30,7 +31,7 @@ type deposed struct {
 }
 
 // depose makes the first of two servers a deposed leader. prepare is done before.
-func depose(t *testing.T, prepare func(a *api)) *deposed {
+func depose(t *testing.T, prepare func(a *apitest.Client)) *deposed {
 	d := &deposed{fleet: newFleet(t)}
 	d.work = func(ctx context.Context, client controller.Client, key string) (time.Duration, error) {
 		d.mu.Lock()
@@ -42,9 +43,9 @@ func depose(t *testing.T, prepare func(a *api)) *deposed {
 	}
 	d.add()
 	d.add()
-	a := inProcess(t, d.servers[0])
+	a := apitest.InProcess(t, d.servers[0])
 	prepare(a)
-	a.must(201, "POST", configMaps, newConfigMap("paused"))
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("paused"))
 	synctest.Wait()
 	require.NotNil(t, d.ctx)
 	d.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
@@ -93,12 +94,12 @@ func (d *deposed) objects() map[string]string {
 // TestDeposedLeaderWritesNothing by any way that a controller has.
 func TestDeposedLeaderWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := depose(t, func(a *api) {
-			a.must(201, "POST", podPath, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
-			running(a, "r")
-			a.must(201, "POST", servicePath, `{"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}}`)
+		d := depose(t, func(a *apitest.Client) {
+			a.Must(201, "POST", apitest.PodsPath, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+			apitest.RunPod(a, "r")
+			a.Must(201, "POST", apitest.ServicesPath, `{"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}}`)
 			for _, name := range []string{"x", "y"} {
-				a.must(201, "POST", configMaps, newConfigMap(name))
+				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(name))
 			}
 		})
 		before := d.objects()
@@ -134,19 +135,19 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 		}
 		event := `{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"}}`
 		for _, r := range [][3]string{
-			{"POST", configMaps, `{"metadata":{"name":"z"}}`}, {"PUT", configMaps + "/x", `{"metadata":{"name":"x"},"data":{"a":"b"}}`},
-			{"PATCH", configMaps + "/x", `{"data":{"a":"b"}}`}, {"PATCH", configMaps + "/new?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"new"}}`},
-			{"PATCH", podPath + "/p/status", `{"status":{"phase":"Failed"}}`}, {"DELETE", configMaps + "/x", ""}, {"DELETE", configMaps, ""},
-			{"POST", podPath + "/r/eviction", `{"metadata":{"name":"r"}}`}, {"POST", podPath + "/p/binding", `{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}`},
-			{"POST", "/api/v1/namespaces/default/events", event}, {"POST", servicePath, `{"metadata":{"name":"t"},"spec":{"ports":[{"port":80}]}}`},
-			{"PATCH", servicePath + "/s", `{"spec":{"type":"NodePort"}}`}, {"PUT", "/api/v1/namespaces/default/finalize", `{"metadata":{"name":"default"},"spec":{}}`},
+			{"POST", apitest.ConfigMapsPath, `{"metadata":{"name":"z"}}`}, {"PUT", apitest.ConfigMapsPath + "/x", `{"metadata":{"name":"x"},"data":{"a":"b"}}`},
+			{"PATCH", apitest.ConfigMapsPath + "/x", `{"data":{"a":"b"}}`}, {"PATCH", apitest.ConfigMapsPath + "/new?fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"new"}}`},
+			{"PATCH", apitest.PodsPath + "/p/status", `{"status":{"phase":"Failed"}}`}, {"DELETE", apitest.ConfigMapsPath + "/x", ""}, {"DELETE", apitest.ConfigMapsPath, ""},
+			{"POST", apitest.PodsPath + "/r/eviction", `{"metadata":{"name":"r"}}`}, {"POST", apitest.PodsPath + "/p/binding", `{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}`},
+			{"POST", "/api/v1/namespaces/default/events", event}, {"POST", apitest.ServicesPath, `{"metadata":{"name":"t"},"spec":{"ports":[{"port":80}]}}`},
+			{"PATCH", apitest.ServicesPath + "/s", `{"spec":{"type":"NodePort"}}`}, {"PUT", "/api/v1/namespaces/default/finalize", `{"metadata":{"name":"default"},"spec":{}}`},
 		} {
 			assert.Equal(t, 503, d.request(r[0], r[1], r[2]), "%s %s", r[0], r[1])
 		}
 		assert.Equal(t, before, d.objects())
-		assert.Equal(t, 200, d.request("GET", configMaps+"/x", ""))
-		assert.Equal(t, 201, d.request("POST", configMaps+"?dryRun=All", `{"metadata":{"name":"z"}}`))
-		inProcess(t, d.servers[0]).must(201, "POST", configMaps, newConfigMap("z")) // callers of its server write
+		assert.Equal(t, 200, d.request("GET", apitest.ConfigMapsPath+"/x", ""))
+		assert.Equal(t, 201, d.request("POST", apitest.ConfigMapsPath+"?dryRun=All", `{"metadata":{"name":"z"}}`))
+		apitest.InProcess(t, d.servers[0]).Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("z")) // callers of its server write
 	})
 }
 
@@ -172,13 +173,13 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 		_, err := f.store.Commit(t.Context(), storage.Write{Key: "~term/" + testLease, Value: []byte("other"), Expect: storage.AnyRevision})
 		require.NoError(t, err)
 		begun := time.Now()
-		inProcess(t, f.servers[0]).must(201, "POST", configMaps, newConfigMap("go"))
+		apitest.InProcess(t, f.servers[0]).Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("go"))
 		assert.Equal(t, meta.ReasonServiceUnavailable, meta.ReasonOf(<-refused))
 		<-ended
 		assert.Zero(t, time.Since(begun))
 		time.Sleep(time.Second) // the Lease is its own still: another term begins
 		assert.Equal(t, 0, f.leader(testLease, 0))
-		inProcess(t, f.servers[0]).must(200, "GET", configMaps+"/made", nil)
+		apitest.InProcess(t, f.servers[0]).Must(200, "GET", apitest.ConfigMapsPath+"/made", nil)
 		assert.Contains(t, f.logs[0].String(), `msg="a write was refused, since another server leads"`)
 	})
 }
@@ -187,11 +188,11 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 // refused with it.
 func TestDeposedLeaderAmongWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := depose(t, func(a *api) { a.must(201, "POST", configMaps, newConfigMap("x")) })
+		d := depose(t, func(a *apitest.Client) { a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x")) })
 		d.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
 			return faulty.Fault{Delay: time.Millisecond}
 		})
-		a := inProcess(t, d.servers[0])
+		a := apitest.InProcess(t, d.servers[0])
 		var all sync.WaitGroup
 		for i := range 30 {
 			all.Go(func() {
@@ -204,11 +205,11 @@ func TestDeposedLeaderAmongWriters(t *testing.T) {
 					return
 				}
 				body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{"n": time.Duration(i).String()}}})
-				a.must(200, "PATCH", configMaps+"/x", string(body), "Content-Type", "application/merge-patch+json")
+				a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", string(body), "Content-Type", "application/merge-patch+json")
 			})
 		}
 		all.Wait()
-		assert.Nil(t, at(a.must(200, "GET", configMaps+"/x", nil).body, "data"))
+		assert.Nil(t, apitest.Nested(a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).Body, "data"))
 	})
 }
 
@@ -216,10 +217,10 @@ func TestDeposedLeaderAmongWriters(t *testing.T) {
 // refused with it.
 func TestDeposedLeaderAndQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := depose(t, func(a *api) {
-			a.must(201, "POST", "/api/v1/namespaces/default/resourcequotas", `{"metadata":{"name":"q"},"spec":{"hard":{"count/secrets":"100"}}}`)
+		d := depose(t, func(a *apitest.Client) {
+			a.Must(201, "POST", "/api/v1/namespaces/default/resourcequotas", `{"metadata":{"name":"q"},"spec":{"hard":{"count/secrets":"100"}}}`)
 		})
-		a := inProcess(t, d.servers[0])
+		a := apitest.InProcess(t, d.servers[0])
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
@@ -227,11 +228,11 @@ func TestDeposedLeaderAndQuota(t *testing.T) {
 				assert.Equal(t, meta.ReasonServiceUnavailable, meta.ReasonOf(err))
 			})
 			all.Go(func() {
-				a.must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"generateName":"s-"}}`)
+				a.Must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"generateName":"s-"}}`)
 			})
 		}
 		all.Wait()
 		time.Sleep(10 * time.Minute)
-		assert.Equal(t, "10", at(a.must(200, "GET", "/api/v1/namespaces/default/resourcequotas/q", nil).body, "status", "used", "count/secrets"))
+		assert.Equal(t, "10", apitest.Nested(a.Must(200, "GET", "/api/v1/namespaces/default/resourcequotas/q", nil).Body, "status", "used", "count/secrets"))
 	})
 }

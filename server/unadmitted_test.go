@@ -14,6 +14,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -31,51 +32,51 @@ func refusesDeletions(group string, resources ...string) func(*server.Builder) {
 // even if admission refuses the deletion of each.
 func TestDefinitionsAreRemovedWithoutAdmission(t *testing.T) {
 	s := servertest.New(t, refusesDeletions("example.com", "widgets"))
-	must(t, s, 201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
-	must(t, s, 201, "POST", definedPath, definedWidget("w", `{}`))
-	code, _ := call(t, s, "DELETE", definedPath+"/w", "")
+	apitest.Must(t, s, 201, "POST", apitest.WidgetsPath, apitest.NewWidget("w", `{}`))
+	code, _ := apitest.Call(t, s, "DELETE", apitest.WidgetsPath+"/w", "")
 	require.Equal(t, 403, code)
-	must(t, s, 200, "DELETE", definedCRD, "")
+	apitest.Must(t, s, 200, "DELETE", apitest.WidgetDefinitionPath, "")
 	s.Settle()
-	must(t, s, 404, "GET", definedCRD, "")
+	apitest.Must(t, s, 404, "GET", apitest.WidgetDefinitionPath, "")
 }
 
 // TestEvictionsAskNoAdmissionForTheDeletion: admission is asked about the eviction alone.
 func TestEvictionsAskNoAdmissionForTheDeletion(t *testing.T) {
-	a := inProcess(t, servertest.New(t, refusesDeletions("", "pods")))
+	a := apitest.InProcess(t, servertest.New(t, refusesDeletions("", "pods")))
 	for _, name := range []string{"pending", "running"} {
-		a.must(201, "POST", podPath, `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+		a.Must(201, "POST", apitest.PodsPath, `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
 	}
-	running(a, "bound")
+	apitest.RunPod(a, "bound")
 	for _, name := range []string{"pending", "running", "bound"} {
-		a.must(403, "DELETE", podPath+"/"+name, nil)
-		a.must(201, "POST", podPath+"/"+name+"/eviction", `{"metadata":{"name":"`+name+`"}}`)
+		a.Must(403, "DELETE", apitest.PodsPath+"/"+name, nil)
+		a.Must(201, "POST", apitest.PodsPath+"/"+name+"/eviction", `{"metadata":{"name":"`+name+`"}}`)
 	}
-	a.must(404, "GET", podPath+"/pending", nil)
-	assert.NotEmpty(t, text(a.must(200, "GET", podPath+"/bound", nil).body, "metadata", "deletionTimestamp"))
+	a.Must(404, "GET", apitest.PodsPath+"/pending", nil)
+	assert.NotEmpty(t, apitest.NestedString(a.Must(200, "GET", apitest.PodsPath+"/bound", nil).Body, "metadata", "deletionTimestamp"))
 }
 
 // TestEventsExpireWithoutAdmission: as the expiry of a record, that of an event asks nobody.
 func TestEventsExpireWithoutAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t, refusesDeletions("", "events"))
-		a := inProcess(t, s)
+		a := apitest.InProcess(t, s)
 		const events = "/api/v1/namespaces/default/events"
-		a.must(201, "POST", events, `{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default"}}`)
-		a.must(403, "DELETE", events+"/e", nil)
+		a.Must(201, "POST", events, `{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default"}}`)
+		a.Must(403, "DELETE", events+"/e", nil)
 		time.Sleep(2 * time.Hour)
 		s.Settle()
-		a.must(404, "GET", events+"/e", nil)
+		a.Must(404, "GET", events+"/e", nil)
 	})
 }
 
 // terminating returns the reason and the message of the condition Terminating of a definition.
-func terminating(a *api, definition string) (reason, message string) {
-	list, _ := at(a.must(200, "GET", definition, nil).body, "status", "conditions").([]any)
+func terminating(a *apitest.Client, definition string) (reason, message string) {
+	list, _ := apitest.Nested(a.Must(200, "GET", definition, nil).Body, "status", "conditions").([]any)
 	for _, c := range list {
-		if text(c, "type") == "Terminating" && text(c, "status") == "True" {
-			return text(c, "reason"), text(c, "message")
+		if apitest.NestedString(c, "type") == "Terminating" && apitest.NestedString(c, "status") == "True" {
+			return apitest.NestedString(c, "reason"), apitest.NestedString(c, "message")
 		}
 	}
 	return "", ""
@@ -87,45 +88,45 @@ func TestADefinitionSaysWhatItsRemovalWaitsFor(t *testing.T) {
 	t.Run("conversion", func(t *testing.T) {
 		a, hook, s := barServer(t)
 		for _, name := range []string{"a", "b", "c"} {
-			a.must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
+			a.Must(201, "POST", barPath("v1", ""), bar("v1", name, `{"length":1}`))
 		}
 		hook.lies(func(map[string]any) string { return "no" })
 		storeV2(a)
-		a.must(200, "DELETE", crdPath+"/bars.example.com", nil)
+		a.Must(200, "DELETE", apitest.DefinitionsPath+"/bars.example.com", nil)
 		s.Settle()
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			reason, message := terminating(a, crdPath+"/bars.example.com")
+			reason, message := terminating(a, apitest.DefinitionsPath+"/bars.example.com")
 			assert.Equal(c, "InstanceDeletionFailed", reason)
 			assert.Regexp(c, `^3 objects of this kind are left: .*conversion webhook`, message)
-		}, patience, 10*time.Millisecond)
+		}, apitest.Timeout, 10*time.Millisecond)
 		hook.lies(nil)
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			assert.Equal(c, 404, a.do("GET", crdPath+"/bars.example.com", nil).code)
-		}, patience, 10*time.Millisecond)
+			assert.Equal(c, 404, a.Do("GET", apitest.DefinitionsPath+"/bars.example.com", nil).Code)
+		}, apitest.Timeout, 10*time.Millisecond)
 	})
 	t.Run("finalizers", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := servertest.New(t)
-			a := inProcess(t, s)
-			a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
+			a := apitest.InProcess(t, s)
+			a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 			s.Settle()
 			for name, finalizers := range map[string]string{"v": `"example.com/b"`, "w": `"example.com/b","example.com/a"`} {
-				a.must(201, "POST", definedPath, definedWidget(name, `{}`))
-				a.must(200, "PATCH", definedPath+"/"+name, `{"metadata":{"finalizers":[`+finalizers+`]}}`)
+				a.Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget(name, `{}`))
+				a.Must(200, "PATCH", apitest.WidgetsPath+"/"+name, `{"metadata":{"finalizers":[`+finalizers+`]}}`)
 			}
-			a.must(200, "DELETE", definedCRD, nil)
+			a.Must(200, "DELETE", apitest.WidgetDefinitionPath, nil)
 			const cause = "2 objects of this kind are left: the finalizer example.com/a holds 1; the finalizer example.com/b holds 2"
 			time.Sleep(time.Second)
-			reason, message := terminating(a, definedCRD)
+			reason, message := terminating(a, apitest.WidgetDefinitionPath)
 			assert.Equal(t, []string{"InstanceDeletionInProgress", cause}, []string{reason, message})
 			time.Sleep(time.Minute)
-			reason, message = terminating(a, definedCRD)
+			reason, message = terminating(a, apitest.WidgetDefinitionPath)
 			assert.Equal(t, []string{"InstanceDeletionFailed", cause}, []string{reason, message})
 			for _, name := range []string{"v", "w"} {
-				a.must(200, "PATCH", definedPath+"/"+name, `{"metadata":{"finalizers":null}}`)
+				a.Must(200, "PATCH", apitest.WidgetsPath+"/"+name, `{"metadata":{"finalizers":null}}`)
 			}
 			time.Sleep(time.Second)
-			a.must(404, "GET", definedCRD, nil)
+			a.Must(404, "GET", apitest.WidgetDefinitionPath, nil)
 		})
 	})
 }
@@ -134,14 +135,14 @@ func TestADefinitionSaysWhatItsRemovalWaitsFor(t *testing.T) {
 // the controller of definitions busy through the condition that quotes the error.
 func TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce(t *testing.T) {
 	a, hook, _ := barServer(t)
-	a.must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
+	a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
 	var calls atomic.Int64
 	hook.lies(func(r map[string]any) string {
 		return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":%q,"result":{"status":"Failure","message":"no %d"}}}`,
-			text(r, "request", "uid"), calls.Add(1))
+			apitest.NestedString(r, "request", "uid"), calls.Add(1))
 	})
 	storeV2(a)
-	a.must(200, "DELETE", crdPath+"/bars.example.com", nil)
+	a.Must(200, "DELETE", apitest.DefinitionsPath+"/bars.example.com", nil)
 	time.Sleep(time.Second)
 	require.Less(t, calls.Load(), int64(100), "a second has room for thousands")
 	hook.lies(nil)

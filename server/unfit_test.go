@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -46,18 +47,18 @@ func TestUnsayableObjectsCanGo(t *testing.T) {
 	_, err := store.Commit(t.Context(), storage.Write{Key: key, Value: []byte(`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":"default","uid":"u",
 		"creationTimestamp":"2026-01-01T00:00:00Z","future":"kept","finalizers":["example.com/a","example.com/b"]},"size":3,"future":"kept"}`)})
 	require.NoError(t, err)
-	s := servertest.New(t, over(unclosed{store}), keeps, serves(kind))
-	a := inProcess(t, s)
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(kind))
+	a := apitest.InProcess(t, s)
 	require.NoError(t, s.Migrate(t.Context(), nil))
-	got := a.must(200, "PATCH", gadget, `[{"op":"remove","path":"/metadata/finalizers/1"}]`, "Content-Type", "application/json-patch+json")
-	assert.EqualValues(t, []any{3.0, 13.0}, []any{got.body["size"], got.body["level"]})
-	kept := record(t, store, key)
-	assert.Equal(t, []any{"kept", "kept"}, []any{kept["future"], at(kept, "metadata", "future")})
-	assert.Nil(t, at(got.body, "metadata", "future"))
-	a.must(422, "PATCH", gadget, `{"size":4}`)
-	a.must(200, "DELETE", gadget, nil)
-	a.must(200, "PATCH", gadget, `{"metadata":{"finalizers":null}}`)
-	a.must(404, "GET", gadget, nil)
+	got := a.Must(200, "PATCH", gadget, `[{"op":"remove","path":"/metadata/finalizers/1"}]`, "Content-Type", "application/json-patch+json")
+	assert.EqualValues(t, []any{3.0, 13.0}, []any{got.Body["size"], got.Body["level"]})
+	kept := apitest.StoredObject(t, store, key)
+	assert.Equal(t, []any{"kept", "kept"}, []any{kept["future"], apitest.Nested(kept, "metadata", "future")})
+	assert.Nil(t, apitest.Nested(got.Body, "metadata", "future"))
+	a.Must(422, "PATCH", gadget, `{"size":4}`)
+	a.Must(200, "DELETE", gadget, nil)
+	a.Must(200, "PATCH", gadget, `{"metadata":{"finalizers":null}}`)
+	a.Must(404, "GET", gadget, nil)
 }
 
 // TestScopeOfStoredObjects: objects that are in namespaces, or not, where those of the kind
@@ -76,14 +77,14 @@ func TestScopeOfStoredObjects(t *testing.T) {
 	} {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { _ = store.Close() })
-		s := servertest.New(t, over(unclosed{store}), serves(kind(c.was)))
-		a := inProcess(t, s)
-		a.must(201, "POST", c.path, `{"metadata":{"name":"g"}}`)
+		s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(kind(c.was)))
+		a := apitest.InProcess(t, s)
+		a.Must(201, "POST", c.path, `{"metadata":{"name":"g"}}`)
 		e := refusedStore(t, store, kind(c.is))
 		require.Len(t, e.Problems, 1)
 		assert.Equal(t, c.what, e.Problems[0].What)
-		s.Restart(over(unclosed{store}), serves(kind(c.was)))
-		a.must(200, "GET", c.path+"/g", nil)
+		s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(kind(c.was)))
+		a.Must(200, "GET", c.path+"/g", nil)
 	}
 }
 
@@ -106,9 +107,9 @@ func TestConversionsThatRefuse(t *testing.T) {
 	}
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	a := inProcess(t, servertest.New(t, over(unclosed{store}), serves(kind(false))))
-	a.must(201, "POST", storedGadgets, `{"metadata":{"name":"g"},"size":3}`)
-	a.must(201, "POST", storedGadgets, `{"metadata":{"name":"h"},"size":4}`)
+	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(kind(false))))
+	a.Must(201, "POST", storedGadgets, `{"metadata":{"name":"g"},"size":3}`)
+	a.Must(201, "POST", storedGadgets, `{"metadata":{"name":"h"},"size":4}`)
 	e := refusedStore(t, store, kind(true))
 	assert.Equal(t, []server.StoredProblem{{
 		Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Objects: 1, Keys: []meta.Key{{Namespace: "default", Name: "g"}},
@@ -120,14 +121,14 @@ func TestConversionsThatRefuse(t *testing.T) {
 func TestProblemsCountObjects(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	a := inProcess(t, servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil))))
+	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil))))
 	parts, more := []any{}, map[string]any{}
 	for i := range 100 {
 		parts = append(parts, map[string]any{"name": fmt.Sprint("p", i), "old": "o"})
 		more[fmt.Sprint("m", i)] = "text"
 	}
 	for _, name := range []string{"g", "h"} {
-		a.must(201, "POST", storedGadgets, newGadget(name, map[string]any{"parts": parts, "more": more}))
+		a.Must(201, "POST", storedGadgets, newGadget(name, map[string]any{"parts": parts, "more": more}))
 	}
 	type counted struct {
 		meta.TypeMeta   `json:",inline"`
@@ -166,7 +167,7 @@ func (n narrow) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 // is, and is in the way of no other one.
 func TestMigratePassesWhatCannotBeStored(t *testing.T) {
 	store, s, a := storedGadgetsOfOne(t, 3)
-	s.Restart(over(narrow{store, "gadgets.example.com/default/g0001"}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
+	s.Restart(apitest.WithStorage(narrow{store, "gadgets.example.com/default/g0001"}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
 	var last server.Migration
 	require.NoError(t, s.Migrate(t.Context(), func(m server.Migration) {
 		if m.Resource.Resource == "gadgets" {
@@ -175,17 +176,17 @@ func TestMigratePassesWhatCannotBeStored(t *testing.T) {
 	}))
 	last.Rate = 0
 	assert.Equal(t, server.Migration{Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Done: 3, Total: 3, Rewritten: 2, Kept: 1}, last)
-	assert.Equal(t, "red", at(record(t, store, "gadgets.example.com/default/g0001"), "spec", "color"))
-	assert.Equal(t, "red", at(a.must(200, "GET", storedGadgets+"/g0001", nil).body, "spec", "colour"))
+	assert.Equal(t, "red", apitest.Nested(apitest.StoredObject(t, store, "gadgets.example.com/default/g0001"), "spec", "color"))
+	assert.Equal(t, "red", apitest.Nested(a.Must(200, "GET", storedGadgets+"/g0001", nil).Body, "spec", "colour"))
 }
 
 // TestUnreadableIsNotOnlyDamaged: whoever reads an object of a version that has gone is not
 // told that it is lost.
 func TestUnreadableIsNotOnlyDamaged(t *testing.T) {
 	store, s, a := storedGadgetsOfOne(t, 2)
-	s.Restart(over(unclosed{store}), keeps, serves(gadgetKind[gadget1]("v2", nil)))
+	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[gadget1]("v2", nil)))
 	const gadgets = "/apis/example.com/v2/namespaces/default/gadgets"
 	for _, path := range []string{gadgets, gadgets + "/g0000"} {
-		assert.Contains(t, text(a.must(500, "GET", path, nil).body, "message"), "or of a release whose objects this one cannot convert", path)
+		assert.Contains(t, apitest.NestedString(a.Must(500, "GET", path, nil).Body, "message"), "or of a release whose objects this one cannot convert", path)
 	}
 }

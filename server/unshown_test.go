@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -29,11 +30,13 @@ func TestUnshownFieldsOfOlderVersions(t *testing.T) {
 				store := memstore.New(memstore.Options{})
 				t.Cleanup(func() { _ = store.Close() })
 				in := func(release string) func(*server.Builder) {
-					return func(b *server.Builder) { b.Storage, b.Release, b.KeepUnfit = unclosed{store}, release, true }
+					return func(b *server.Builder) {
+						b.Storage, b.Release, b.KeepUnfit = apitest.KeepOpen{Backend: store}, release, true
+					}
 				}
 				s := servertest.New(t, in(row.first))
-				a := inProcess(t, s)
-				a.must(201, "POST", fmt.Sprintf(row.path, row.made), row.body)
+				a := apitest.InProcess(t, s)
+				a.Must(201, "POST", fmt.Sprintf(row.path, row.made), row.body)
 				s.Restart(func(b *server.Builder) {
 					rec, err := store.Get(t.Context(), row.key, 0)
 					require.NoError(t, err)
@@ -47,7 +50,7 @@ func TestUnshownFieldsOfOlderVersions(t *testing.T) {
 				if migrates {
 					require.NoError(t, s.Migrate(t.Context(), nil))
 				}
-				a.must(200, "PATCH", fmt.Sprintf(row.path, row.version)+"/i", `{"metadata":{"labels":{"x":"y"}}}`)
+				a.Must(200, "PATCH", fmt.Sprintf(row.path, row.version)+"/i", `{"metadata":{"labels":{"x":"y"}}}`)
 				rec, err := store.Get(t.Context(), row.key, 0)
 				require.NoError(t, err)
 				assert.Contains(t, string(rec.Value), `"futureField":{"kept":true}`)
@@ -61,7 +64,7 @@ func TestUnshownFieldsOfOlderVersions(t *testing.T) {
 // the same in both versions of a definition.
 func TestDefinitionV1beta1KeepsSchemas(t *testing.T) {
 	const of = "/apis/apiextensions.k8s.io/%s/customresourcedefinitions"
-	a := inRelease(t, "1.21")
+	a := apitest.NewInRelease(t, "1.21")
 	for i, property := range []string{
 		`{"type":"string","default":"x"}`, `{"type":"string","enum":["a","b"]}`, `{"type":"integer","default":1}`, `{"type":"boolean","default":true}`,
 		`{"type":"object","default":{"a":1},"properties":{"a":{"type":"integer"}}}`, `{"type":"object","additionalProperties":{"type":"string","maxLength":3}}`,
@@ -73,15 +76,15 @@ func TestDefinitionV1beta1KeepsSchemas(t *testing.T) {
 		head := func(kind string) string {
 			return fmt.Sprintf(`{"metadata":{"name":"%[1]s%[2]ds.example.com"},"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"%[1]s%[2]ds","kind":"K%[1]s%[2]d"},`, kind, i)
 		}
-		made := a.must(201, "POST", fmt.Sprintf(of, "v1"), head("r")+`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+schema+`}}]}}`)
-		want := at(at(made.body, "spec", "versions").([]any)[0], "schema", "openAPIV3Schema")
-		old := a.must(200, "GET", fmt.Sprintf(of, "v1beta1")+"/"+name, nil)
-		assert.Equal(t, want, at(old.body, "spec", "validation", "openAPIV3Schema"), property)
-		a.must(200, "PATCH", fmt.Sprintf(of, "v1beta1")+"/"+name, map[string]any{"spec": old.body["spec"], "metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
-		now := a.must(200, "GET", fmt.Sprintf(of, "v1")+"/"+name, nil)
-		assert.Equal(t, want, at(at(now.body, "spec", "versions").([]any)[0], "schema", "openAPIV3Schema"), property)
-		a.must(200, "GET", fmt.Sprintf(of, "v1beta1"), nil)
-		again := a.must(201, "POST", fmt.Sprintf(of, "v1beta1"), head("o")+`"preserveUnknownFields":false,"version":"v1","validation":{"openAPIV3Schema":`+schema+`}}}`)
-		assert.Equal(t, want, at(again.body, "spec", "validation", "openAPIV3Schema"), property)
+		made := a.Must(201, "POST", fmt.Sprintf(of, "v1"), head("r")+`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+schema+`}}]}}`)
+		want := apitest.Nested(apitest.Nested(made.Body, "spec", "versions").([]any)[0], "schema", "openAPIV3Schema")
+		old := a.Must(200, "GET", fmt.Sprintf(of, "v1beta1")+"/"+name, nil)
+		assert.Equal(t, want, apitest.Nested(old.Body, "spec", "validation", "openAPIV3Schema"), property)
+		a.Must(200, "PATCH", fmt.Sprintf(of, "v1beta1")+"/"+name, map[string]any{"spec": old.Body["spec"], "metadata": map[string]any{"labels": map[string]any{"a": "b"}}})
+		now := a.Must(200, "GET", fmt.Sprintf(of, "v1")+"/"+name, nil)
+		assert.Equal(t, want, apitest.Nested(apitest.Nested(now.Body, "spec", "versions").([]any)[0], "schema", "openAPIV3Schema"), property)
+		a.Must(200, "GET", fmt.Sprintf(of, "v1beta1"), nil)
+		again := a.Must(201, "POST", fmt.Sprintf(of, "v1beta1"), head("o")+`"preserveUnknownFields":false,"version":"v1","validation":{"openAPIV3Schema":`+schema+`}}}`)
+		assert.Equal(t, want, apitest.Nested(again.Body, "spec", "validation", "openAPIV3Schema"), property)
 	}
 }

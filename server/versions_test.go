@@ -15,41 +15,33 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// quick makes a server that does not wait long for versions from the future.
-func quick(b *server.Builder) { b.Limits.FutureWait = 20 * time.Millisecond }
-
 // history is a collection with a past: a, b, c at before; a changed, b deleted
 // and d created at now.
 type history struct {
-	*api
+	*apitest.Client
 	before, now, future string
 	token               string // of the list at before, after its first object
 }
 
 func newHistory(t *testing.T, store storage.Backend) *history {
-	h := &history{api: inProcess(t, servertest.New(t, over(store), quick))}
+	h := &history{Client: apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), apitest.ShortFutureWait))}
 	for _, n := range []string{"a", "b", "c"} {
-		h.must(201, "POST", configMaps, newConfigMap(n, "v", "1"))
+		h.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(n, "v", "1"))
 	}
-	first := h.must(200, "GET", configMaps+"?limit=1", nil)
-	h.before, h.token = first.version(), text(first.body, "metadata", "continue")
-	h.must(200, "PUT", configMaps+"/a", newConfigMap("a", "v", "2"))
-	h.must(200, "DELETE", configMaps+"/b", nil)
-	h.must(201, "POST", configMaps, newConfigMap("d", "v", "1"))
-	h.now = h.must(200, "GET", configMaps, nil).version()
-	h.future = strconv.Itoa(number(t, h.now) + 1000)
+	first := h.Must(200, "GET", apitest.ConfigMapsPath+"?limit=1", nil)
+	h.before, h.token = first.ResourceVersion(), apitest.NestedString(first.Body, "metadata", "continue")
+	h.Must(200, "PUT", apitest.ConfigMapsPath+"/a", apitest.NewConfigMap("a", "v", "2"))
+	h.Must(200, "DELETE", apitest.ConfigMapsPath+"/b", nil)
+	h.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("d", "v", "1"))
+	h.now = h.Must(200, "GET", apitest.ConfigMapsPath, nil).ResourceVersion()
+	h.future = strconv.Itoa(apitest.Revision(t, h.now) + 1000)
 	return h
-}
-
-func number(t testing.TB, version string) int {
-	n, err := strconv.Atoi(version)
-	require.NoError(t, err)
-	return n
 }
 
 // fill puts the versions of a history into a query.
@@ -59,7 +51,7 @@ func (h *history) fill(query string) string {
 
 // TestGetVersions is the get table of the spec.
 func TestGetVersions(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
 		for _, c := range []struct {
 			query  string
@@ -77,32 +69,32 @@ func TestGetVersions(t *testing.T) {
 			{"?resourceVersion=x", 400, "BadRequest"},
 			{"?resourceVersion=99999999999999999999", 400, "BadRequest"},
 		} {
-			got := h.must(c.code, "GET", configMaps+"/a"+h.fill(c.query), nil)
+			got := h.Must(c.code, "GET", apitest.ConfigMapsPath+"/a"+h.fill(c.query), nil)
 			if c.code == 200 {
-				assert.Equal(t, "2", text(got.body, "data", "v"), c.query)
+				assert.Equal(t, "2", apitest.NestedString(got.Body, "data", "v"), c.query)
 				continue
 			}
-			assert.Equal(t, c.reason, got.body["reason"], c.query)
+			assert.Equal(t, c.reason, got.Body["reason"], c.query)
 			if c.code == 504 {
 				h.wantTooLarge(got)
 			}
 		}
-		h.must(404, "GET", configMaps+"/b", nil)
-		h.must(404, "GET", configMaps+"/b?resourceVersion="+h.before, nil)
+		h.Must(404, "GET", apitest.ConfigMapsPath+"/b", nil)
+		h.Must(404, "GET", apitest.ConfigMapsPath+"/b?resourceVersion="+h.before, nil)
 	})
 }
 
-func (h *history) wantTooLarge(got answer) {
-	assert.Equal(h.t, []string{"ResourceVersionTooLarge"}, got.causes())
-	assert.Contains(h.t, got.body["message"], "Too large resource version")
-	assert.NotEmpty(h.t, got.header.Get("Retry-After"))
-	assert.EqualValues(h.t, 1, at(got.body, "details", "retryAfterSeconds"))
+func (h *history) wantTooLarge(got apitest.Response) {
+	assert.Equal(h.T, []string{"ResourceVersionTooLarge"}, got.Causes())
+	assert.Contains(h.T, got.Body["message"], "Too large resource version")
+	assert.NotEmpty(h.T, got.Header.Get("Retry-After"))
+	assert.EqualValues(h.T, 1, apitest.Nested(got.Body, "details", "retryAfterSeconds"))
 }
 
 // TestListVersions is the table of lists: every cell, and what each
 // shows.
 func TestListVersions(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
 		for _, c := range []struct {
 			query string
@@ -156,21 +148,21 @@ func TestListVersions(t *testing.T) {
 			{"?limit=-1", 200, "a c d", "2", "NOW"},
 			{"?timeoutSeconds=x", 400, "", "", ""},
 		} {
-			got := h.must(c.code, "GET", configMaps+h.fill(c.query), nil)
+			got := h.Must(c.code, "GET", apitest.ConfigMapsPath+h.fill(c.query), nil)
 			switch c.code {
 			case 200:
-				assert.Equal(t, c.names, strings.Join(got.names(), " "), c.query)
-				assert.Equal(t, h.fill(c.at), got.version(), c.query)
-				for _, it := range got.body["items"].([]any) {
-					if text(it, "metadata", "name") == "a" {
-						assert.Equal(t, c.data, text(it, "data", "v"), c.query)
+				assert.Equal(t, c.names, strings.Join(got.Names(), " "), c.query)
+				assert.Equal(t, h.fill(c.at), got.ResourceVersion(), c.query)
+				for _, it := range got.Body["items"].([]any) {
+					if apitest.NestedString(it, "metadata", "name") == "a" {
+						assert.Equal(t, c.data, apitest.NestedString(it, "data", "v"), c.query)
 					}
 				}
 			case 504:
 				h.wantTooLarge(got)
 			case 422:
-				assert.Equal(t, "Invalid", got.body["reason"], c.query)
-				assert.NotEmpty(t, got.causes(), c.query)
+				assert.Equal(t, "Invalid", got.Body["reason"], c.query)
+				assert.NotEmpty(t, got.Causes(), c.query)
 			}
 		}
 	})
@@ -180,21 +172,21 @@ func TestListVersions(t *testing.T) {
 // timeoutSeconds pass before the server gives up. A timeout of the request is one.
 func TestFutureListTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &history{api: inProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.FutureWait = 3 * time.Second }))}
+		h := &history{Client: apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.FutureWait = 3 * time.Second }))}
 		for _, query := range []string{
 			"", "&limit=2", "&resourceVersionMatch=Exact", "&resourceVersionMatch=NotOlderThan",
 		} {
-			h.wantTooLarge(h.must(504, "GET", configMaps+"?resourceVersion=1000000&timeoutSeconds=1"+query, nil))
-			timed := h.must(504, "GET", configMaps+"?resourceVersion=1000000&timeoutSeconds=2&timeout=1s"+query, nil)
-			assert.Empty(t, timed.causes(), query)
-			assert.Contains(t, timed.body["message"], "did not complete within the allotted timeout", query)
+			h.wantTooLarge(h.Must(504, "GET", apitest.ConfigMapsPath+"?resourceVersion=1000000&timeoutSeconds=1"+query, nil))
+			timed := h.Must(504, "GET", apitest.ConfigMapsPath+"?resourceVersion=1000000&timeoutSeconds=2&timeout=1s"+query, nil)
+			assert.Empty(t, timed.Causes(), query)
+			assert.Contains(t, timed.Body["message"], "did not complete within the allotted timeout", query)
 		}
 	})
 }
 
 // TestContinueTokens sends tokens that no list gave.
 func TestContinueTokens(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
 		encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 		for _, token := range []string{
@@ -202,22 +194,22 @@ func TestContinueTokens(t *testing.T) {
 			encode(`{"rv":99999999999999999999,"start":"default/a"}`), encode(`{"rv":1,"start":"default/a","more":1}`),
 			encode(`{"rv":1,"start":"default/a"} trailing`), strings.Repeat("a", 10000), encode(strings.Repeat("[", 10000)),
 		} {
-			h.must(400, "GET", configMaps+"?continue="+token, nil)
+			h.Must(400, "GET", apitest.ConfigMapsPath+"?continue="+token, nil)
 		}
 		// Well made, but for a version that has not been, and for places elsewhere.
 		future := encode(`{"rv":` + h.future + `,"start":"default/a"}`)
-		got := h.do("GET", configMaps+"?continue="+future, nil)
-		assert.Contains(t, []int{400, 410, 504}, got.code)
-		got.wantStatus(t)
-		h.must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "other"}})
-		h.must(201, "POST", "/api/v1/namespaces/other/configmaps", newConfigMap("secret"))
+		got := h.Do("GET", apitest.ConfigMapsPath+"?continue="+future, nil)
+		assert.Contains(t, []int{400, 410, 504}, got.Code)
+		got.RequireStatus(t)
+		h.Must(201, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "other"}})
+		h.Must(201, "POST", "/api/v1/namespaces/other/configmaps", apitest.NewConfigMap("secret"))
 		for _, start := range []string{"", "a", "other/", "zzz", "default", "default/", "\x00", "default/\x00", "../other/secret"} {
-			now := h.must(200, "GET", configMaps, nil).version()
+			now := h.Must(200, "GET", apitest.ConfigMapsPath, nil).ResourceVersion()
 			token := encode(fmt.Sprintf(`{"rv":%s,"start":%q}`, now, start))
 			for _, token := range []string{token, encode(fmt.Sprintf(`{"rv":-1,"start":%q}`, start))} {
-				got := h.do("GET", configMaps+"?continue="+token, nil)
-				assert.Contains(t, []int{200, 400}, got.code, "%q", start)
-				assert.NotContains(t, got.names(), "secret", "%q", start)
+				got := h.Do("GET", apitest.ConfigMapsPath+"?continue="+token, nil)
+				assert.Contains(t, []int{200, 400}, got.Code, "%q", start)
+				assert.NotContains(t, got.Names(), "secret", "%q", start)
 			}
 		}
 	})
@@ -225,12 +217,12 @@ func TestContinueTokens(t *testing.T) {
 
 // TestPagesAreOneSnapshot reads a list in pages while others write.
 func TestPagesAreOneSnapshot(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		var want []string
 		for i := range 30 {
 			name := fmt.Sprintf("cm-%03d", i)
-			a.must(201, "POST", configMaps, newConfigMap(name, "v", "old", "k", strconv.Itoa(i)))
+			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(name, "v", "old", "k", strconv.Itoa(i)))
 			want = append(want, name)
 		}
 		stop, done := make(chan struct{}), make(chan struct{})
@@ -242,28 +234,28 @@ func TestPagesAreOneSnapshot(t *testing.T) {
 					return
 				default:
 				}
-				a.do("PUT", configMaps+"/"+want[i%30], newConfigMap(want[i%30], "v", strconv.Itoa(i)))
-				a.do("DELETE", configMaps+"/"+want[(i*7)%30], nil)
-				a.do("POST", configMaps, newConfigMap(want[(i*7)%30]+"-x"))
+				a.Do("PUT", apitest.ConfigMapsPath+"/"+want[i%30], apitest.NewConfigMap(want[i%30], "v", strconv.Itoa(i)))
+				a.Do("DELETE", apitest.ConfigMapsPath+"/"+want[(i*7)%30], nil)
+				a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap(want[(i*7)%30]+"-x"))
 			}
 		}()
 		defer func() { close(stop); <-done }()
 		for range 5 {
-			first := a.must(200, "GET", configMaps, nil)
-			whole, version := first.names(), first.version()
+			first := a.Must(200, "GET", apitest.ConfigMapsPath, nil)
+			whole, version := first.Names(), first.ResourceVersion()
 			var got []string
-			page := a.must(200, "GET", configMaps+"?limit=4&resourceVersionMatch=Exact&resourceVersion="+version, nil)
+			page := a.Must(200, "GET", apitest.ConfigMapsPath+"?limit=4&resourceVersionMatch=Exact&resourceVersion="+version, nil)
 			for {
-				got = append(got, page.names()...)
-				require.Equal(t, version, page.version())
-				token := text(page.body, "metadata", "continue")
-				left := at(page.body, "metadata", "remainingItemCount")
+				got = append(got, page.Names()...)
+				require.Equal(t, version, page.ResourceVersion())
+				token := apitest.NestedString(page.Body, "metadata", "continue")
+				left := apitest.Nested(page.Body, "metadata", "remainingItemCount")
 				if token == "" {
 					assert.Nil(t, left)
 					break
 				}
 				assert.EqualValues(t, len(whole)-len(got), left)
-				page = a.must(200, "GET", configMaps+"?limit=4&continue="+url.QueryEscape(token), nil)
+				page = a.Must(200, "GET", apitest.ConfigMapsPath+"?limit=4&continue="+url.QueryEscape(token), nil)
 			}
 			assert.Equal(t, whole, got)
 		}
@@ -273,11 +265,11 @@ func TestPagesAreOneSnapshot(t *testing.T) {
 // TestRemainingItemCount holds the rules of the collection envelope.
 func TestRemainingItemCount(t *testing.T) {
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
-		a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
+		a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
 		for i := range 5 {
-			cm := newConfigMap(fmt.Sprint("c", i))
-			at(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "1"}
-			a.must(201, "POST", configMaps, cm)
+			cm := apitest.NewConfigMap(fmt.Sprint("c", i))
+			apitest.Nested(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "1"}
+			a.Must(201, "POST", apitest.ConfigMapsPath, cm)
 		}
 		for _, c := range []struct {
 			query   string
@@ -294,13 +286,13 @@ func TestRemainingItemCount(t *testing.T) {
 			{"?limit=1&fieldSelector=metadata.name!%3Dc0", 1, true, nil},
 			{"?limit=9&labelSelector=l%3D2", 0, false, nil},
 		} {
-			got := a.must(200, "GET", configMaps+c.query, nil)
-			assert.Equal(t, "ConfigMapList", got.body["kind"])
-			assert.Equal(t, "v1", got.body["apiVersion"])
-			assert.NotNil(t, got.body["items"], c.query)
-			assert.Len(t, got.names(), c.items, c.query)
-			assert.Equal(t, c.token, text(got.body, "metadata", "continue") != "", c.query)
-			assert.Equal(t, c.remains, at(got.body, "metadata", "remainingItemCount"), c.query)
+			got := a.Must(200, "GET", apitest.ConfigMapsPath+c.query, nil)
+			assert.Equal(t, "ConfigMapList", got.Body["kind"])
+			assert.Equal(t, "v1", got.Body["apiVersion"])
+			assert.NotNil(t, got.Body["items"], c.query)
+			assert.Len(t, got.Names(), c.items, c.query)
+			assert.Equal(t, c.token, apitest.NestedString(got.Body, "metadata", "continue") != "", c.query)
+			assert.Equal(t, c.remains, apitest.Nested(got.Body, "metadata", "remainingItemCount"), c.query)
 		}
 	}
 }
@@ -327,42 +319,42 @@ func historyEnds(t *testing.T, store storage.Backend) {
 	h := newHistory(t, store)
 	tick := func(d time.Duration) {
 		time.Sleep(d)
-		h.must(200, "PUT", configMaps+"/a", newConfigMap("a", "v", time.Now().String()))
+		h.Must(200, "PUT", apitest.ConfigMapsPath+"/a", apitest.NewConfigMap("a", "v", time.Now().String()))
 		synctest.Wait()
 	}
 	tick(4 * time.Minute)
 	lists := []string{"?continue=TOKEN", "?resourceVersionMatch=Exact&resourceVersion=BEFORE", "?limit=1&resourceVersion=BEFORE"}
 	for range 2 { // what was read again lives no longer
 		for _, query := range lists {
-			h.must(200, "GET", h.fill(configMaps+query), nil)
+			h.Must(200, "GET", h.fill(apitest.ConfigMapsPath+query), nil)
 		}
 		time.Sleep(time.Minute)
 	}
 	tick(10 * time.Second) // each may live a little longer
 	for _, query := range lists {
-		got := h.must(410, "GET", h.fill(configMaps+query), nil)
-		assert.Equal(t, "Expired", got.body["reason"], query)
+		got := h.Must(410, "GET", h.fill(apitest.ConfigMapsPath+query), nil)
+		assert.Equal(t, "Expired", got.Body["reason"], query)
 	}
-	w := h.watch(h.fill(configMaps + "?watch=1&resourceVersion=BEFORE"))
-	e := w.next()
+	w := h.Watch(h.fill(apitest.ConfigMapsPath + "?watch=1&resourceVersion=BEFORE"))
+	e := w.Next()
 	assert.Equal(t, "ERROR", e.Type)
 	assert.EqualValues(t, 410, e.Object["code"])
 	assert.Equal(t, "Expired", e.Object["reason"])
-	assert.Empty(t, w.ended())
+	assert.Empty(t, w.ReadAll())
 
 	// The answer to a token that is too old has one for the rest as it is now.
-	expired := h.must(410, "GET", h.fill(configMaps+"?limit=1&continue=TOKEN"), nil)
-	assert.Contains(t, expired.body["message"], "use the continue token in this response to retrieve the remainder of the results")
-	token := url.QueryEscape(text(expired.body, "metadata", "continue"))
-	now := h.must(200, "GET", configMaps, nil).version()
-	rest := h.must(200, "GET", configMaps+"?limit=1&continue="+token, nil)
-	assert.Equal(t, []string{"c"}, rest.names())
-	assert.Equal(t, now, rest.version())
-	assert.EqualValues(t, 1, at(rest.body, "metadata", "remainingItemCount"))
-	rest = h.must(200, "GET", configMaps+"?continue="+url.QueryEscape(text(rest.body, "metadata", "continue")), nil)
-	assert.Equal(t, []string{"d"}, rest.names())
-	assert.Equal(t, now, rest.version())
-	assert.Equal(t, []string{"c", "d"}, h.must(200, "GET", configMaps+"?continue="+token, nil).names())
-	same := h.must(410, "DELETE", h.fill(configMaps+"?limit=1&continue=TOKEN"), nil)
-	assert.Equal(t, text(expired.body, "metadata", "continue"), text(same.body, "metadata", "continue"))
+	expired := h.Must(410, "GET", h.fill(apitest.ConfigMapsPath+"?limit=1&continue=TOKEN"), nil)
+	assert.Contains(t, expired.Body["message"], "use the continue token in this response to retrieve the remainder of the results")
+	token := url.QueryEscape(apitest.NestedString(expired.Body, "metadata", "continue"))
+	now := h.Must(200, "GET", apitest.ConfigMapsPath, nil).ResourceVersion()
+	rest := h.Must(200, "GET", apitest.ConfigMapsPath+"?limit=1&continue="+token, nil)
+	assert.Equal(t, []string{"c"}, rest.Names())
+	assert.Equal(t, now, rest.ResourceVersion())
+	assert.EqualValues(t, 1, apitest.Nested(rest.Body, "metadata", "remainingItemCount"))
+	rest = h.Must(200, "GET", apitest.ConfigMapsPath+"?continue="+url.QueryEscape(apitest.NestedString(rest.Body, "metadata", "continue")), nil)
+	assert.Equal(t, []string{"d"}, rest.Names())
+	assert.Equal(t, now, rest.ResourceVersion())
+	assert.Equal(t, []string{"c", "d"}, h.Must(200, "GET", apitest.ConfigMapsPath+"?continue="+token, nil).Names())
+	same := h.Must(410, "DELETE", h.fill(apitest.ConfigMapsPath+"?limit=1&continue=TOKEN"), nil)
+	assert.Equal(t, apitest.NestedString(expired.Body, "metadata", "continue"), apitest.NestedString(same.Body, "metadata", "continue"))
 }

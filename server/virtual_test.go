@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -24,11 +25,11 @@ func TestComponentStatuses(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Checks = map[string]func(context.Context) error{"disk": func(context.Context) error { return errors.New("nearly full") }}
 	})
-	a := inProcess(t, s)
+	a := apitest.InProcess(t, s)
 	const path = "/api/v1/componentstatuses"
-	got := a.must(200, "GET", path, nil)
-	assert.Equal(t, []string{`299 - "v1 ComponentStatus is deprecated in v1.19+"`}, got.header["Warning"])
-	list := meta.NewObject(got.body)
+	got := a.Must(200, "GET", path, nil)
+	assert.Equal(t, []string{`299 - "v1 ComponentStatus is deprecated in v1.19+"`}, got.Header["Warning"])
+	list := meta.NewObject(got.Body)
 	assert.Equal(t, "ComponentStatusList", list.Kind())
 	assert.Equal(t, map[string]any{}, list.Map("metadata"))
 	state := func(name, status, message string) any {
@@ -39,22 +40,22 @@ func TestComponentStatuses(t *testing.T) {
 	assert.Contains(t, list.List("items"), state("storage", "True", "ok"))
 	assert.Contains(t, list.List("items"), state("disk", "False", "nearly full"))
 
-	one := meta.NewObject(a.must(200, "GET", path+"/disk", nil).body)
+	one := meta.NewObject(a.Must(200, "GET", path+"/disk", nil).Body)
 	assert.Equal(t, "ComponentStatus disk", one.Kind()+" "+one.Name())
-	a.must(404, "GET", path+"/none", nil)
-	assert.Len(t, meta.NewObject(a.must(200, "GET", path+"?fieldSelector=metadata.name%3Ddisk", nil).body).List("items"), 1)
-	assert.Empty(t, meta.NewObject(a.must(200, "GET", path+"?labelSelector=a%3Db", nil).body).List("items"))
-	a.must(400, "GET", path+"?fieldSelector=conditions%3Db", nil)
+	a.Must(404, "GET", path+"/none", nil)
+	assert.Len(t, meta.NewObject(a.Must(200, "GET", path+"?fieldSelector=metadata.name%3Ddisk", nil).Body).List("items"), 1)
+	assert.Empty(t, meta.NewObject(a.Must(200, "GET", path+"?labelSelector=a%3Db", nil).Body).List("items"))
+	a.Must(400, "GET", path+"?fieldSelector=conditions%3Db", nil)
 	for _, at := range []string{path, path + "/disk"} {
-		rows := meta.NewObject(a.do("GET", at, nil, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").body).Objects("rows")
+		rows := meta.NewObject(a.Do("GET", at, nil, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Body).Objects("rows")
 		require.NotEmpty(t, rows, at)
 		assert.Contains(t, [][]any{{"disk", "Unhealthy", "nearly full", ""}, {"storage", "Healthy", "ok", ""}}, rows[0].List("cells"))
-		assert.Equal(t, 200, a.do("GET", at, nil, "Accept", "application/vnd.kubernetes.protobuf").code)
+		assert.Equal(t, 200, a.Do("GET", at, nil, "Accept", "application/vnd.kubernetes.protobuf").Code)
 	}
 	for _, write := range [][2]string{{"POST", path}, {"PUT", path + "/disk"}, {"PATCH", path + "/disk"}, {"DELETE", path + "/disk"}, {"DELETE", path}, {"GET", path + "?watch=1"}} {
-		assert.Equal(t, 405, a.do(write[0], write[1], map[string]any{}).code, write)
+		assert.Equal(t, 405, a.Do(write[0], write[1], map[string]any{}).Code, write)
 	}
-	for _, r := range meta.NewObject(a.must(200, "GET", "/api/v1", nil).body).Objects("resources") {
+	for _, r := range meta.NewObject(a.Must(200, "GET", "/api/v1", nil).Body).Objects("resources") {
 		if r.String("name") == "componentstatuses" {
 			assert.Equal(t, []string{"get", "list"}, r.Strings("verbs"))
 		}
@@ -91,8 +92,8 @@ func TestReadFails(t *testing.T) {
 			},
 		}}))
 	})
-	a := inProcess(t, s)
-	a.must(503, "GET", "/apis/sky.example.com/v1/moons", nil)
-	a.must(503, "GET", "/apis/sky.example.com/v1/namespaces/default/moons/luna", nil)
-	a.must(405, "GET", "/apis/sky.example.com/v1/moons?watch=1", nil)
+	a := apitest.InProcess(t, s)
+	a.Must(503, "GET", "/apis/sky.example.com/v1/moons", nil)
+	a.Must(503, "GET", "/apis/sky.example.com/v1/namespaces/default/moons/luna", nil)
+	a.Must(405, "GET", "/apis/sky.example.com/v1/moons?watch=1", nil)
 }

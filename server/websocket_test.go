@@ -26,6 +26,7 @@ import (
 	"orch.io/controlplane/auth/audit"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -33,7 +34,7 @@ import (
 
 // console is a client over HTTPS as browsers are: each watch is a WebSocket.
 type console struct {
-	*api
+	*apitest.Client
 	s *servertest.Server
 }
 
@@ -42,7 +43,7 @@ func newConsole(t testing.TB, configure ...func(*server.Builder)) console {
 	web := httptest.NewUnstartedServer(s)
 	web.StartTLS()
 	t.Cleanup(web.Close)
-	return console{&api{t, web.URL, web.Client()}, s}
+	return console{apitest.NewClient(t, web.URL, web.Client()), s}
 }
 
 // dial opens a watch; headers are names and values in turns.
@@ -51,11 +52,11 @@ func (c console) dial(path string, protocols []string, headers ...string) (*webs
 	for i := 0; i < len(headers); i += 2 {
 		h.Set(headers[i], headers[i+1])
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
-	ws, res, err := websocket.Dial(ctx, c.base+path, &websocket.DialOptions{HTTPClient: c.client, HTTPHeader: h, Subprotocols: protocols})
+	ws, res, err := websocket.Dial(ctx, c.Base+path, &websocket.DialOptions{HTTPClient: c.HTTP, HTTPHeader: h, Subprotocols: protocols})
 	if err == nil {
-		c.t.Cleanup(func() { _ = ws.CloseNow() })
+		c.T.Cleanup(func() { _ = ws.CloseNow() })
 		ws.SetReadLimit(-1)
 	}
 	return ws, res, err
@@ -63,16 +64,16 @@ func (c console) dial(path string, protocols []string, headers ...string) (*webs
 
 // messages opens a watch and reads n messages.
 func (c console) messages(n int, path string, headers ...string) (*websocket.Conn, websocket.MessageType, []string) {
-	c.t.Helper()
+	c.T.Helper()
 	ws, _, err := c.dial(path, nil, headers...)
-	require.NoError(c.t, err, path)
-	kind, list := receive(c.t, ws, n)
+	require.NoError(c.T, err, path)
+	kind, list := receive(c.T, ws, n)
 	return ws, kind, list
 }
 
 func receive(t testing.TB, ws *websocket.Conn, n int) (kind websocket.MessageType, list []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
 	for range n {
 		k, data, err := ws.Read(ctx)
@@ -88,7 +89,7 @@ func receive(t testing.TB, ws *websocket.Conn, n int) (kind websocket.MessageTyp
 // closed reads what is left of a watch and returns how it was closed.
 func closed(t testing.TB, ws *websocket.Conn) websocket.StatusCode {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
 	for {
 		if _, _, err := ws.Read(ctx); err != nil {
@@ -107,10 +108,10 @@ func TestWatchesOverWebSocket(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, store.Compact(t.Context(), rev))
 	}
-	c := newConsole(t, over(store))
-	old := c.must(201, "POST", configMaps, newConfigMap("a", "v", "<1>")).version()
-	c.must(201, "POST", configMaps, newConfigMap("b"))
-	c.must(200, "PATCH", configMaps+"/a", `{"data":{"v":"2"}}`)
+	c := newConsole(t, apitest.WithStorage(store))
+	old := c.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a", "v", "<1>")).ResourceVersion()
+	c.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("b"))
+	c.Must(200, "PATCH", apitest.ConfigMapsPath+"/a", `{"data":{"v":"2"}}`)
 	const initial = "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
 	for _, test := range []struct {
 		query  string
@@ -123,7 +124,7 @@ func TestWatchesOverWebSocket(t *testing.T) {
 			"application/vnd.kubernetes.protobuf;stream=watch":             websocket.MessageBinary,
 			"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io": websocket.MessageText,
 		} {
-			path := configMaps + "?watch=true" + test.query
+			path := apitest.ConfigMapsPath + "?watch=true" + test.query
 			want := c.plain(test.events, path, accept)
 			ws, got, list := c.messages(test.events, path, "Accept", accept)
 			assert.Equal(t, kind, got, accept)
@@ -135,41 +136,41 @@ func TestWatchesOverWebSocket(t *testing.T) {
 		}
 	}
 
-	ws, _, got := c.messages(3, configMaps+"?watch=true"+initial)
+	ws, _, got := c.messages(3, apitest.ConfigMapsPath+"?watch=true"+initial)
 	assert.Contains(t, got[2], `"BOOKMARK"`)
 	assert.Contains(t, got[2], "initial-events-end")
 	for i := range 100 {
-		c.must(200, "PATCH", configMaps+"/a", fmt.Sprintf(`{"data":{"v":"n%d"}}`, i))
+		c.Must(200, "PATCH", apitest.ConfigMapsPath+"/a", fmt.Sprintf(`{"data":{"v":"n%d"}}`, i))
 	}
 	_, got = receive(t, ws, 100)
 	for i, message := range got {
-		var e watched
+		var e apitest.Event
 		require.NoError(t, json.Unmarshal([]byte(message), &e))
 		assert.Equal(t, "MODIFIED a", e.String())
-		assert.Equal(t, fmt.Sprint("n", i), text(e.Object, "data", "v"))
+		assert.Equal(t, fmt.Sprint("n", i), apitest.NestedString(e.Object, "data", "v"))
 	}
 }
 
 // plain returns the first n events of a watch without WebSocket.
 func (c console) plain(n int, path, accept string) (list []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
-	res := c.open(ctx, "GET", path, nil, "Accept", accept)
+	res := c.Open(ctx, "GET", path, nil, "Accept", accept)
 	defer res.Body.Close()
 	in := bufio.NewReader(res.Body)
 	for range n {
 		if !strings.Contains(accept, "protobuf") {
 			line, err := in.ReadString('\n')
-			require.NoError(c.t, err)
+			require.NoError(c.T, err)
 			list = append(list, ages.ReplaceAllString(line, "age"))
 			continue
 		}
 		var size [4]byte
 		_, err := io.ReadFull(in, size[:])
-		require.NoError(c.t, err)
+		require.NoError(c.T, err)
 		frame := make([]byte, binary.BigEndian.Uint32(size[:]))
 		_, err = io.ReadFull(in, frame)
-		require.NoError(c.t, err)
+		require.NoError(c.T, err)
 		list = append(list, string(frame))
 	}
 	return list
@@ -191,7 +192,7 @@ func TestWebSocketHandshake(t *testing.T) {
 			return auth.NoOpinion, "", nil
 		})
 	})
-	const path = configMaps + "?watch=true&timeoutSeconds=1"
+	const path = apitest.ConfigMapsPath + "?watch=true&timeoutSeconds=1"
 	bearer := func(token string) string {
 		return "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token))
 	}
@@ -234,24 +235,24 @@ func TestWebSocketHandshake(t *testing.T) {
 	// they are without it.
 	secret := []string{"Authorization", "Bearer secret"}
 	upgrade := append(secret, "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version", "13")
-	c.must(400, "GET", path+"&resourceVersion=x", nil, upgrade...)
-	assert.Equal(t, "ConfigMapList", c.must(200, "GET", configMaps, nil, upgrade...).body["kind"])
+	c.Must(400, "GET", path+"&resourceVersion=x", nil, upgrade...)
+	assert.Equal(t, "ConfigMapList", c.Must(200, "GET", apitest.ConfigMapsPath, nil, upgrade...).Body["kind"])
 	upgrade[len(upgrade)-1] = "12"
-	got := c.do("GET", path, nil, upgrade...)
-	assert.Equal(t, 400, got.code)
-	assert.Equal(t, "13", got.header.Get("Sec-WebSocket-Version"))
+	got := c.Do("GET", path, nil, upgrade...)
+	assert.Equal(t, 400, got.Code)
+	assert.Equal(t, "13", got.Header.Get("Sec-WebSocket-Version"))
 
 	// What has no connection of its own cannot become one of something else.
-	inside := inProcess(t, c.s)
-	inside.must(400, "GET", path, nil, upgrade...)
+	inside := apitest.InProcess(t, c.s)
+	inside.Must(400, "GET", path, nil, upgrade...)
 }
 
 // TestWebSocketPeers: whoever talks too much, does not read or goes away holds
 // nothing.
 func TestWebSocketPeers(t *testing.T) {
 	c := newConsole(t, func(b *server.Builder) { b.Limits.Watches, b.Limits.RequestTime = 1, time.Second })
-	const path = configMaps + "?watch=true"
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	const path = apitest.ConfigMapsPath + "?watch=true"
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
 	// open waits until the one place for watches is free again.
 	open := func(query string) *websocket.Conn {
@@ -269,7 +270,7 @@ func TestWebSocketPeers(t *testing.T) {
 	// requests, which then may have made it or not.
 	put := func(name, value string) {
 		for {
-			code := c.do("POST", configMaps, newConfigMap(name, "v", value)).code
+			code := c.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap(name, "v", value)).Code
 			if code == 201 || code == 409 {
 				return
 			}
@@ -317,10 +318,10 @@ func TestWebSocketPeers(t *testing.T) {
 func TestWebSocketShutdown(t *testing.T) {
 	c := newConsole(t)
 	for i := range 30 {
-		c.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("big", i), "v", strings.Repeat("x", 900_000)))
+		c.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("big", i), "v", strings.Repeat("x", 900_000)))
 	}
 	for range 5 {
-		_, _, err := c.dial(configMaps+"?watch=true", nil)
+		_, _, err := c.dial(apitest.ConfigMapsPath+"?watch=true", nil)
 		require.NoError(t, err)
 	}
 	require.NoError(t, c.s.Shutdown(t.Context()))
@@ -331,19 +332,19 @@ func TestWebSocketShutdown(t *testing.T) {
 func TestWebSocketRecords(t *testing.T) {
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, verbs: [watch]}]}"), names.Kubernetes)
 	require.NoError(t, err)
-	out := &logs{}
+	out := &apitest.LogBuffer{}
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: out}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	metrics := prometheus.NewRegistry()
 	c := newConsole(t, func(b *server.Builder) { b.Audit, b.Metrics = log, metrics })
-	ws, _, err := c.dial(configMaps+"?watch=true&timeoutSeconds=1", nil)
+	ws, _, err := c.dial(apitest.ConfigMapsPath+"?watch=true&timeoutSeconds=1", nil)
 	require.NoError(t, err)
 	assert.Equal(t, websocket.StatusNormalClosure, closed(t, ws))
 	require.NoError(t, c.s.Shutdown(t.Context()))
 	require.NoError(t, log.Close(t.Context()))
 	var stages []string
 	for line := range strings.Lines(out.String()) {
-		var e auditEvent
+		var e apitest.AuditEvent
 		require.NoError(t, json.Unmarshal([]byte(line), &e))
 		stages = append(stages, fmt.Sprint(e.Stage, " ", e.Verb, " ", e.ResponseStatus.Code))
 	}
@@ -358,14 +359,26 @@ func TestWebSocketRecords(t *testing.T) {
 func FuzzSocketProtocols(f *testing.F) {
 	users, err := tokenfile.Parse(strings.NewReader("secret,alice,1\n"))
 	require.NoError(f, err)
-	s, _ := newTough(f, func(b *server.Builder) { b.Authenticators = []auth.Authenticator{users} })
+	s, _ := apitest.NewErrorFree(f, func(b *server.Builder) { b.Authenticators = []auth.Authenticator{users} })
 	for _, seed := range []string{"", "v1", "v1, v2", "base64url.bearer.authorization.k8s.io.AAAA, v1", "base64url.bearer.authorization.k8s.io.=, ,", ",,,"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
-		got := inProcess(t, s).do("GET", configMaps+"?watch=true", nil, "Connection", "upgrade", "Upgrade", "WebSocket", "Sec-Websocket-Protocol", list)
+		got := apitest.InProcess(t, s).Do("GET", apitest.ConfigMapsPath+"?watch=true", nil, "Connection", "upgrade", "Upgrade", "WebSocket", "Sec-Websocket-Protocol", list)
 		if !strings.Contains(list, "c2VjcmV0") { // secret
-			assert.Equal(t, 401, got.code, "%q", list)
+			assert.Equal(t, 401, got.Code, "%q", list)
 		}
 	})
+}
+
+// TestWatchesHoldNoSeats once they have begun, over whatever protocol.
+func TestWatchesHoldNoSeats(t *testing.T) {
+	c := newConsole(t)
+	c.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
+	for range 3 {
+		c.messages(1, apitest.ConfigMapsPath+"?watch=1")
+		c.Watch(apitest.ConfigMapsPath + "?watch=1").Next()
+	}
+	assert.Contains(t, string(c.Must(200, "GET", "/metrics", nil).Raw),
+		"\napiserver_flowcontrol_current_executing_requests{flow_schema=\"global-default\",priority_level=\"global-default\"} 1\n", "this one itself")
 }

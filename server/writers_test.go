@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faulty"
@@ -25,7 +26,6 @@ import (
 
 const (
 	deployments = "/apis/apps/v1/namespaces/default/deployments"
-	applyType   = "application/apply-patch+yaml"
 )
 
 func newDeployment(name string) map[string]any {
@@ -47,17 +47,17 @@ func TestWritersWithoutAVersion(t *testing.T) {
 		name, method, path, contentType string
 		body                            func(w, i int) string
 	}{
-		{"merge patch", "PATCH", configMaps + "/x", "application/merge-patch+json",
+		{"merge patch", "PATCH", apitest.ConfigMapsPath + "/x", "application/merge-patch+json",
 			func(w, i int) string { return fmt.Sprintf(`{"data":{"w%d":"%d"}}`, w, i) }},
-		{"json patch", "PATCH", configMaps + "/x", "application/json-patch+json",
+		{"json patch", "PATCH", apitest.ConfigMapsPath + "/x", "application/json-patch+json",
 			func(w, i int) string { return fmt.Sprintf(`[{"op":"add","path":"/data/w%d","value":"%d"}]`, w, i) }},
-		{"strategic patch", "PATCH", configMaps + "/x", "application/strategic-merge-patch+json",
+		{"strategic patch", "PATCH", apitest.ConfigMapsPath + "/x", "application/strategic-merge-patch+json",
 			func(w, i int) string { return fmt.Sprintf(`{"data":{"w%d":"%d"}}`, w, i) }},
-		{"apply", "PATCH", configMaps + "/x?fieldManager=w%d", applyType,
+		{"apply", "PATCH", apitest.ConfigMapsPath + "/x?fieldManager=w%d", apitest.ApplyPatch,
 			func(w, i int) string {
 				return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"w%d":"%d"}}`, w, i)
 			}},
-		{"put", "PUT", configMaps + "/x", "application/json",
+		{"put", "PUT", apitest.ConfigMapsPath + "/x", "application/json",
 			func(w, i int) string { return fmt.Sprintf(`{"metadata":{"name":"x"},"data":{"w%d":"%d"}}`, w, i) }},
 		{"patch of scale", "PATCH", deployments + "/d/scale", "application/merge-patch+json",
 			func(w, i int) string { return fmt.Sprintf(`{"spec":{"replicas":%d}}`, w*100+i) }},
@@ -67,40 +67,40 @@ func TestWritersWithoutAVersion(t *testing.T) {
 			}},
 		{"patch of status", "PATCH", deployments + "/d/status", "application/merge-patch+json",
 			func(w, i int) string { return fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, 1+w*100+i) }},
-		{"apply of status", "PATCH", deployments + "/d/status?force=true&fieldManager=w%d", applyType,
+		{"apply of status", "PATCH", deployments + "/d/status?force=true&fieldManager=w%d", apitest.ApplyPatch,
 			func(w, i int) string {
 				return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","status":{"conditions":[{"type":"w%d","status":"True","message":"%d"}]}}`, w, i)
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			onStores(t, func(t *testing.T, store storage.Backend) {
-				a := inProcess(t, servertest.New(t, over(store)))
-				a.must(201, "POST", configMaps, newConfigMap("x", "keep", "me"))
-				a.must(201, "POST", deployments, newDeployment("d"))
+			apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+				a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "keep", "me"))
+				a.Must(201, "POST", deployments, newDeployment("d"))
 				var all sync.WaitGroup
 				var versions sync.Map
 				for w := range writers {
 					all.Go(func() {
-						path := strings.ReplaceAll(c.path, "%d", itoa(w))
+						path := strings.ReplaceAll(c.path, "%d", strconv.Itoa(w))
 						for i := range each {
-							got := a.do(c.method, path, c.body(w, i), "Content-Type", c.contentType)
-							if assert.Equal(t, 200, got.code, "%s", got.raw) {
-								_, twice := versions.LoadOrStore(got.version(), true)
+							got := a.Do(c.method, path, c.body(w, i), "Content-Type", c.contentType)
+							if assert.Equal(t, 200, got.Code, "%s", got.Raw) {
+								_, twice := versions.LoadOrStore(got.ResourceVersion(), true)
 								assert.False(t, twice, "two writes show one version")
 							}
 						}
 					})
 				}
 				all.Wait()
-				data, _ := at(a.must(200, "GET", configMaps+"/x", nil).body, "data").(map[string]any)
-				if strings.HasPrefix(c.path, configMaps) && c.method == "PATCH" {
+				data, _ := apitest.Nested(a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).Body, "data").(map[string]any)
+				if strings.HasPrefix(c.path, apitest.ConfigMapsPath) && c.method == "PATCH" {
 					assert.Len(t, data, writers+1)
 					for w := range writers {
-						assert.Equal(t, itoa(each-1), data[fmt.Sprint("w", w)])
+						assert.Equal(t, strconv.Itoa(each-1), data[fmt.Sprint("w", w)])
 					}
 				}
 				if c.name == "apply of status" {
-					conditions, _ := at(a.must(200, "GET", deployments+"/d", nil).body, "status", "conditions").([]any)
+					conditions, _ := apitest.Nested(a.Must(200, "GET", deployments+"/d", nil).Body, "status", "conditions").([]any)
 					assert.Len(t, conditions, writers)
 				}
 			})
@@ -111,45 +111,45 @@ func TestWritersWithoutAVersion(t *testing.T) {
 // TestManyAppliers: two hundred appliers of different fields of an object that
 // is not there at first.
 func TestManyAppliers(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const appliers = 200
-		a := inProcess(t, servertest.New(t, over(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		var all sync.WaitGroup
 		var created atomic.Int32
 		for w := range appliers {
 			all.Go(func() {
-				got := a.do("PATCH", fmt.Sprintf("%s/x?fieldManager=w%d", configMaps, w),
-					fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"w%d":"1"}}`, w), "Content-Type", applyType)
-				if got.code == 201 {
+				got := a.Do("PATCH", fmt.Sprintf("%s/x?fieldManager=w%d", apitest.ConfigMapsPath, w),
+					fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"w%d":"1"}}`, w), "Content-Type", apitest.ApplyPatch)
+				if got.Code == 201 {
 					created.Add(1)
 					return
 				}
-				assert.Equal(t, 200, got.code, "%s", got.raw)
+				assert.Equal(t, 200, got.Code, "%s", got.Raw)
 			})
 		}
 		all.Wait()
 		assert.EqualValues(t, 1, created.Load())
-		got := a.must(200, "GET", configMaps+"/x", nil)
-		assert.Len(t, at(got.body, "data"), appliers)
-		assert.Len(t, at(got.body, "metadata", "managedFields"), appliers)
+		got := a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil)
+		assert.Len(t, apitest.Nested(got.Body, "data"), appliers)
+		assert.Len(t, apitest.Nested(got.Body, "metadata", "managedFields"), appliers)
 	})
 }
 
 // TestWritersInProcess: the server's own clients, such as its controllers, count
 // together, while others delete finalizers and status writers come between.
 func TestWritersInProcess(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const writers, each = 8, 20
-		s := servertest.New(t, over(store))
-		a := inProcess(t, s)
-		a.must(201, "POST", configMaps, newConfigMap("n", "v", "0"))
+		s := servertest.New(t, apitest.WithStorage(store))
+		a := apitest.InProcess(t, s)
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("n", "v", "0"))
 		var all sync.WaitGroup
 		for range writers {
 			all.Go(func() {
 				for range each {
 					_, err := s.Objects().Update(t.Context(), configMapsResource, meta.Key{Namespace: "default", Name: "n"}, "", func(o *meta.Object) error {
-						n := number(t, o.String("data", "v"))
-						o.Set(itoa(n+1), "data", "v")
+						n := apitest.Revision(t, o.String("data", "v"))
+						o.Set(strconv.Itoa(n+1), "data", "v")
 						return nil
 					})
 					assert.NoError(t, err)
@@ -157,7 +157,7 @@ func TestWritersInProcess(t *testing.T) {
 			})
 		}
 		all.Wait()
-		assert.Equal(t, itoa(writers*each), text(a.must(200, "GET", configMaps+"/n", nil).body, "data", "v"))
+		assert.Equal(t, strconv.Itoa(writers*each), apitest.NestedString(a.Must(200, "GET", apitest.ConfigMapsPath+"/n", nil).Body, "data", "v"))
 	})
 }
 
@@ -166,8 +166,8 @@ var configMapsResource = meta.GroupResource{Resource: "configmaps"}
 // TestWritersOfOneNameThatComesAndGoes: PUTs that create, patches, deletes and
 // collections of deletes of one name: some find nothing, none a conflict.
 func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
-	onStores(t, func(t *testing.T, store storage.Backend) {
-		a := inProcess(t, servertest.New(t, over(store)))
+	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		const events, roles = "/api/v1/namespaces/default/events", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
 		var all sync.WaitGroup
 		for range 8 {
@@ -177,11 +177,11 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 						method, path, contentType, body string
 						codes                           []int
 					}{
-						{"PATCH", configMaps + "/x?force=true&fieldManager=m", applyType, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"i":"%d"}}`, i), []int{200, 201}},
-						{"PUT", configMaps + "/x", "application/json", fmt.Sprintf(`{"metadata":{"name":"x"},"data":{"i":"%d"}}`, i), []int{200, 404}},
-						{"DELETE", configMaps + "/x", "application/json", "", []int{200, 404}},
-						{"DELETE", configMaps, "application/json", "", []int{200}},
-						{"POST", configMaps, "application/json", `{"metadata":{"generateName":"x"}}`, []int{201}},
+						{"PATCH", apitest.ConfigMapsPath + "/x?force=true&fieldManager=m", apitest.ApplyPatch, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"i":"%d"}}`, i), []int{200, 201}},
+						{"PUT", apitest.ConfigMapsPath + "/x", "application/json", fmt.Sprintf(`{"metadata":{"name":"x"},"data":{"i":"%d"}}`, i), []int{200, 404}},
+						{"DELETE", apitest.ConfigMapsPath + "/x", "application/json", "", []int{200, 404}},
+						{"DELETE", apitest.ConfigMapsPath, "application/json", "", []int{200}},
+						{"POST", apitest.ConfigMapsPath, "application/json", `{"metadata":{"generateName":"x"}}`, []int{201}},
 						{"PUT", leases + "/l", "application/json", `{"metadata":{"name":"l","annotations":{"i":"1"}}}`, []int{200, 201, 422}},
 						{"DELETE", leases + "/l", "application/json", "", []int{200, 404}},
 						{"PUT", events + "/e", "application/json", fmt.Sprintf(`{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"},"count":%d}`, i), []int{200, 201}},
@@ -193,8 +193,8 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 						if c.body != "" {
 							body = c.body
 						}
-						got := a.do(c.method, c.path, body, "Content-Type", c.contentType)
-						assert.Contains(t, c.codes, got.code, "%s %s: %s", c.method, c.path, got.raw)
+						got := a.Do(c.method, c.path, body, "Content-Type", c.contentType)
+						assert.Contains(t, c.codes, got.Code, "%s %s: %s", c.method, c.path, got.Raw)
 					}
 				}
 			})
@@ -207,22 +207,22 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 // the look at it and the commit is not found; one that is replaced is a conflict.
 func TestVersionedUpdateRacesDelete(t *testing.T) {
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-	a := inProcess(t, servertest.New(t, over(store)))
+	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 	for _, c := range []struct {
 		name  string
 		code  int
 		other func()
 	}{
-		{"deleted", 404, func() { a.must(200, "DELETE", configMaps+"/x", nil) }},
+		{"deleted", 404, func() { a.Must(200, "DELETE", apitest.ConfigMapsPath+"/x", nil) }},
 		{"replaced", 409, func() {
-			a.must(200, "DELETE", configMaps+"/x", nil)
-			a.must(201, "POST", configMaps, newConfigMap("x"))
+			a.Must(200, "DELETE", apitest.ConfigMapsPath+"/x", nil)
+			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 		}},
-		{"changed", 409, func() { a.must(200, "PATCH", configMaps+"/x", `{"data":{"a":"c"}}`) }},
+		{"changed", 409, func() { a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"a":"c"}}`) }},
 	} {
 		for _, method := range []string{"PUT", "PATCH"} {
-			a.do("DELETE", configMaps+"/x", nil)
-			cm := a.must(201, "POST", configMaps, newConfigMap("x", "a", "b")).body
+			a.Do("DELETE", apitest.ConfigMapsPath+"/x", nil)
+			cm := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "a", "b")).Body
 			hold, held := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			store.SetPlan(func(call faulty.Call) faulty.Fault {
@@ -236,14 +236,14 @@ func TestVersionedUpdateRacesDelete(t *testing.T) {
 				}
 				return faulty.Fault{}
 			})
-			got := make(chan answer, 1)
-			at(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "m"}
-			delete(at(cm, "metadata").(map[string]any), "uid")
-			go func() { got <- a.do(method, configMaps+"/x", cm) }()
+			got := make(chan apitest.Response, 1)
+			apitest.Nested(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "m"}
+			delete(apitest.Nested(cm, "metadata").(map[string]any), "uid")
+			go func() { got <- a.Do(method, apitest.ConfigMapsPath+"/x", cm) }()
 			<-held
 			c.other()
 			close(hold)
-			assert.Equal(t, c.code, (<-got).code, "%s %s", c.name, method)
+			assert.Equal(t, c.code, (<-got).Code, "%s %s", c.name, method)
 			store.SetPlan(nil)
 		}
 	}
@@ -283,17 +283,17 @@ func TestAdmissionWritesTheObjectItAdmits(t *testing.T) {
 					})
 					return err
 				}))
-				a := inProcess(t, s)
-				a.must(201, "POST", configMaps, newConfigMap("x"))
+				a := apitest.InProcess(t, s)
+				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 				var all sync.WaitGroup
 				for w := range 8 {
 					all.Go(func() {
-						got := a.do("PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"w%d":"1"}}`, w))
-						assert.Equal(t, 200, got.code, "%s", got.raw)
+						got := a.Do("PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"w%d":"1"}}`, w))
+						assert.Equal(t, 200, got.Code, "%s", got.Raw)
 					})
 				}
 				all.Wait()
-				assert.Len(t, at(a.must(200, "GET", configMaps+"/x", nil).body, "data"), 9)
+				assert.Len(t, apitest.Nested(a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).Body, "data"), 9)
 			})
 		})
 	}
@@ -307,30 +307,30 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 		hang, hung := make(chan struct{}), make(chan struct{})
 		var attempts atomic.Int32
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		a := inProcess(t, servertest.New(t, over(store), admitting(func(_ context.Context, r *admission.Request) error {
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), admitting(func(_ context.Context, r *admission.Request) error {
 			if r.Object.String("data", "hang") != "" && attempts.Add(1) == 2 {
 				close(hung)
 				<-hang
 			}
 			return nil
 		})))
-		a.must(201, "POST", configMaps, newConfigMap("x"))
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 		store.SetPlan(func(c faulty.Call) faulty.Fault {
 			if c.Op == faulty.OpCommit && strings.Contains(string(c.Writes[0].Value), "hang") && attempts.Load() == 1 {
 				return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
 			}
 			return faulty.Fault{}
 		})
-		slow := make(chan answer, 1)
-		go func() { slow <- a.do("PATCH", configMaps+"/x", `{"data":{"hang":"1"}}`) }()
+		slow := make(chan apitest.Response, 1)
+		go func() { slow <- a.Do("PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"hang":"1"}}`) }()
 		<-hung
-		a.must(504, "PATCH", configMaps+"/x?timeout=1s", `{"data":{"t":"0"}}`)
+		a.Must(504, "PATCH", apitest.ConfigMapsPath+"/x?timeout=1s", `{"data":{"t":"0"}}`)
 		for i := range 3 {
-			a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"t":"%d"}}`, i))
+			a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"t":"%d"}}`, i))
 		}
 		close(hang)
-		assert.Equal(t, 200, (<-slow).code)
-		assert.Equal(t, map[string]any{"hang": "1", "t": "2"}, at(a.must(200, "GET", configMaps+"/x", nil).body, "data"))
+		assert.Equal(t, 200, (<-slow).Code)
+		assert.Equal(t, map[string]any{"hang": "1", "t": "2"}, apitest.Nested(a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).Body, "data"))
 	})
 }
 
@@ -339,8 +339,8 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 func TestAStoreOfConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		a := inProcess(t, servertest.New(t, over(store)))
-		a.must(201, "POST", configMaps, newConfigMap("x"))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 		var asked atomic.Int32
 		store.SetPlan(func(c faulty.Call) faulty.Fault {
 			if c.Op != faulty.OpCommit || asked.Add(1) > 10_000 {
@@ -348,8 +348,8 @@ func TestAStoreOfConflicts(t *testing.T) {
 			}
 			return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
 		})
-		a.must(504, "PATCH", configMaps+"/x?timeout=10s", `{"data":{"t":"0"}}`)
-		a.must(504, "DELETE", configMaps+"/x?timeout=10s", nil)
+		a.Must(504, "PATCH", apitest.ConfigMapsPath+"/x?timeout=10s", `{"data":{"t":"0"}}`)
+		a.Must(504, "DELETE", apitest.ConfigMapsPath+"/x?timeout=10s", nil)
 		assert.Less(t, asked.Load(), int32(300))
 	})
 }
@@ -360,8 +360,8 @@ func TestWritersShareACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers = 40
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		a := inProcess(t, servertest.New(t, over(store)))
-		from := a.must(201, "POST", configMaps, newConfigMap("x")).version()
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		from := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x")).ResourceVersion()
 		store.SetPlan(func(c faulty.Call) faulty.Fault {
 			if c.Op == faulty.OpCommit {
 				return faulty.Fault{Delay: time.Millisecond}
@@ -373,9 +373,9 @@ func TestWritersShareACommit(t *testing.T) {
 		var versions sync.Map
 		for w := range writers {
 			all.Go(func() {
-				got := a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"w%d":"1"}}`, w))
-				assert.Equal(t, "1", text(got.body, "data", fmt.Sprint("w", w)))
-				_, twice := versions.LoadOrStore(got.version(), true)
+				got := a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"w%d":"1"}}`, w))
+				assert.Equal(t, "1", apitest.NestedString(got.Body, "data", fmt.Sprint("w", w)))
+				_, twice := versions.LoadOrStore(got.ResourceVersion(), true)
 				assert.False(t, twice, "two writes show one version")
 			})
 		}
@@ -383,9 +383,9 @@ func TestWritersShareACommit(t *testing.T) {
 		// All begin at once: one wins, and of the others one commits for itself,
 		// the rest as two sequences.
 		assert.Equal(t, writers+1+2, store.Count(faulty.OpCommit)-before)
-		watch := a.watch(configMaps + "?watch=1&resourceVersion=" + from)
+		watch := a.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=" + from)
 		for range writers {
-			_, seen := versions.LoadAndDelete(watch.next().version())
+			_, seen := versions.LoadAndDelete(watch.Next().ResourceVersion())
 			assert.True(t, seen)
 		}
 	})
@@ -406,8 +406,8 @@ func TestWhatRestsOnACommitThatFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-				a := inProcess(t, servertest.New(t, over(store)))
-				a.must(201, "POST", configMaps, newConfigMap("x", "keep", "me"))
+				a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "keep", "me"))
 				var failed atomic.Bool
 				store.SetPlan(func(call faulty.Call) faulty.Fault {
 					if call.Op != faulty.OpCommit {
@@ -422,18 +422,18 @@ func TestWhatRestsOnACommitThatFails(t *testing.T) {
 				var all sync.WaitGroup
 				defer all.Wait()
 				for i := range 2 { // one wins, the other queues
-					all.Go(func() { a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
+					all.Go(func() { a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
 				}
 				time.Sleep(1500 * time.Microsecond)
-				all.Go(func() { a.must(500, "PATCH", configMaps+"/x", `{"data":{"a":"1","keep":null}}`) })
+				all.Go(func() { a.Must(500, "PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"a":"1","keep":null}}`) })
 				time.Sleep(time.Millisecond) // its commit has begun
 				var body any
 				if c.body != "" {
 					body = c.body
 				}
-				got := a.do(c.method, configMaps+"/x", body, "Content-Type", c.contentType)
+				got := a.Do(c.method, apitest.ConfigMapsPath+"/x", body, "Content-Type", c.contentType)
 				assert.True(t, failed.Load())
-				assert.Equal(t, c.code, got.code, "%s", got.raw)
+				assert.Equal(t, c.code, got.Code, "%s", got.Raw)
 			})
 		})
 	}
@@ -454,8 +454,8 @@ func TestAVersionThatIsTested(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-			a := inProcess(t, servertest.New(t, over(store)))
-			a.must(201, "POST", configMaps, newConfigMap("x"))
+			a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 			store.SetPlan(func(call faulty.Call) faulty.Fault {
 				if call.Op == faulty.OpCommit {
 					return faulty.Fault{Delay: 10 * time.Millisecond}
@@ -465,12 +465,12 @@ func TestAVersionThatIsTested(t *testing.T) {
 			var all sync.WaitGroup
 			defer all.Wait()
 			for i := range 2 { // one wins, the other queues
-				all.Go(func() { a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
+				all.Go(func() { a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
 			}
 			time.Sleep(11 * time.Millisecond)
-			version := a.must(200, "GET", configMaps+"/x", nil).version()
-			got := a.do(c.method, configMaps+"/x", fmt.Sprintf(c.body, version), "Content-Type", c.contentType)
-			assert.Equal(t, c.code, got.code, "%s", got.raw)
+			version := a.Must(200, "GET", apitest.ConfigMapsPath+"/x", nil).ResourceVersion()
+			got := a.Do(c.method, apitest.ConfigMapsPath+"/x", fmt.Sprintf(c.body, version), "Content-Type", c.contentType)
+			assert.Equal(t, c.code, got.Code, "%s", got.Raw)
 		})
 	}
 }
@@ -481,10 +481,10 @@ func TestAVersionThatIsTested(t *testing.T) {
 func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		a := inProcess(t, servertest.New(t, over(store)))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		const port = `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30002}]}}`
 		for _, name := range []string{"x", "y"} {
-			a.must(201, "POST", servicePath, service(name, ""))
+			a.Must(201, "POST", apitest.ServicesPath, apitest.NewService(name, ""))
 		}
 		store.SetPlan(func(call faulty.Call) faulty.Fault {
 			if call.Op == faulty.OpCommit && strings.HasSuffix(call.Key, "/x") {
@@ -495,18 +495,22 @@ func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
 		var all sync.WaitGroup
 		defer all.Wait()
 		for i := range 2 { // one wins, the other queues
-			all.Go(func() { a.must(200, "PATCH", servicePath+"/x", fmt.Sprintf(`{"metadata":{"labels":{"c%d":"1"}}}`, i)) })
+			all.Go(func() {
+				a.Must(200, "PATCH", apitest.ServicesPath+"/x", fmt.Sprintf(`{"metadata":{"labels":{"c%d":"1"}}}`, i))
+			})
 		}
 		time.Sleep(5100 * time.Millisecond)
-		all.Go(func() { a.must(200, "PATCH", servicePath+"/x?timeout=1s", `{"metadata":{"labels":{"late":"1"}}}`) })
+		all.Go(func() {
+			a.Must(200, "PATCH", apitest.ServicesPath+"/x?timeout=1s", `{"metadata":{"labels":{"late":"1"}}}`)
+		})
 		synctest.Wait()
-		all.Go(func() { a.must(504, "PATCH", servicePath+"/x?timeout=1s", port) })
+		all.Go(func() { a.Must(504, "PATCH", apitest.ServicesPath+"/x?timeout=1s", port) })
 		time.Sleep(2 * time.Second)
-		a.must(200, "PATCH", servicePath+"/y", port)
+		a.Must(200, "PATCH", apitest.ServicesPath+"/y", port)
 		all.Wait()
-		x := a.must(200, "GET", servicePath+"/x", nil).body
-		assert.Equal(t, map[string]any{"c0": "1", "c1": "1", "late": "1"}, at(x, "metadata", "labels"))
-		assert.NotContains(t, fmt.Sprint(at(x, "spec", "ports")), "30002")
+		x := a.Must(200, "GET", apitest.ServicesPath+"/x", nil).Body
+		assert.Equal(t, map[string]any{"c0": "1", "c1": "1", "late": "1"}, apitest.Nested(x, "metadata", "labels"))
+		assert.NotContains(t, fmt.Sprint(apitest.Nested(x, "spec", "ports")), "30002")
 	})
 }
 
@@ -515,8 +519,8 @@ func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
 func TestAStoreThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		a := inProcess(t, servertest.New(t, over(store)))
-		a.must(201, "POST", configMaps, newConfigMap("x"))
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 		store.SetPlan(func(call faulty.Call) faulty.Fault {
 			if call.Op != faulty.OpCommit {
 				return faulty.Fault{}
@@ -529,54 +533,13 @@ func TestAStoreThatPanics(t *testing.T) {
 		var all sync.WaitGroup
 		defer all.Wait()
 		for i := range 2 { // one wins, the other queues
-			all.Go(func() { a.must(200, "PATCH", configMaps+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
+			all.Go(func() { a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", fmt.Sprintf(`{"data":{"c%d":"1"}}`, i)) })
 		}
 		time.Sleep(1500 * time.Millisecond)
-		all.Go(func() { a.must(500, "PATCH", configMaps+"/x", `{"data":{"bad":"1"}}`) })
+		all.Go(func() { a.Must(500, "PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"bad":"1"}}`) })
 		time.Sleep(time.Millisecond)
-		a.must(500, "PATCH", configMaps+"/x", `{"data":{"shared":"1"}}`)
-		got := a.must(200, "PATCH", configMaps+"/x", `{"data":{"good":"1"}}`)
-		assert.Equal(t, map[string]any{"c0": "1", "c1": "1", "good": "1"}, at(got.body, "data"))
+		a.Must(500, "PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"shared":"1"}}`)
+		got := a.Must(200, "PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"good":"1"}}`)
+		assert.Equal(t, map[string]any{"c0": "1", "c1": "1", "good": "1"}, apitest.Nested(got.Body, "data"))
 	})
-}
-
-// BenchmarkWritersOfOneObject has many patch one object in a directory.
-func BenchmarkWritersOfOneObject(b *testing.B) {
-	for _, writers := range []int{1, 8, 32, 200} {
-		b.Run(itoa(writers), func(b *testing.B) {
-			store := openBadger(b, b.TempDir())
-			s := servertest.New(b, over(store))
-			post(b, s.Client(), s.Host()+configMaps, configMap("x", 100))
-			var next, refused atomic.Int64
-			var all sync.WaitGroup
-			before := store.Stats()
-			b.ResetTimer()
-			for w := range writers {
-				all.Go(func() {
-					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						r, err := http.NewRequestWithContext(context.Background(), "PATCH", s.Host()+configMaps+"/x", strings.NewReader(fmt.Sprintf(`{"data":{"w%d":"%d"}}`, w, i)))
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						r.Header.Set("Content-Type", "application/merge-patch+json")
-						res, err := s.Client().Do(r)
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						_ = res.Body.Close()
-						if res.StatusCode != 200 {
-							refused.Add(1)
-						}
-					}
-				})
-			}
-			all.Wait()
-			done := float64(b.N) - float64(refused.Load())
-			b.ReportMetric(done/b.Elapsed().Seconds(), "ok/s")
-			b.ReportMetric(float64(refused.Load())/float64(b.N), "refused/op")
-			b.ReportMetric(done/float64(max(1, store.Stats().Fsyncs-before.Fsyncs)), "ok/fsync")
-		})
-	}
 }
