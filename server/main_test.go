@@ -8,10 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if attack := os.Getenv(attackVariable); attack != "" {
-		runAttack(attack)
-		return
-	}
 	if store := os.Getenv(startVariable); store != "" {
 		startAsTold(store)
 		return
