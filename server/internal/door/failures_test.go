@@ -54,7 +54,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		a.Must(500, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
 		told = log.Take()
 		require.Len(t, told, 3)
-		assert.Contains(t, fmt.Sprint(told[:2]), "cause=panic in request of orch.io/controlplane/server_test.TestFailuresAreToldOnce.")
+		assert.Contains(t, fmt.Sprint(told[:2]), "cause=panic in request of orch.io/controlplane/server/internal/door_test.TestFailuresAreToldOnce.")
 		assert.Contains(t, fmt.Sprint(told[:2]), "a refusal of configmaps count=25")
 		assert.Contains(t, told[2], "badly")
 

@@ -51,7 +51,7 @@ const (
 	apiService = "/apis/apiregistration.k8s.io/v1/apiservices"
 	harborName = "v1.harbor.example.com"
 
-	berthDefinition = "io.orch.controlplane.server_test.Berth"
+	berthDefinition = "io.orch.controlplane.server.internal.proxy_test.Berth"
 )
 
 // harbor is a server with another one behind it.

@@ -17,7 +17,7 @@ import (
 // these requests with the answers of kube-apiserver. To record the answers again, start a
 // kube-apiserver, and run
 //
-//	go test ./server -run TestDeclaredValidation -reference https://127.0.0.1:PORT
+//	go test ./server/internal/recordings -run TestDeclaredValidation -reference https://127.0.0.1:PORT
 const (
 	declaredRequests = "testdata/declared.json"
 	declaredAnswers  = "testdata/declared.jsonl.gz"

@@ -27,7 +27,7 @@ import (
 // file defaultsObjects; the others are minimal objects with one further struct that is empty. To
 // record the answers again, start a kube-apiserver, and run
 //
-//	go test ./server -run TestDefaultsOfBuiltinKinds -reference https://127.0.0.1:PORT
+//	go test ./server/internal/recordings -run TestDefaultsOfBuiltinKinds -reference https://127.0.0.1:PORT
 const (
 	defaultsAnswers = "testdata/defaults.jsonl.gz"
 	defaultsObjects = "testdata/defaults.json"

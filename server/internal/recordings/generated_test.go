@@ -27,7 +27,7 @@ import (
 // The file generatedAnswers holds requests generated from the schemas of the built-in kinds, and the answers of
 // kube-apiserver to them. To record it again, start a kube-apiserver, and run
 //
-//	go test ./server -run TestGeneratedRequests -reference https://127.0.0.1:PORT
+//	go test ./server/internal/recordings -run TestGeneratedRequests -reference https://127.0.0.1:PORT
 const generatedAnswers = "testdata/generated.jsonl.gz"
 
 // TestGeneratedRequests compares the answers to generated requests with the recorded ones. It fails on a difference

@@ -22,7 +22,7 @@ import (
 // What a reference server answers to discovery, and which columns its tables have. To record
 // it anew, start one without definitions of kinds and run
 //
-//	go test ./server -run TestReferenceDiscovery -reference https://127.0.0.1:6443 -reference-token TOKEN
+//	go test ./server/internal/recordings -run TestReferenceDiscovery -reference https://127.0.0.1:6443 -reference-token TOKEN
 var (
 	reference      = flag.String("reference", "", "`URL` of a kube-apiserver whose answers are recorded or compared")
 	referenceToken = flag.String("reference-token", "admin-token", "bearer token of a member of system:masters at -reference")

@@ -72,7 +72,7 @@ type outcome struct {
 // objects with the answers of kube-apiserver in testdata/structural.jsonl.gz. With
 // -reference it compares with a running one:
 //
-//	go test ./server -run TestStructuralSchemas -reference https://127.0.0.1:6443 -reference-seed 7
+//	go test ./server/internal/recordings -run TestStructuralSchemas -reference https://127.0.0.1:6443 -reference-seed 7
 func TestStructuralSchemas(t *testing.T) {
 	s := servertest.New(t)
 	ours := &structuralClient{t: t, http: s.Client(), url: s.Host()}

@@ -56,7 +56,7 @@ func TestTranscripts(t *testing.T) {
 				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 				return
 			}
-			assert.Equal(t, string(want), got, "go test ./server -run TestTranscripts -update writes it anew")
+			assert.Equal(t, string(want), got, "go test ./server/internal/recordings -run TestTranscripts -update writes it anew")
 		})
 	}
 }
