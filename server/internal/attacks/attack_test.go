@@ -45,44 +45,44 @@ func accounts() (users []string) {
 var attacks = []attack{
 	{"peace", func(ctx context.Context, _ apitest.Target, begun func()) { begun(); <-ctx.Done() }},
 	{"unfinished bodies", func(ctx context.Context, t apitest.Target, begun func()) {
-		raw(t, ctx, 4, 250, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 1000, begun)
+		raw(ctx, t, 4, 250, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 1000, begun)
 	}},
 	{"unfinished large bodies", func(ctx context.Context, t apitest.Target, begun func()) {
-		raw(t, ctx, 4, 50, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 20_000, begun)
+		raw(ctx, t, 4, 50, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 20_000, begun)
 	}},
 	{"unfinished bodies of many", func(ctx context.Context, t apitest.Target, begun func()) {
-		raw(t, ctx, 16, 100, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 1000, begun, accounts()...)
+		raw(ctx, t, 16, 100, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 1000, begun, accounts()...)
 	}},
 	{"unfinished large bodies of many", func(ctx context.Context, t apitest.Target, begun func()) {
-		raw(t, ctx, 16, 8, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 20_000, begun, accounts()...)
+		raw(ctx, t, 16, 8, 65535, "POST", apitest.ConfigMapsPath+"?dryRun=All", 20_000, begun, accounts()...)
 	}},
 	{"unread lists", func(ctx context.Context, t apitest.Target, begun func()) {
-		raw(t, ctx, 4, 250, 0, "GET", apitest.ConfigMapsPath, 0, begun)
+		raw(ctx, t, 4, 250, 0, "GET", apitest.ConfigMapsPath, 0, begun)
 	}},
 	{"unread indented lists", func(ctx context.Context, t apitest.Target, begun func()) {
-		raw(t, ctx, 4, 250, 0, "GET", apitest.ConfigMapsPath+"?pretty=1", 0, begun)
+		raw(ctx, t, 4, 250, 0, "GET", apitest.ConfigMapsPath+"?pretty=1", 0, begun)
 	}},
 	{"unread watches", func(ctx context.Context, t apitest.Target, begun func()) {
-		raw(t, ctx, 8, 250, 0, "GET", apitest.ConfigMapsPath+"?watch=1", 0, begun)
+		raw(ctx, t, 8, 250, 0, "GET", apitest.ConfigMapsPath+"?watch=1", 0, begun)
 	}},
 	{"lists", func(ctx context.Context, t apitest.Target, begun func()) {
-		flood(t, ctx, 64, "GET", apitest.ConfigMapsPath, nil, begun)
+		flood(ctx, t, 64, 1, "GET", apitest.ConfigMapsPath, nil, begun)
 	}},
 	{"tables", func(ctx context.Context, t apitest.Target, begun func()) {
-		flood(t, ctx, 64, "GET", apitest.ConfigMapsPath, nil, begun, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+		flood(ctx, t, 64, 1, "GET", apitest.ConfigMapsPath, nil, begun, "Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
 	}},
 	{"watches", func(ctx context.Context, t apitest.Target, begun func()) {
-		flood(t, ctx, 256, "GET", apitest.ConfigMapsPath+"?watch=1&timeoutSeconds=1", nil, begun)
+		flood(ctx, t, 256, 1, "GET", apitest.ConfigMapsPath+"?watch=1&timeoutSeconds=1", nil, begun)
 	}},
 	{"creates", func(ctx context.Context, t apitest.Target, begun func()) {
-		flood(t, ctx, 64, "POST", apitest.ConfigMapsPath+"?dryRun=All", func() string { return `{"metadata":{"generateName":"x"},"data":{"a":"b"}}` }, begun)
+		flood(ctx, t, 64, 1, "POST", apitest.ConfigMapsPath+"?dryRun=All", func() string { return `{"metadata":{"generateName":"x"},"data":{"a":"b"}}` }, begun)
 	}},
 	{"large bodies", func(ctx context.Context, t apitest.Target, begun func()) {
 		large := `{"metadata":{"generateName":"x"},"data":{"a":"` + strings.Repeat("x", 900_000) + `"}}`
-		flood(t, ctx, 16, "POST", apitest.ConfigMapsPath+"?dryRun=All", func() string { return large }, begun)
+		flood(ctx, t, 16, 16, "POST", apitest.ConfigMapsPath+"?dryRun=All", func() string { return large }, begun)
 	}},
 	{"anonymous", func(ctx context.Context, t apitest.Target, begun func()) {
-		flood(t, ctx, 128, "GET", apitest.ConfigMapsPath, nil, begun, "X-User", "")
+		flood(ctx, t, 128, 1, "GET", apitest.ConfigMapsPath, nil, begun, "X-User", "")
 	}},
 }
 
@@ -212,13 +212,19 @@ func measure(t *testing.T, on apitest.Target, user, group string) (p50, longest 
 	return took[len(took)/2], took[len(took)-1], refused
 }
 
-// flood sends requests from n clients at a time, as fast as they are answered.
-func flood(t apitest.Target, ctx context.Context, n int, method, path string, body func() string, begun func(), headers ...string) {
-	c := t.HTTPClient()
-	defer c.CloseIdleConnections()
+// flood sends n requests at a time over so many connections, each request as soon as the one
+// before it has been answered. Large bodies take a connection each: on a shared one the bodies
+// that wait to be admitted use up the window of those that have been.
+func flood(ctx context.Context, t apitest.Target, n, connections int, method, path string, body func() string, begun func(), headers ...string) {
+	clients := make([]*http.Client, connections)
+	for i := range clients {
+		clients[i] = t.HTTPClient()
+		defer clients[i].CloseIdleConnections()
+	}
 	var sent atomic.Int64
 	var all sync.WaitGroup
-	for range n {
+	for i := range n {
+		c := clients[i%connections]
 		all.Go(func() {
 			for ctx.Err() == nil {
 				var in io.Reader
@@ -246,7 +252,7 @@ func flood(t apitest.Target, ctx context.Context, n int, method, path string, bo
 // raw opens connections of HTTP/2 with so many streams each, and a new one for
 // each that ends. The streams have a window of so many bytes, and send that many
 // of a body that does not end. The users take turns; without any it is one.
-func raw(t apitest.Target, ctx context.Context, connections, streams, window int, method, path string, body int, begun func(), users ...string) {
+func raw(ctx context.Context, t apitest.Target, connections, streams, window int, method, path string, body int, begun func(), users ...string) {
 	var all sync.WaitGroup
 	var open atomic.Int64
 	for i := range connections {

@@ -207,6 +207,7 @@ func TestReadsFollowTheConverter(t *testing.T) {
 // TestReadsFollowTheWebhook: a webhook that converts otherwise than before, under the same definition, is asked
 // again after a minute.
 func TestReadsFollowTheWebhook(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, hook, replaced := servertest.New(t), &barWebhook{}, false
 		a := apitest.InProcess(t, s)

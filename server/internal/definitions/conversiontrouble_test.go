@@ -150,6 +150,7 @@ func TestOldObjectsInEachVersion(t *testing.T) {
 // TestObjectsGoWithoutTheirWebhook: with their namespace or their owner, and let go of
 // what they own. Those that are stored in another version than they are now wait for it.
 func TestObjectsGoWithoutTheirWebhook(t *testing.T) {
+	t.Parallel()
 	for _, stale := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			a, hook, s := barServer(t)
@@ -245,6 +246,7 @@ func TestConvertedObjectsFitTheirSchema(t *testing.T) {
 // TestHangingConversions: a definition goes and a server ends while a webhook hangs, and
 // nothing of them stays.
 func TestHangingConversions(t *testing.T) {
+	t.Parallel()
 	for _, deleted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			hook := &barWebhook{}

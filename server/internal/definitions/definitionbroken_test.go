@@ -17,6 +17,7 @@ import (
 // TestADefinitionThatIsBrokenInTheStore, as one may be that another program left there: its
 // objects can be read and deleted, and nothing is written until somebody repairs it.
 func TestADefinitionThatIsBrokenInTheStore(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]string{
 		"no such type": `"type":"sting"`,
 		"no schema":    `"$ref":"#/elsewhere"`,
@@ -56,6 +57,7 @@ func TestADefinitionThatIsBrokenInTheStore(t *testing.T) {
 // TestWhatIsEstablishedIsServed: what the server accepts as a definition it serves, also
 // words and names that a program's own kinds may not have.
 func TestWhatIsEstablishedIsServed(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
@@ -81,6 +83,7 @@ func TestWhatIsEstablishedIsServed(t *testing.T) {
 // TestADefinitionThatCannotBeServedKeepsItsObjects: nobody could delete them, and nobody
 // would know of them any more without it.
 func TestADefinitionThatCannotBeServedKeepsItsObjects(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
 	a := apitest.InProcess(t, s)

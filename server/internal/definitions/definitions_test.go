@@ -56,6 +56,7 @@ func conditionsOf(o *meta.Object) (words []string) {
 }
 
 func TestADefinitionIsServedWhileTheServerRuns(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	other := watchLines(t, s, "/api/v1/namespaces/default/configmaps")
 	code, _ := apitest.Call(t, s, "GET", apitest.WidgetsPath, "")
@@ -78,6 +79,7 @@ func TestADefinitionIsServedWhileTheServerRuns(t *testing.T) {
 }
 
 func TestAChangedDefinitionShowsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"},"b":{"type":"string"}}`))
 	s.Settle()
@@ -108,6 +110,7 @@ func TestAChangedDefinitionShowsAtOnce(t *testing.T) {
 }
 
 func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
@@ -139,6 +142,7 @@ func TestADeletedDefinitionTakesItsObjectsAlong(t *testing.T) {
 }
 
 func TestNamesAreGivenOnce(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	role := strings.NewReplacer("widgets", "roles", "Widget", "Job2", "example.com", "rbac.authorization.k8s.io",
 		`"metadata":{`, `"metadata":{"annotations":{"api-approved.kubernetes.io":"unapproved"},`).Replace(apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
@@ -151,6 +155,7 @@ func TestNamesAreGivenOnce(t *testing.T) {
 }
 
 func TestNamesThatAreTakenLaterAreNotServed(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, strings.NewReplacer("widgets", "gadgets", `"kind":"Widget"`, `"kind":"Gadget","shortNames":["g"]`).Replace(apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)))
@@ -176,6 +181,7 @@ func TestNamesThatAreTakenLaterAreNotServed(t *testing.T) {
 }
 
 func TestServersOverOneStoreFollowEachOther(t *testing.T) {
+	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	over := func(b *server.Builder) { b.Storage = store }
 	one, two := servertest.New(t, over), servertest.New(t, over)
@@ -195,6 +201,7 @@ func TestServersOverOneStoreFollowEachOther(t *testing.T) {
 }
 
 func TestDefinitionsFromFiles(t *testing.T) {
+	t.Parallel()
 	files := fstest.MapFS{"crds/widgets.json": {Data: []byte(apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))}}
 	s := servertest.New(t)
 	s.InstallCRDs(files)
@@ -249,6 +256,7 @@ func TestFaultsComeBeforeOwnership(t *testing.T) {
 // TestWrittenObjectsShowAsStored: what a write answers, and what its server shows
 // of it then, is what another server makes of the stored bytes by the schema.
 func TestWrittenObjectsShowAsStored(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) { b.Names = names.Kubernetes })
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string","default":"x"},"n":{"type":"number"},
 		"o":{"type":"object","nullable":true,"properties":{"p":{"type":"string","default":"y"},"q":{"type":"array","items":{"type":"object","properties":{"r":{"type":"integer","default":1}}}}}},
@@ -282,6 +290,7 @@ func TestWrittenObjectsShowAsStored(t *testing.T) {
 // TestDefaultsAreBounded: a default in the items of a list is filled in as often
 // as a body has items, so a small body must not become an object of gigabytes.
 func TestDefaultsAreBounded(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	define := func(text string) {
 		apitest.Must(t, s, 200, "PUT", apitest.WidgetDefinitionPath, strings.Replace(apitest.NewWidgetDefinition(
@@ -312,6 +321,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 // TestDefinitionWithPlaceholderBundle: a manifest may hold anything as the CA bundle of its
 // conversion webhook until the right one is injected.
 func TestDefinitionWithPlaceholderBundle(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	hook := func(bundle string) string {
 		return `"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://example.com/convert","caBundle":"` + bundle + `"},"conversionReviewVersions":["v1"]}},`
@@ -337,6 +347,7 @@ func TestDefinitionWithPlaceholderBundle(t *testing.T) {
 }
 
 func TestScaleWithoutWantedSizeNamesThePath(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	crd := strings.Replace(apitest.NewWidgetDefinition(`{"a":{"type":"string"},"n":{"type":"integer"}}`), `"selectableFields"`,
 		`"subresources":{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}},"selectableFields"`, 1)

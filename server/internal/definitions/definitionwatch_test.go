@@ -22,6 +22,7 @@ import (
 // TestADeletedDefinitionIsWatchedToItsEnd: whoever watches objects whose definition
 // is deleted is told of the end of each, however far behind, and then the watch ends.
 func TestADeletedDefinitionIsWatchedToItsEnd(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const objects = 120
 		s := servertest.New(t, apitest.WithStorage(store))
@@ -68,6 +69,7 @@ func TestADeletedDefinitionIsWatchedToItsEnd(t *testing.T) {
 // TestAWatchOfAVersionEndsWithIt: watches of a version that is no longer served
 // tell what happened before that, and end.
 func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		s := servertest.New(t, apitest.WithStorage(store))
 		a := apitest.InProcess(t, s)
@@ -94,6 +96,7 @@ func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
 // TestAWatchThatBeginsAsItsDefinitionGoes: one that was let in when the type was
 // still served, and begins when it is not, ends.
 func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
+	t.Parallel()
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 	s := servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) { b.Limits.FutureWait = apitest.Timeout })
 	a := apitest.InProcess(t, s)
@@ -128,6 +131,7 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 // TestACreateThatComesAsItsDefinitionGoes leaves nothing behind that a later
 // definition of the name would show, or that nobody could name under it.
 func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
+	t.Parallel()
 	definition := apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)
 	for name, c := range map[string]struct {
 		held bool   // another object keeps the definition for a while

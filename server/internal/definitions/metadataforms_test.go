@@ -16,6 +16,7 @@ import (
 // form, but PartialObjectMetadata of them does, and refusals of a form are told in the
 // format that the client asked for.
 func TestMetadataOfCustomResourcesIsProtobufOnRequest(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	require.Eventually(t, func() bool { return a.Do("GET", apitest.WidgetsPath, nil).Code == 200 }, apitest.Timeout, time.Millisecond)

@@ -11,6 +11,7 @@ import (
 
 // TestAutoscalersHaveAGeneration: it rises with the spec alone, as in release 1.37.
 func TestAutoscalersHaveAGeneration(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	const path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 	generation := func(r apitest.Response) any { return apitest.Nested(r.Body, "metadata", "generation") }
@@ -23,6 +24,7 @@ func TestAutoscalersHaveAGeneration(t *testing.T) {
 
 // TestDefinitionsHaveColumns: they are those of the reference, also with wide ones.
 func TestDefinitionsHaveColumns(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	table := a.Must(200, "GET", apitest.WidgetDefinitionPath, nil, "Accept", apitest.TableMediaType).Body

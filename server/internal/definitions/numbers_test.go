@@ -20,6 +20,7 @@ const (
 // TestNumbersThatDifferAreStored: each way to write replaces a number by another that is the
 // same float64.
 func TestNumbersThatDifferAreStored(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"n":{"type":"number"},"a":{"type":"string"}}`))
 	a.AwaitEstablished("widgets.example.com")
@@ -54,6 +55,7 @@ func TestNumbersThatDifferAreStored(t *testing.T) {
 
 // TestWholeFloatsAreIntegers in what is YAML and in strategic merge patches, and not in JSON.
 func TestWholeFloatsAreIntegers(t *testing.T) {
+	t.Parallel()
 	const path = "/apis/apps/v1/namespaces/default/deployments"
 	deployment := func(name, replicas string) string {
 		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"replicas":%s,"selector":{"matchLabels":{"a":"b"}},

@@ -415,6 +415,7 @@ func TestSelectionInVersionsOfGoKinds(t *testing.T) {
 // TestBookmarksWhileNothingIsSelected: changes that a watch has to look at and does not show
 // do not keep from it how far it is.
 func TestBookmarksWhileNothingIsSelected(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := siteServer(t)
 		createSite(a, "a", "two:1")

@@ -38,6 +38,7 @@ func lateFollows(b *server.Builder) {
 // TestServersServeEachOthersDefinitions: what one server says is established every server
 // serves, to whatever asks for it first.
 func TestServersServeEachOthersDefinitions(t *testing.T) {
+	t.Parallel()
 	for name, ask := range map[string]func(b *apitest.Client){
 		"create": func(b *apitest.Client) { b.Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("w", `{"a":"1"}`)) },
 		"apply": func(b *apitest.Client) {
@@ -74,6 +75,7 @@ func TestServersServeEachOthersDefinitions(t *testing.T) {
 // TestServersObeyChangedDefinitions: who changed a definition at one server finds it changed
 // at another: nothing is taken, shown or stored there by what it said before.
 func TestServersObeyChangedDefinitions(t *testing.T) {
+	t.Parallel()
 	w := apitest.NewPair(t, lateFollows)
 	define(w, `{"a":{"type":"string"}}`)
 	w.B.Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("first", `{"a":"long enough"}`))
@@ -104,6 +106,7 @@ func TestServersObeyChangedDefinitions(t *testing.T) {
 // TestWatchesOfIdleServersFollowDefinitions: a watch at a server that nobody else calls ends
 // where the definition of what it watches changes.
 func TestWatchesOfIdleServersFollowDefinitions(t *testing.T) {
+	t.Parallel()
 	w := apitest.NewPair(t, lateFollows)
 	define(w, `{"a":{"type":"string"}}`)
 	w.A.Must(201, "POST", apitest.WidgetsPath, apitest.NewWidget("first", `{"a":"1"}`))
@@ -126,6 +129,7 @@ func TestWatchesOfIdleServersFollowDefinitions(t *testing.T) {
 // TestNamesAreGivenOnceByManyServers: of two definitions that want one kind, one gets it, though
 // two servers decide at the same time, each knowing of another one first.
 func TestNamesAreGivenOnceByManyServers(t *testing.T) {
+	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com"
 		held := apitest.NewBlockingStore(store, key)
@@ -164,6 +168,7 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 // TestNamesBesideOneThatCannotBeTold: a definition that cannot be written keeps none from those that
 // came after it.
 func TestNamesBesideOneThatCannotBeTold(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var written atomic.Int64
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
@@ -188,6 +193,7 @@ func TestNamesBesideOneThatCannotBeTold(t *testing.T) {
 // TestNamesAreGivenAfterDamage: what tells the last of the acceptances cannot be read, and those
 // after it are made all the same.
 func TestNamesAreGivenAfterDamage(t *testing.T) {
+	t.Parallel()
 	store, damaged := memstore.New(memstore.Options{}), atomic.Int64{}
 	s := servertest.New(t, apitest.WithStorage(faulty.Wrap(store, func(c faulty.Call) faulty.Fault {
 		rec, err := store.Get(t.Context(), c.Key, 0)

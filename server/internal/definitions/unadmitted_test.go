@@ -31,6 +31,7 @@ func refusesDeletions(group string, resources ...string) func(*server.Builder) {
 // TestDefinitionsAreRemovedWithoutAdmission: the objects of a CustomResourceDefinition go with it,
 // even if admission refuses the deletion of each.
 func TestDefinitionsAreRemovedWithoutAdmission(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, refusesDeletions("example.com", "widgets"))
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
 	s.Settle()
@@ -44,6 +45,7 @@ func TestDefinitionsAreRemovedWithoutAdmission(t *testing.T) {
 
 // TestEvictionsAskNoAdmissionForTheDeletion: admission is asked about the eviction alone.
 func TestEvictionsAskNoAdmissionForTheDeletion(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, refusesDeletions("", "pods")))
 	for _, name := range []string{"pending", "running"} {
 		a.Must(201, "POST", apitest.PodsPath, `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
@@ -59,6 +61,7 @@ func TestEvictionsAskNoAdmissionForTheDeletion(t *testing.T) {
 
 // TestEventsExpireWithoutAdmission: as the expiry of a record, that of an event asks nobody.
 func TestEventsExpireWithoutAdmission(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t, refusesDeletions("", "events"))
 		a := apitest.InProcess(t, s)
@@ -85,6 +88,7 @@ func terminating(a *apitest.Client, definition string) (reason, message string) 
 // TestADefinitionSaysWhatItsRemovalWaitsFor: the condition has the number of objects and what
 // keeps them.
 func TestADefinitionSaysWhatItsRemovalWaitsFor(t *testing.T) {
+	t.Parallel()
 	t.Run("conversion", func(t *testing.T) {
 		a, hook, s := barServer(t)
 		for _, name := range []string{"a", "b", "c"} {
@@ -134,6 +138,7 @@ func TestADefinitionSaysWhatItsRemovalWaitsFor(t *testing.T) {
 // TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce: a conversion webhook whose error differs each time does not keep
 // the controller of definitions busy through the condition that quotes the error.
 func TestFailedRemovalOfADefinitionIsNotRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
 	a, hook, _ := barServer(t)
 	a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))
 	var calls atomic.Int64

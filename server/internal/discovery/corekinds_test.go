@@ -29,6 +29,7 @@ type Pod struct {
 // TestKindsOfTheCoreGroup: a program serves its own struct as a kind of the core group,
 // and leaves out built-in kinds that it does not want, or has its own for.
 func TestKindsOfTheCoreGroup(t *testing.T) {
+	t.Parallel()
 	own := registry.Of(registry.Definition[Pod]{Version: "v1"})
 	few := slices.DeleteFunc(builtin.Kinds(), func(k *registry.Kind) bool {
 		return k.Group != "" || k.Kind == "Pod" || k.Kind == "Event" // which is in another group, too

@@ -32,6 +32,7 @@ func used(t *testing.T, got apitest.Response) string {
 // too large is refused; what makes them smaller, and deletions, pass. A new start
 // counts the same.
 func TestBytesAreBounded(t *testing.T) {
+	t.Parallel()
 	const bound = 64 << 10
 	for name, c := range map[string]struct {
 		limits func(*server.Limits)
@@ -83,6 +84,7 @@ func TestBytesAreBounded(t *testing.T) {
 // Kubernetes names as etcd's limit is there. An object from before the bound can be made
 // smaller and be deleted.
 func TestObjectBytesAreBounded(t *testing.T) {
+	t.Parallel()
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
 		t.Run(profile.String(), func(t *testing.T) {
 			store := memstore.New(memstore.Options{})
@@ -142,6 +144,7 @@ func TestObjectBytesAreBounded(t *testing.T) {
 
 // TestBytesAreBoundedBesideOthers: however many write at once, the bound holds.
 func TestBytesAreBoundedBesideOthers(t *testing.T) {
+	t.Parallel()
 	const bound = 128 << 10
 	store := memstore.New(memstore.Options{})
 	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) { b.Limits.NamespaceBytes = bound }))

@@ -25,6 +25,7 @@ import (
 )
 
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte(`
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -116,6 +117,7 @@ rules:
 // TestLostRecordsAreShown: the health endpoints and the metrics tell of records
 // that do not get through, and the server serves on.
 func TestLostRecordsAreShown(t *testing.T) {
+	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None, nonResourceURLs: ['*']}, {level: Metadata}]}"), names.Kubernetes)
 	require.NoError(t, err)
 	pipe, other := io.Pipe()
@@ -141,6 +143,7 @@ func TestLostRecordsAreShown(t *testing.T) {
 // TestAnnotationsLeftOut: of the server's own annotations that have no room the log has one
 // line for each request.
 func TestAnnotationsLeftOut(t *testing.T) {
+	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte(`{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}`), names.Kubernetes)
 	require.NoError(t, err)
 	log, err := audit.Open(audit.Config{Policy: policy, Sinks: []audit.Sink{audit.Writer{W: io.Discard}}, Names: names.Kubernetes})

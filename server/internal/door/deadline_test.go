@@ -22,6 +22,7 @@ import (
 // TestStalledReaders: who does not read is given up on real connections, too,
 // and the connection serves others on.
 func TestStalledReaders(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	seed := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
 	for i := range 40 {
@@ -45,6 +46,7 @@ func TestStalledReaders(t *testing.T) {
 // TestLongAnswersOfHandlers: a handler that says so writes for longer than a request may take;
 // its caller is cut off when it reads nothing, and so is who calls a handler that says nothing.
 func TestLongAnswersOfHandlers(t *testing.T) {
+	t.Parallel()
 	failed := make(chan error, 1)
 	piece := bytes.Repeat([]byte("x"), 64<<10)
 	const pieces = 400

@@ -22,6 +22,7 @@ import (
 // TestFailuresAreToldOnce: who makes requests fail without end fills no log with it,
 // and what was left out is told, as is any other cause.
 func TestFailuresAreToldOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
 			b.Admission = append(b.Admission, admission.Plugin{Name: "test", Validate: func(_ context.Context, r *admission.Request) error {
@@ -77,6 +78,7 @@ type thing struct {
 // TestFailuresByCause: what callers choose makes no cause, and however much fails in
 // one way, what fails in another is told.
 func TestFailuresByCause(t *testing.T) {
+	t.Parallel()
 	const kinds = 25
 	s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
 		for i := range kinds {

@@ -19,6 +19,7 @@ const (
 // TestFlowControlObjects: the objects of flow control are there from the start, say at
 // once how requests are sorted, and those without which nothing works come back.
 func TestFlowControlObjects(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)
 		a := apitest.InProcess(t, s)

@@ -105,6 +105,7 @@ func many(n int, item string) string {
 // TestHostileBodies sends every kind of rubbish to every verb as every media
 // type. Nothing is stored, nothing breaks.
 func TestHostileBodies(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "v", "1"))
@@ -142,6 +143,7 @@ func TestHostileBodies(t *testing.T) {
 
 // TestHostilePatches: patches that would grow or loop.
 func TestHostilePatches(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "v", "1"))
@@ -184,6 +186,7 @@ func TestHostilePatches(t *testing.T) {
 
 // TestHostileSizes: what is over the limit is 413, and at the limit is not.
 func TestHostileSizes(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t, func(b *server.Builder) { b.Limits.Body = 1 << 20 })
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
@@ -210,6 +213,7 @@ func (endless) Read(b []byte) (int, error) {
 
 // TestHostileEncodings: compressed bodies are not understood and not unpacked.
 func TestHostileEncodings(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	var packed bytes.Buffer
@@ -226,6 +230,7 @@ func TestHostileEncodings(t *testing.T) {
 // TestHostileNames: names that paths, keys or files could take for something
 // else.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	for _, n := range []string{
@@ -254,6 +259,7 @@ func TestHostileNames(t *testing.T) {
 
 // TestHostilePaths: every odd path has an answer, and none of them a wrong one.
 func TestHostilePaths(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
@@ -286,6 +292,7 @@ func TestHostilePaths(t *testing.T) {
 
 // TestHostileQueries: parameters in masses and of any shape.
 func TestHostileQueries(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t, apitest.ShortFutureWait)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
@@ -346,6 +353,7 @@ func TestHostileQueries(t *testing.T) {
 
 // TestHostileHeaders: what negotiation, authentication and impersonation read.
 func TestHostileHeaders(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))

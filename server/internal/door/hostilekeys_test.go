@@ -15,6 +15,7 @@ import (
 // TestKeyBombs sends keys whose arithmetic would take minutes to all who look at
 // keys: a test that ends shows that nobody began it.
 func TestKeyBombs(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

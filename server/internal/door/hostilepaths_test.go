@@ -54,6 +54,7 @@ func TestLongKeys(t *testing.T) {
 // TestColumnsAreBounded: columns that show the whole object make no row many
 // times as large.
 func TestColumnsAreBounded(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	columns := func(n int) string {

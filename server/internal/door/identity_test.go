@@ -72,6 +72,7 @@ func (a *testAuthority) pool() *x509.CertPool {
 // TestIdentity asks over TLS who one is, by every combination of credentials
 // that might be taken for another.
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	users, proxies, strangers := newTestAuthority(t), newTestAuthority(t), newTestAuthority(t)
 	proxy, err := proxyheader.New(proxyheader.Config{Roots: proxies.pool(), AllowedNames: []string{"front"},
 		UserHeaders: []string{"X-Remote-User"}, GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"}})

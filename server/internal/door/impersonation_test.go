@@ -38,6 +38,7 @@ func (p personas) Authorize(_ context.Context, a auth.Action) (auth.Decision, st
 
 // TestImpersonation: a caller needs a right to each part of whom to act as.
 func TestImpersonation(t *testing.T) {
+	t.Parallel()
 	file, err := tokenfile.Parse(strings.NewReader("token,alice,1\n"))
 	require.NoError(t, err)
 	s := servertest.New(t, func(b *server.Builder) {

@@ -19,6 +19,7 @@ import (
 // not again about what that makes of the pod, and about what a program makes of a pod
 // through these sub-resources.
 func TestActsAreAdmittedOnce(t *testing.T) {
+	t.Parallel()
 	var seen []string
 	refuses := false
 	a := servertest.New(t, func(b *server.Builder) {

@@ -22,6 +22,7 @@ import (
 // collector, the preconditions and the propagation of its deletion; the controller of
 // definitions is the server.
 func TestControllersShowWhoTheyAre(t *testing.T) {
+	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: RequestResponse}]}"), names.Kubernetes)
 	require.NoError(t, err)
 	out := &apitest.LogBuffer{}

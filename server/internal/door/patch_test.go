@@ -12,6 +12,7 @@ import (
 // TestPatchIdentity: a patch that leaves no name, no apiVersion or another kind
 // is refused; one that leaves them alone may be lenient.
 func TestPatchIdentity(t *testing.T) {
+	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))

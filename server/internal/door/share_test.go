@@ -29,6 +29,7 @@ import (
 // TestFlowHeaders: every answer to a known caller tells its flow schema and
 // priority level.
 func TestFlowHeaders(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		profile       names.Profile
 		schema, level string
@@ -66,6 +67,7 @@ func TestFlowHeaders(t *testing.T) {
 // TestSeats: a user who holds all seats that there are for him waits, then is
 // told to come again; other levels have theirs.
 func TestSeats(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	var held atomic.Int64
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
@@ -114,6 +116,7 @@ func TestSeats(t *testing.T) {
 
 // TestWatchShares: nobody opens more watches than are left for others.
 func TestWatchShares(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.Watches = 10 })
 	a := apitest.InProcess(t, s)
 	open := func(user, group string) int {
@@ -141,6 +144,7 @@ func TestWatchShares(t *testing.T) {
 // TestRequestsWithoutSeats: what waits for its body or for its reader takes no
 // seat, and nobody has so much of it that others have no place.
 func TestRequestsWithoutSeats(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.InFlight, b.Limits.Requests = 2, 40 })
 		a := apitest.InProcess(t, s)
@@ -183,6 +187,7 @@ func TestRequestsWithoutSeats(t *testing.T) {
 // TestUnreadAnswers: long answers that nobody reads are bounded in bytes for each
 // caller.
 func TestUnreadAnswers(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 72 << 20 }) // 44 of them for the level
 	near := apitest.InProcess(t, s)
 	for i := range 6 {
@@ -229,6 +234,7 @@ func TestUnreadAnswers(t *testing.T) {
 // TestUnreadLists: lists that nobody reads are bounded by what they hold beside
 // what all share: room to write, and forms made for them.
 func TestUnreadLists(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 4 << 20 })
 	near := apitest.InProcess(t, s)
 	for i := range 200 {
@@ -255,6 +261,7 @@ func TestUnreadLists(t *testing.T) {
 // TestAnswerLargerThanAll: an answer of more bytes than there are for all takes
 // what its level may have, and gives that back.
 func TestAnswerLargerThanAll(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 100_000 }))
 	require.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c", "k", strings.Repeat("x", 300_000)), "X-User", "u").Code)
 	for range 3 {
@@ -266,6 +273,7 @@ func TestAnswerLargerThanAll(t *testing.T) {
 // levels that they are not of have theirs, and so has who holds nothing of theirs. The service accounts of a namespace
 // have one share together.
 func TestManyHolders(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Limits.Requests = 200
@@ -317,6 +325,7 @@ func TestManyHolders(t *testing.T) {
 // TestLargeBodies share a pool: who gets nothing of it in time is told to come
 // again; small bodies do not wait, and nobody waits for a user who has too much.
 func TestLargeBodies(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
@@ -386,6 +395,7 @@ func TestLargeBodies(t *testing.T) {
 // TestUnfinishedBodies: of a body that is announced only what is there is held, and
 // of bodies that wait for each other some get through.
 func TestUnfinishedBodies(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Limits.LargeBodies = 1792 << 10 // 1096 of them for the level
@@ -433,6 +443,7 @@ func TestUnfinishedBodies(t *testing.T) {
 // TestBodyLengths: bodies of every length arrive whole, announced or not, and in
 // pieces.
 func TestBodyLengths(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100_000 })
 	a := apitest.InProcess(t, s)
 	for _, size := range []int{0, 1, 4<<10 - 80, 4 << 10, 16<<10 - 80, 16 << 10, 64 << 10, 99_000} {
@@ -455,6 +466,7 @@ func TestBodyLengths(t *testing.T) {
 // TestOwnFlowControl: a program may say itself how seats are shared, and is told
 // what is wrong with it.
 func TestOwnFlowControl(t *testing.T) {
+	t.Parallel()
 	config := flowcontrol.Default(names.Kubernetes)
 	config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: "closed", Level: "closed", Rules: []flowcontrol.Rule{{
 		Subjects: []flowcontrol.Subject{{User: "closed"}}, Resources: config.Schemas[0].Rules[0].Resources,
@@ -472,6 +484,7 @@ func TestOwnFlowControl(t *testing.T) {
 // TestSetFlowControl: all that is shared follows a configuration that comes while
 // the server runs, and what is held meanwhile is kept.
 func TestSetFlowControl(t *testing.T) {
+	t.Parallel()
 	config := flowcontrol.Default(names.Kubernetes)
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.Watches, b.Serving.FlowControl = 20, &config })
 	a := apitest.InProcess(t, s)
@@ -500,6 +513,7 @@ func TestSetFlowControl(t *testing.T) {
 // TestStrangersAndBodies: who is unknown, or has no right, is told so while his
 // body is still on its way.
 func TestStrangersAndBodies(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Limits.InFlight, b.Limits.Requests, b.Authorizer = 1, 10, auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
@@ -525,26 +539,30 @@ func TestStrangersAndBodies(t *testing.T) {
 // TestShortUnreadAnswers: who does not read the short answers of HTTP/2, errors
 // among them, is given up, and so few wait for him that others have places.
 func TestShortUnreadAnswers(t *testing.T) {
-	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.RequestTime, b.Limits.Requests = time.Second, 100 })
-	web := httptest.NewUnstartedServer(s)
-	web.EnableHTTP2 = true
-	web.StartTLS()
-	defer web.Close()
-	defer web.CloseClientConnections()
+	t.Parallel()
 	for _, path := range []string{apitest.ConfigMapsPath + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
-		on := apitest.Target(web.URL)
-		c, err := on.DialHTTP2(0)
-		require.NoError(t, err)
-		require.NoError(t, c.SetDeadline(time.Now().Add(apitest.Timeout)))
-		for range 200 {
-			c.Send("GET", path, 0)
-		}
-		far := apitest.NewClient(t, web.URL, apitest.Target(web.URL).HTTPClient())
-		assert.Equal(t, 200, far.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "other").Code)
-		for range 200 {
-			require.NoError(t, c.Await(), "the server ends the stream")
-		}
-		_ = c.Close()
-		far.HTTP.CloseIdleConnections()
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.RequestTime, b.Limits.Requests = time.Second, 100 })
+			web := httptest.NewUnstartedServer(s)
+			web.EnableHTTP2 = true
+			web.StartTLS()
+			defer web.Close()
+			defer web.CloseClientConnections()
+			on := apitest.Target(web.URL)
+			c, err := on.DialHTTP2(0)
+			require.NoError(t, err)
+			defer c.Close()
+			require.NoError(t, c.SetDeadline(time.Now().Add(apitest.Timeout)))
+			for range 200 {
+				c.Send("GET", path, 0)
+			}
+			far := apitest.NewClient(t, web.URL, on.HTTPClient())
+			defer far.HTTP.CloseIdleConnections()
+			assert.Equal(t, 200, far.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "other").Code)
+			for range 200 {
+				require.NoError(t, c.Await(), "the server ends the stream")
+			}
+		})
 	}
 }

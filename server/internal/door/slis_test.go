@@ -14,6 +14,7 @@ import (
 
 // TestSLIsRunNothing: the page shows what probes found, however often it is read.
 func TestSLIsRunNothing(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int32
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Checks = map[string]func(context.Context) error{"mine": func(context.Context) error { runs.Add(1); return nil }}

@@ -24,6 +24,7 @@ import (
 // TestHealth asks every endpoint in every form, of a server whose store and
 // whose own check fail at will.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 		var sick atomic.Bool
@@ -125,6 +126,7 @@ func (s *stuck) Writable(context.Context) error {
 // TestHealthOfAStoreThatTakesNoWrites: readiness fails while writes do, liveness
 // where only a new start helps.
 func TestHealthOfAStoreThatTakesNoWrites(t *testing.T) {
+	t.Parallel()
 	store := &stuck{Store: memstore.New(memstore.Options{})}
 	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 	codes := func() (codes []int) {
@@ -158,6 +160,7 @@ func (s *ahead) Revision(ctx context.Context) (storage.Revision, error) {
 // TestHealthOfCachesThatLag: a server whose caches lag serves no reads, which
 // passes; it is alive.
 func TestHealthOfCachesThatLag(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &ahead{Store: memstore.New(memstore.Options{})}
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -186,6 +189,7 @@ func (stillChecker) Missing() (damaged, losses int) { return 0, 0 }
 // TestHealthOfAStoreThatIsAway: whoever asks is answered, and however often he asks, the log has
 // the first answers of a minute alone.
 func TestHealthOfAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := &apitest.LogBuffer{}
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(stillChecker{memstore.New(memstore.Options{})}), func(b *server.Builder) {

@@ -82,6 +82,7 @@ var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 // TestRefusedCallersMakeNoSeries: those who may do nothing cannot fill the server's memory nor
 // its page, nor make it seem that deprecated versions are used.
 func TestRefusedCallersMakeNoSeries(t *testing.T) {
+	t.Parallel()
 	s, reg := metricsServer(t, func(b *server.Builder) {
 		b.Kind("apps", "Deployment").Versions[0].Deprecated = "it is old"
 	})
@@ -115,6 +116,7 @@ func TestRefusedCallersMakeNoSeries(t *testing.T) {
 // TestRequestSeriesAreBounded by what is served, as the comment of counts derives it: a caller
 // who may do all he likes makes no more.
 func TestRequestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
 	s, reg := metricsServer(t)
 	paths, versions, subresources := servedPaths(t, s)
 	require.Greater(t, versions, 50)

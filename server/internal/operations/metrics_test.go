@@ -93,6 +93,7 @@ var descPattern = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\
 // TestMetricFamilies: the families that there are, with their classes and labels, are
 // those of the list. A class or a label that changes breaks the dashboards of operators.
 func TestMetricFamilies(t *testing.T) {
+	t.Parallel()
 	_, reg := metricsServer(t)
 	descs := make(chan *prometheus.Desc)
 	go func() {
@@ -126,6 +127,7 @@ func TestMetricFamilies(t *testing.T) {
 // TestMetricsOfDashboards: what the alerts, rules and dashboards of kubernetes-mixin ask
 // of an API server is there. Those of aggregation are of servers that aggregate.
 func TestMetricsOfDashboards(t *testing.T) {
+	t.Parallel()
 	s, reg := metricsServer(t)
 	send(s, "GET", "/api/v1/namespaces/default/configmaps", "")
 	send(s, "GET", "/api/v1/namespaces/default/configmaps/none", "")
@@ -184,6 +186,7 @@ func labelsOf(m *dto.Metric) map[string]string {
 // TestMetricsAreWellFormed as scrapers want them: each family has a type and a text with
 // its class, counters end as such, units are base units.
 func TestMetricsAreWellFormed(t *testing.T) {
+	t.Parallel()
 	s, reg := metricsServer(t)
 	hostileRequests(s, 500)
 	odd := map[string]bool{ // the names are the field's
@@ -235,6 +238,7 @@ func hostileRequests(s http.Handler, n int) {
 
 // TestMetricLabelsAreBounded: whatever callers send, there are so many series and no more.
 func TestMetricLabelsAreBounded(t *testing.T) {
+	t.Parallel()
 	s, reg := metricsServer(t)
 	count := func() (n int, all map[string]int) {
 		all = map[string]int{}
@@ -266,6 +270,7 @@ func TestMetricLabelsAreBounded(t *testing.T) {
 // TestMetricsOfGoneTypes: what definitions bring they take along, also where somebody
 // watched to the end.
 func TestMetricsOfGoneTypes(t *testing.T) {
+	t.Parallel()
 	s, reg := metricsServer(t)
 	series := func() (n int) {
 		for _, f := range gathered(t, reg) {
@@ -326,6 +331,7 @@ func startWatch(s http.Handler, path string) (begun, ended chan struct{}) {
 // TestHiddenMetrics: the release before is the only one that they are shown for, and who
 // reads what is deprecated is told once.
 func TestHiddenMetrics(t *testing.T) {
+	t.Parallel()
 	const old = "apiserver_flowcontrol_request_concurrency_limit"
 	build := func(show string) (*server.Server, *bytes.Buffer, error) {
 		var said bytes.Buffer
@@ -353,6 +359,7 @@ func TestHiddenMetrics(t *testing.T) {
 
 // TestRegistryOfAFailedBuild can be used again; that of another server cannot.
 func TestRegistryOfAFailedBuild(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	_, err := (&server.Builder{Metrics: reg}).Build(t.Context())
 	require.ErrorContains(t, err, "Authorizer")
@@ -376,6 +383,7 @@ func linesOf(page, name string) (lines string) {
 
 // TestMetricsTellWhatHappened: one request of each sort, and what is counted of it.
 func TestMetricsTellWhatHappened(t *testing.T) {
+	t.Parallel()
 	s, reg := metricsServer(t)
 	const maps = "/api/v1/namespaces/default/configmaps"
 	apply := []string{"Content-Type", "application/apply-patch+yaml"}
@@ -451,6 +459,7 @@ func (r *refusing) Commit(ctx context.Context, ws ...storage.Write) (storage.Rev
 
 // TestMetricsOfStore: a store that fails shows, and a history that is full.
 func TestMetricsOfStore(t *testing.T) {
+	t.Parallel()
 	store := &refusing{Backend: memstore.New(memstore.Options{})}
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Storage = store

@@ -152,6 +152,7 @@ func (c *cluster) pod(name, node string, containers ...string) {
 }
 
 func TestLog(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.pod("codes", "n", "code302", "code400", "code403", "code404", "code500")
 	c.pod("waits", "", "c")
@@ -207,6 +208,7 @@ func TestLog(t *testing.T) {
 // TestLogFollows: each line comes when it is written, and the agent learns when nobody
 // reads any more.
 func TestLogFollows(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	res := c.Open(ctx, "GET", apitest.PodsPath+"/one/log?follow=true", nil)
@@ -230,6 +232,7 @@ func TestLogFollows(t *testing.T) {
 // TestAgentsAreChecked: an agent with a certificate of another authority gets nothing,
 // unless the caller says so.
 func TestAgentsAreChecked(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
 		b.Connector = nodeagent.New(nodeagent.Config{TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
 	})
@@ -240,6 +243,7 @@ func TestAgentsAreChecked(t *testing.T) {
 }
 
 func TestNoConnector(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) { b.Connector = nil })
 	for _, path := range []string{apitest.PodsPath + "/one/log", apitest.PodsPath + "/one/exec?command=x", apitest.PodsPath + "/one/proxy/x"} {
 		got := c.Must(503, "GET", path, nil)

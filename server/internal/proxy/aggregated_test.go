@@ -179,6 +179,7 @@ func newBerthBody(name string, length int) map[string]any {
 
 // TestAggregatedObjects has every verb go on to another server, in process and by TLS.
 func TestAggregatedObjects(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"in process", "tls"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
@@ -218,6 +219,7 @@ func TestAggregatedObjects(t *testing.T) {
 // TestAggregatedIdentity: the other server sees who called the front, which asks first
 // whether he may; what callers say of themselves is not handed on.
 func TestAggregatedIdentity(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t, servertest.RBAC)
 	var mu sync.Mutex
 	var seen []*http.Request
@@ -272,6 +274,7 @@ func TestAggregatedIdentity(t *testing.T) {
 // TestAggregatedDiscovery: discovery and the OpenAPI documents have the other server's
 // versions among the own ones, the higher priority first.
 func TestAggregatedDiscovery(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	h.leads(clientconfig.Endpoint{Handler: h.back()})
 	h.front.InstallCRDs(widgetFiles())
@@ -326,6 +329,7 @@ func TestAggregatedDiscovery(t *testing.T) {
 // TestAggregatedComesBack: a server that goes away costs its own versions alone, and is
 // found again.
 func TestAggregatedComesBack(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	back := h.back()
 	web := h.listen(back)
@@ -355,6 +359,7 @@ func TestAggregatedComesBack(t *testing.T) {
 
 // TestAggregatedUpgrade has a WebSocket go through both servers.
 func TestAggregatedUpgrade(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	h.listen(h.back())
 	h.register()
@@ -404,6 +409,7 @@ func (h *harbor) echoes() {
 
 // TestAggregatedServices: the condition tells why a service leads nowhere.
 func TestAggregatedServices(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	h.register()
 	step := func(reason, message string) {
@@ -426,6 +432,7 @@ func TestAggregatedServices(t *testing.T) {
 
 // TestLocalAPIServices: there is one for each version that the server has.
 func TestLocalAPIServices(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	assert.Contains(t, string(h.Must(200, "GET", "/readyz?verbose", nil).Raw), "[+]autoregister-completion ok")
 	label := func(name string) string {
@@ -493,6 +500,7 @@ func TestAggregatedKubectl(t *testing.T) {
 
 // TestForwardedRequestsAskTheStoreOnce is that of requests that go on to another server.
 func TestForwardedRequestsAskTheStoreOnce(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	h := newHarbor(t, apitest.WithStorage(apitest.CountingStore{SharedStore: apitest.SharedStore{Backend: store}}))

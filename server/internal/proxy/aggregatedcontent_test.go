@@ -76,6 +76,7 @@ func (y *yard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestNamespacesEmptyOtherServers: what other servers keep in a namespace is deleted with it,
 // and it does not go before that is done; while nobody can tell what they have, it says so.
 func TestNamespacesEmptyOtherServers(t *testing.T) {
+	t.Parallel()
 	for verbs, deletes := range map[string][]string{
 		`"list","delete"`:                    {"/one", "/two"},
 		`"list","delete","deletecollection"`: {""},
@@ -130,6 +131,7 @@ func (h *harbor) conditions(path string) map[string]string {
 
 // TestNamespacesLeaveOtherServers: a namespace goes when other servers have nothing in it.
 func TestNamespacesLeaveOtherServers(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","deletecollection"`, berths: map[string]map[string]any{}}
 	h.leads(clientconfig.Endpoint{Handler: y})
@@ -145,6 +147,7 @@ func TestNamespacesLeaveOtherServers(t *testing.T) {
 // TestNamespacesDeleteOneByOne: a namespace goes although another server does not delete
 // collections as it says that it does.
 func TestNamespacesDeleteOneByOne(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","delete","deletecollection"`, one: true, berths: map[string]map[string]any{}}
 	h.leads(clientconfig.Endpoint{Handler: y})
@@ -160,6 +163,7 @@ func TestNamespacesDeleteOneByOne(t *testing.T) {
 // TestOwnersOfOtherServers: what an object of another server owns stays, also where objects
 // of the kind were kept here before, among which that is not.
 func TestOwnersOfOtherServers(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	h.front.InstallCRDs(widgetFiles())
 	h.settle()

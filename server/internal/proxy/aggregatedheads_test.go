@@ -20,6 +20,7 @@ import (
 // TestNothingBeforeAnAnswer: heads that a server sends before its answer do not reach
 // callers, and tell them nothing.
 func TestNothingBeforeAnAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</other>; rel=preload")
@@ -43,6 +44,7 @@ func TestNothingBeforeAnAnswer(t *testing.T) {
 // TestNothingBehindAnAnswer: heads that a server sends after its answer, announced or not, do
 // not reach callers.
 func TestNothingBehindAnAnswer(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "Set-Cookie")
@@ -64,6 +66,7 @@ func TestNothingBehindAnAnswer(t *testing.T) {
 // TestTokensOfSockets: no token that a caller sends as a sub-protocol is handed on, also
 // where it was not the one that told who calls.
 func TestTokensOfSockets(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan http.Header, 10)
 	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
@@ -94,6 +97,7 @@ func TestTokensOfSockets(t *testing.T) {
 // TestAggregatedMetrics: requests that are handed on are counted under the resources that the
 // other server tells of, and those for any other name under none.
 func TestAggregatedMetrics(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	h.listen(h.back())
 	h.register()
@@ -120,6 +124,7 @@ func TestAggregatedMetrics(t *testing.T) {
 // TestReadyAfterTheFirstLook: a server whose store has APIServices is ready when it knows of
 // the servers behind it.
 func TestReadyAfterTheFirstLook(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	const line = "poststarthook/apiservice-discovery-controller"
 	h.Must(200, "GET", "/readyz/"+line, nil)
@@ -153,6 +158,7 @@ func TestReadyAfterTheFirstLook(t *testing.T) {
 // where a request came from and who sent it, in any spelling; the front server does, and both
 // know the request by one audit id.
 func TestAggregationTellsOfOriginItself(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan *http.Request, 10)
 	h.listen(says(func(w http.ResponseWriter, r *http.Request) {

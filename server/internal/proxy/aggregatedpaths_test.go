@@ -14,6 +14,7 @@ import (
 // TestAggregatedPathsStayBelowWhatIsAllowed: a path that the other server would clean leads
 // to nothing that nobody allowed.
 func TestAggregatedPathsStayBelowWhatIsAllowed(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t, servertest.RBAC)
 	var asked atomic.Int64
 	h.listen(says(func(w http.ResponseWriter, r *http.Request) {

@@ -41,6 +41,7 @@ func (nowhere) Connect(context.Context, *registry.Target) (*url.URL, http.RoundT
 // TestConnect: requests to a sub-resource that connects are a CONNECT to admission, with
 // the options as the object; a sub-resource that answers a body is a CREATE of it.
 func TestConnect(t *testing.T) {
+	t.Parallel()
 	options := registry.Of(registry.Definition[dial]{Version: "v1", Kind: "DialOptions"})
 	var asked *meta.Object
 	ask := func(_ context.Context, c *registry.Call) (*registry.Target, error) {
@@ -140,6 +141,7 @@ type mode struct {
 // TestBodiesAreChecked: the rules of a kind hold for what is answered and not stored:
 // defaults before admission, rules and hook after it, and only then the act.
 func TestBodiesAreChecked(t *testing.T) {
+	t.Parallel()
 	var acted []*meta.Object
 	act := func(_ context.Context, c *registry.Call) (*meta.Object, error) {
 		acted = append(acted, c.Object)

@@ -54,6 +54,7 @@ func answered(t *testing.T, in *bufio.Reader) (code int, text string) {
 // TestStalledUploadsEnd when there is an answer, and with the server. What comes later is
 // no request.
 func TestStalledUploadsEnd(t *testing.T) {
+	t.Parallel()
 	const stalled = " HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789"
 	c := newCluster(t)
 	came := make(chan struct{}, 1)
@@ -93,6 +94,7 @@ func TestStalledUploadsEnd(t *testing.T) {
 
 // TestStalledBodiesOfRefusedRequestsEnd: nobody reads them, but net/http does.
 func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = time.Second })
 	_, in := c.dial("POST " + apitest.PodsPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
 	code, _ := answered(t, in)
@@ -101,6 +103,7 @@ func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
 
 // TestUpgradesHaveNoBody: nobody could tell where it ends and the other protocol begins.
 func TestUpgradesHaveNoBody(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	for _, body := range []string{"Content-Length: 5\n\nabcd\n", "Content-Length: 100\n\nabc", "Transfer-Encoding: chunked\n\n1\na\n0\n\n"} {
 		_, in := c.dial("POST " + apitest.PodsPath + "/one/exec HTTP/1.1\nHost: a\nConnection: Upgrade, close\nUpgrade: SPDY/3.1\n" + body)
@@ -124,6 +127,7 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 // TestAnswersBeforeTheAnswer: they get through, and the answer has all of its header, also
 // when it is an error of this server.
 func TestAnswersBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.backend(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Before", "yes")
@@ -155,6 +159,7 @@ func TestAnswersBeforeTheAnswer(t *testing.T) {
 
 // TestHalfAnAnswerInProcess: what is aborted does not look whole there, nor like an answer.
 func TestHalfAnAnswerInProcess(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
 		b.Handlers = map[string]http.Handler{"/none": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}
 	})
@@ -175,6 +180,7 @@ func TestHalfAnAnswerInProcess(t *testing.T) {
 
 // TestHalfAnAnswerIsNone: an answer that the end of the server cuts off does not look whole.
 func TestHalfAnAnswerIsNone(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.backend(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "half")
@@ -191,6 +197,7 @@ func TestHalfAnAnswerIsNone(t *testing.T) {
 // TestOtherProtocols: a target that changes to a protocol that the caller did not ask for is
 // an error, and its connection is not kept.
 func TestOtherProtocols(t *testing.T) {
+	t.Parallel()
 	closed := make(chan error, 2)
 	c := newCluster(t)
 	c.backend(func(w http.ResponseWriter, r *http.Request) {

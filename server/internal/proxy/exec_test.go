@@ -36,6 +36,7 @@ func (c *cluster) tunnel(res *http.Response) io.ReadWriteCloser {
 }
 
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	for _, method := range []string{"GET", "POST"} {
 		for path, want := range map[string]string{
@@ -63,6 +64,7 @@ func TestStreams(t *testing.T) {
 }
 
 func TestStreamsAreRefused(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.pod("codes", "n", "code200", "code403")
 	c.pod("waits", "", "c")
@@ -92,6 +94,7 @@ func TestStreamsAreRefused(t *testing.T) {
 
 // TestStreamsTakeTheRightToCreate: also by GET.
 func TestStreamsTakeTheRightToCreate(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
 		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
 			if a.Subresource == "exec" && a.Verb == "create" {
@@ -110,6 +113,7 @@ func TestStreamsTakeTheRightToCreate(t *testing.T) {
 
 // TestStreamsEndWithTheServer, although neither side says anything.
 func TestStreamsEndWithTheServer(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	conn := c.tunnel(c.upgrade(t.Context(), "POST", apitest.PodsPath+"/one/exec"))
 	require.NoError(t, c.s.Shutdown(t.Context()))
@@ -120,6 +124,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 
 // TestConnectionsAreBounded: apart from watches, and nobody takes them all.
 func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 		b.Authenticators = append(b.Authenticators, auth.AnonymousAccess)
 		b.Limits.Connections, b.Limits.Watches = 8, 1

@@ -26,6 +26,7 @@ func (c *cluster) site(serve http.HandlerFunc) (root string) {
 // TestPagesLinkThroughTheProxy: who reads a page through the server gets to the pages it
 // links to in the same way.
 func TestPagesLinkThroughTheProxy(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	var page, kind, encoding string
 	code := 200
@@ -78,6 +79,7 @@ func TestPagesLinkThroughTheProxy(t *testing.T) {
 // TestPagesAreHandedOnAsTheyCome: a page need not end before its beginning is there, and
 // what of it has no end is not kept.
 func TestPagesAreHandedOnAsTheyCome(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	more := make(chan string)
 	root := c.site(func(w http.ResponseWriter, _ *http.Request) {

@@ -10,6 +10,7 @@ import (
 
 // TestNamesOfPaths: namespaces and objects may be named as what else stands in paths.
 func TestNamesOfPaths(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	for _, word := range []string{"proxy", "log", "exec", "status", "scale", "finalize", "watch", "namespaces", "pods"} {
 		c.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"`+word+`"}}`)

@@ -37,6 +37,7 @@ func (c *cluster) status(name, ip string) {
 }
 
 func TestPodProxy(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	plain := newAgent(t, false)
 	_, port := c.hasAddress("web", plain.Listener.Addr())
@@ -104,6 +105,7 @@ func TestPodProxy(t *testing.T) {
 // TestProxiesStayOutside: what a pod, or a node, says its address is must not lead to the
 // server itself or its link.
 func TestProxiesStayOutside(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) { b.Connector = nodeagent.New(nodeagent.Config{}) })
 	plain := newAgent(t, false)
 	_, port := c.hasAddress("web", plain.Listener.Addr())
@@ -126,6 +128,7 @@ func TestProxiesStayOutside(t *testing.T) {
 }
 
 func TestNodeProxy(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	plain := newAgent(t, false)
 	_, port, _ := net.SplitHostPort(plain.Listener.Addr().String())
@@ -167,6 +170,7 @@ func (c *instead) Connect(_ context.Context, to *registry.Target) (*url.URL, htt
 }
 
 func TestServiceProxy(t *testing.T) {
+	t.Parallel()
 	connector := &instead{Transport: &http.Transport{DisableKeepAlives: true}}
 	c := newCluster(t, func(b *server.Builder) { b.Connector = connector })
 	connector.url = newAgent(t, false).URL
@@ -232,6 +236,7 @@ func TestManyEndpointsAreBounded(t *testing.T) {
 // TestProxiesTellNoIdentity: what the authenticators of a server believe is not handed on
 // to others who may.
 func TestProxiesTellNoIdentity(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
 		front, err := proxyheader.New(proxyheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Who"},
 			UIDHeaders: []string{"X-Who-UID"}, GroupHeaders: []string{"X-In"}, ExtraPrefixes: []string{"X-More-"}})

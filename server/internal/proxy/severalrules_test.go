@@ -19,6 +19,7 @@ import (
 // TestServersObeyEachOthersAPIServices: a version that one server gave to a third one, or took
 // back, goes on to that from another one, too, with the first request, whatever it asks for.
 func TestServersObeyEachOthersAPIServices(t *testing.T) {
+	t.Parallel()
 	h := newHarbor(t)
 	w := apitest.NewPair(t, func(b *server.Builder) {
 		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
@@ -53,6 +54,7 @@ func TestServersObeyEachOthersAPIServices(t *testing.T) {
 // TestServersBoundConnectionsByNewAPIServices: what goes on to a server that is told of only as
 // the request comes counts as what it is.
 func TestServersBoundConnectionsByNewAPIServices(t *testing.T) {
+	t.Parallel()
 	const bound = 8
 	h := newHarbor(t)
 	w := apitest.NewPair(t, func(b *server.Builder) {
@@ -92,6 +94,7 @@ func TestServersBoundConnectionsByNewAPIServices(t *testing.T) {
 // TestServersObeyEachOthersPolicies: what one server was told to refuse another one refuses
 // with the next request, and no longer than the first one.
 func TestServersObeyEachOthersPolicies(t *testing.T) {
+	t.Parallel()
 	refuses := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review struct{ Request struct{ UID string } }
 		assert.NoError(t, json.NewDecoder(r.Body).Decode(&review))

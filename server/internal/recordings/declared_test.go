@@ -27,6 +27,7 @@ const (
 // the recorded answers. It fails on a difference that testdata/differences.txt does not list, and on
 // a listed difference that no longer exists.
 func TestDeclaredValidation(t *testing.T) {
+	t.Parallel()
 	if *reference != "" {
 		recordDeclared(t)
 	}

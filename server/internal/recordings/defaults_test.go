@@ -37,6 +37,7 @@ const (
 // on a difference that testdata/differences.txt does not list, and on a listed difference that no
 // longer exists.
 func TestDefaultsOfBuiltinKinds(t *testing.T) {
+	t.Parallel()
 	if *reference != "" {
 		recordDefaults(t)
 	}

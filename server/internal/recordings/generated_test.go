@@ -34,6 +34,7 @@ const generatedAnswers = "testdata/generated.jsonl.gz"
 // that testdata/differences.txt does not list, and on a listed difference that no longer exists. An answer with more
 // causes than the recorded one, or a 4xx where the recorded one is a 500, is listed there as accepted.
 func TestGeneratedRequests(t *testing.T) {
+	t.Parallel()
 	if *reference != "" {
 		recordGenerated(t)
 	}

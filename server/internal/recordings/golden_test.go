@@ -31,6 +31,7 @@ func goldenDir(t *testing.T) string {
 // not list, and on one that it lists and that is gone. It runs in a bubble: nothing
 // waits in real time, and what the loops do comes before what waits for it.
 func TestGoldenTranscripts(t *testing.T) {
+	t.Parallel()
 	dir := goldenDir(t)
 	known := readDifferences(t)
 	for _, file := range []struct {

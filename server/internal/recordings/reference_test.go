@@ -41,6 +41,7 @@ type discoveryRecord map[string]map[string]string
 // TestReferenceDiscovery fails on a difference from the recorded answers of the reference
 // server that is not listed with its reason, and on a listed one that is gone.
 func TestReferenceDiscovery(t *testing.T) {
+	t.Parallel()
 	if *reference != "" {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		record := recordDiscovery(apitest.NewClient(t, *reference, client), "Authorization", "Bearer "+*referenceToken)

@@ -74,6 +74,7 @@ type outcome struct {
 //
 //	go test ./server/internal/recordings -run TestStructuralSchemas -reference https://127.0.0.1:6443 -reference-seed 7
 func TestStructuralSchemas(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	ours := &structuralClient{t: t, http: s.Client(), url: s.Host()}
 	if *reference == "" {

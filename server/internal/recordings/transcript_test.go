@@ -42,6 +42,7 @@ var update = flag.Bool("update", false, "write what the server answers into test
 // in the file; requests may use them. Times are TIME. JSON is indented, watch events
 // are a line each. After each request the background loops finish what they have to do.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

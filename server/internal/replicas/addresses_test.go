@@ -136,6 +136,7 @@ func (c *crowd) verify(store storage.Backend) {
 // hardly hold as many as there are. Each gets values of its own as long as there is room, and what is
 // given back is there for all.
 func TestAddressesAcrossServers(t *testing.T) {
+	t.Parallel()
 	const clients, addresses, ports, each = 64, 253, 60, 32
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -175,6 +176,7 @@ func TestAddressesAcrossServers(t *testing.T) {
 // TestGivenBackMeanwhile: what another server held when a write first tried to have it is there for
 // the next try.
 func TestGivenBackMeanwhile(t *testing.T) {
+	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, inner.Close()) })
 	two := func(b *server.Builder) {

@@ -133,6 +133,7 @@ func (d death) atEachPoint(t *testing.T) {
 // TestServersDieBetweenCommits: what a server leaves that dies between any two commits of an
 // operation another one brings to its end.
 func TestServersDieBetweenCommits(t *testing.T) {
+	t.Parallel()
 	pod := `{"metadata":{"name":"p"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`
 	for name, d := range map[string]death{
 		"names of a definition": {
@@ -232,6 +233,7 @@ func keysOf(t *testing.T, store storage.Backend, prefix string) (keys []string) 
 
 // TestServersDieAtTheirStart after any number of commits: the next one makes the rest.
 func TestServersDieAtTheirStart(t *testing.T) {
+	t.Parallel()
 	whole := func(store storage.Backend) []string {
 		s := servertest.New(t, apitest.WithStorage(&dying{Backend: store, left: -1}))
 		s.Settle()
@@ -264,6 +266,7 @@ func TestServersDieAtTheirStart(t *testing.T) {
 // changes its definition is stored as that says, or not at all, by one commit: nothing is left
 // for a server that dies then.
 func TestWritesCrossedByTheirDefinition(t *testing.T) {
+	t.Parallel()
 	const stored = "widgets.example.com/default/w"
 	twoVersions := func(storage string) string {
 		version := func(name string) string {

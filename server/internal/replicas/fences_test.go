@@ -18,6 +18,7 @@ import (
 // TestFencesGoWithTheirNamespaces: what counting a quota leaves in the store goes some time
 // after the namespace has, and only then.
 func TestFencesGoWithTheirNamespaces(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { require.NoError(t, store.Close()) })

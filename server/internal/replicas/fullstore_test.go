@@ -31,6 +31,7 @@ func (s *crowdedStore) Commit(ctx context.Context, ws ...storage.Write) (storage
 // TestAFullStoreIsEmptied: while there is room for nothing, objects can be deleted, also pods
 // that run, and the controllers of whoever leads delete what goes with them.
 func TestAFullStoreIsEmptied(t *testing.T) {
+	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = inner.Close() })
 	store := &crowdedStore{SharedStore: apitest.SharedStore{Backend: inner}}

@@ -147,6 +147,7 @@ func (f *fleet) shutdown(i int) {
 }
 
 func TestOneServerLeads(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		for range 3 {
@@ -191,6 +192,7 @@ func TestOneServerLeads(t *testing.T) {
 // TestLeadersHandOver in order: nobody waits for a Lease to run out, and who is next begins
 // with everything that is there.
 func TestLeadersHandOver(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		for range 3 {
@@ -232,6 +234,7 @@ func TestLeadersHandOver(t *testing.T) {
 // TestLeaderWithoutStore stops before another one leads, and stands again when the store
 // is back.
 func TestLeaderWithoutStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()
@@ -265,6 +268,7 @@ func TestLeaderWithoutStore(t *testing.T) {
 // TestLeaderThatHearsOfNothing, though it can write, leaves the Lease to others before it has begun, and
 // leads when it hears again.
 func TestLeaderThatHearsOfNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()
@@ -301,6 +305,7 @@ func TestLeaderThatHearsOfNothing(t *testing.T) {
 
 // TestChoiceOfControllers holds for who stands.
 func TestChoiceOfControllers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add(func(b *server.Builder) { b.RunControllers = []string{"*", "-test"} })
@@ -326,6 +331,7 @@ func drop(counts map[string]int, key string) map[string]int {
 
 // TestOddLeases keep nobody from leading for longer than one that runs out.
 func TestOddLeases(t *testing.T) {
+	t.Parallel()
 	for name, value := range map[string]string{
 		"a century":  `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"x","namespace":"kube-system","uid":"1"},"spec":{"holderIdentity":"other","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`,
 		"negative":   `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"uid":"1"},"spec":{"holderIdentity":"other","leaseDurationSeconds":-1,"leaseTransitions":2147483647}}`,
@@ -354,6 +360,7 @@ func TestOddLeases(t *testing.T) {
 // TestLeasesAreOfOperators, too: who takes a Lease away, or deletes it, ends leading; who
 // labels it does not.
 func TestLeasesAreOfOperators(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()
@@ -382,6 +389,7 @@ func TestLeasesAreOfOperators(t *testing.T) {
 
 // TestLeadingWithoutLeases: servers that do not serve Leases agree all the same.
 func TestLeadingWithoutLeases(t *testing.T) {
+	t.Parallel()
 	type thing struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -433,6 +441,7 @@ func TestLeadingWithoutLeases(t *testing.T) {
 
 // TestOneUserOfAStoreLeads without a Lease, and at once after a crash.
 func TestOneUserOfAStoreLeads(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
 	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}))
@@ -449,6 +458,7 @@ func TestOneUserOfAStoreLeads(t *testing.T) {
 
 // TestLeaderOfAFullStore goes on: it is the one who deletes, and nobody else can begin.
 func TestLeaderOfAFullStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()

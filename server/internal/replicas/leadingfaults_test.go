@@ -52,6 +52,7 @@ func gone(c faulty.Call) faulty.Fault { return faulty.Fault{Err: errors.New("no 
 // TestFullStoreWithoutLeader: where nobody can be elected for want of room, every server
 // deletes what may go, and nothing more is done without a leader.
 func TestFullStoreWithoutLeader(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		for range 3 {
@@ -95,6 +96,7 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 // TestFullStoreIsSwept: reservations that are nobody's go also where others lack, for which there is
 // no room. Those are made up for when there is, and until then nobody is told again and again.
 func TestFullStoreIsSwept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		s := f.add()
@@ -121,6 +123,7 @@ func TestFullStoreIsSwept(t *testing.T) {
 // TestLeaderOfAFullStoreLearns that another one began while there was room, though it can
 // renew nothing.
 func TestLeaderOfAFullStoreLearns(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()
@@ -138,6 +141,7 @@ func TestLeaderOfAFullStoreLearns(t *testing.T) {
 // TestReleaseAfterALostAnswer: nobody waits for a lease to run out whose holder ends in
 // order, though it does not know that it renewed it, or got it.
 func TestReleaseAfterALostAnswer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()
@@ -161,6 +165,7 @@ func TestReleaseAfterALostAnswer(t *testing.T) {
 
 // TestLeadersRenewWhatOthersEdit all the time.
 func TestLeadersRenewWhatOthersEdit(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()
@@ -185,6 +190,7 @@ func TestLeadersRenewWhatOthersEdit(t *testing.T) {
 
 // TestFormerLeaderSaysSo though its controllers have not ended.
 func TestFormerLeaderSaysSo(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		goOn := make(chan struct{})
@@ -210,6 +216,7 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 // TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, Observe has seen when
 // Reconcile is called.
 func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()
@@ -241,6 +248,7 @@ func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 
 // TestFailureOfTheControllers is told by who is asked whether they run.
 func TestFailureOfTheControllers(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "workqueue_adds_total", Help: "of somebody else"}))
 	b := &server.Builder{Authorizer: auth.AllowAll, Metrics: reg, Logger: slog.New(slog.DiscardHandler)}
@@ -281,6 +289,7 @@ func (s *wrongClock) Commit(ctx context.Context, ws ...storage.Write) (storage.R
 // TestClocksApart: who leads is trusted for as long as it renews, and no longer than a lease
 // lasts, whatever time it is there.
 func TestClocksApart(t *testing.T) {
+	t.Parallel()
 	for _, says := range []string{"2999-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000000Z"} {
 		t.Run(says, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -313,6 +322,7 @@ func TestClocksApart(t *testing.T) {
 
 // TestLeaderOverASlowStore goes on, though each renewal takes longer than it is until the next.
 func TestLeaderOverASlowStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.add()

@@ -31,6 +31,7 @@ func services(t *testing.T, s *servertest.Server) []*meta.Object {
 
 // TestPoolChoosesOnce: what one write chose no other chooses, from then on.
 func TestPoolChoosesOnce(t *testing.T) {
+	t.Parallel()
 	var chosen []string
 	var between sync.Once
 	var s *servertest.Server
@@ -72,6 +73,7 @@ func TestPoolChoosesOnce(t *testing.T) {
 // Five addresses, beside that of the server itself, and four ports are enough to
 // see each of them given once.
 func TestPool(t *testing.T) {
+	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	small := func(b *server.Builder) {
 		b.Storage = store
@@ -126,6 +128,7 @@ func TestPool(t *testing.T) {
 // TestValuesAreHeldByWhatIsCommitted: what a dry run, or a write that may still be
 // refused, has for now is free for whoever commits it first.
 func TestValuesAreHeldByWhatIsCommitted(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, query, spec string
 		refuse            error

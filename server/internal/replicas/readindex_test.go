@@ -92,6 +92,7 @@ func asking(t *testing.T) (a *apitest.Client, account, bootstrap []string) {
 // TestRequestsAskTheStoreOnce: whatever looks at a request, the store is asked for its newest
 // revision once for it, if that matters.
 func TestRequestsAskTheStoreOnce(t *testing.T) {
+	t.Parallel()
 	a, account, bootstrap := asking(t)
 	const (
 		in      = "/api/v1/namespaces/"
@@ -187,6 +188,7 @@ func TestRequestsAskTheStoreOnce(t *testing.T) {
 // has heard of what came before, however late that is, and the store is asked only if nothing
 // tells when that was.
 func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	other := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: store})))
@@ -248,6 +250,7 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 // TestAdmittedReadsWhatIsThereNow: what a plugin reads on behalf of several requests is as new
 // as its question, whenever the request began that it has the context of.
 func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
+	t.Parallel()
 	var between func()
 	var read error
 	w := apitest.NewPair(t, func(b *server.Builder) {
@@ -276,6 +279,7 @@ func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
 // TestProgramsReadOtherServers: a program's code that is called for a request of one server reads
 // by others, over another store or the same one, and by requests of its own.
 func TestProgramsReadOtherServers(t *testing.T) {
+	t.Parallel()
 	other := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: memstore.New(memstore.Options{})}))
 	there := apitest.InProcess(t, other)
 	store := apitest.SharedStore{Backend: memstore.New(memstore.Options{})}

@@ -62,6 +62,7 @@ func atOnce(n int, call func(i int) int) map[int]int {
 // TestServersShareAPool: of servers over one store no two give a value twice, what
 // one gave back another one gives again, and no reservation outlives its object.
 func TestServersShareAPool(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
 		t.Cleanup(func() { require.NoError(t, inner.Close()) })
@@ -105,6 +106,7 @@ func TestServersShareAPool(t *testing.T) {
 // TestReservationsFollowTheirObjects: a change of type, and the last finalizer that
 // goes, give back what the object holds.
 func TestReservationsFollowTheirObjects(t *testing.T) {
+	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	s := servertest.New(t, smallNetwork(store))
 	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", `,"type":"NodePort"`))
@@ -122,6 +124,7 @@ func TestReservationsFollowTheirObjects(t *testing.T) {
 // TestReservationsOfOlderStores: what objects hold is reserved when a server starts,
 // and a reservation whose holder is gone, or that cannot be read, is in nobody's way.
 func TestReservationsOfOlderStores(t *testing.T) {
+	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	store := faulty.Wrap(apitest.KeepOpen{Backend: inner}, nil)
 	first := servertest.New(t, smallNetwork(apitest.KeepOpen{Backend: store}))
@@ -173,6 +176,7 @@ func TestReservationsOfOlderStores(t *testing.T) {
 // TestReservationsAreBounded: a write that reserves more than every store commits at
 // once is told so, and an object may hold more, one write after the other.
 func TestReservationsAreBounded(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		s := servertest.New(t, apitest.WithStorage(store))
 		nodePorts := func(n int) string {
@@ -203,6 +207,7 @@ func TestReservationsAreBounded(t *testing.T) {
 
 // TestStoreRefusesTheSize: what the store does not take is 413.
 func TestStoreRefusesTheSize(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, apitest.WithStorage(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
 		if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/large") {
 			return faulty.Fault{Err: fmt.Errorf("commit: %w", storage.ErrTooLarge)}

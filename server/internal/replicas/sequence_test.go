@@ -185,6 +185,7 @@ func TestSequencesAreApart(t *testing.T) {
 // TestSequencesGoWithTheirNamespaces shows that the record of a sequence is removed some time
 // after its namespace was deleted, and only then.
 func TestSequencesGoWithTheirNamespaces(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { require.NoError(t, store.Close()) })

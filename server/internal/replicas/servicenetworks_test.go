@@ -32,6 +32,7 @@ func ready(t *testing.T, s *servertest.Server, name string) string {
 // TestServiceCIDRs: the network of the server is there from the start, others give
 // further addresses, and none goes while a service has an address of it alone.
 func TestServiceCIDRs(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/30")}.Pool()
 	})
@@ -66,6 +67,7 @@ func TestServiceCIDRs(t *testing.T) {
 
 // TestServersOwnNetwork: it gives nothing while it is being deleted, and comes back.
 func TestServersOwnNetwork(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", ""))
 	apitest.Must(t, s, 200, "DELETE", cidrs+"/kubernetes", "")
@@ -82,6 +84,7 @@ func TestServersOwnNetwork(t *testing.T) {
 // TestDualStackServices: a network of both families gives services what their policy
 // asks for, when they are made and later.
 func TestDualStackServices(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112"),
@@ -146,6 +149,7 @@ func TestDualStackServices(t *testing.T) {
 // TestSecondAddressStays: a service keeps both its addresses, and nobody makes the server
 // try again and again by naming that of another.
 func TestSecondAddressStays(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112")}.Pool()
 	})
@@ -162,6 +166,7 @@ func TestSecondAddressStays(t *testing.T) {
 
 // TestTwoObjectsOfANetwork: a network gives addresses as long as one of its objects does.
 func TestTwoObjectsOfANetwork(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24")}.Pool()
 	})

@@ -20,6 +20,7 @@ import (
 // TestServersSeeEachOthersWrites: what one server acknowledged another one shows in every
 // read but those that take any version, however late it hears of it.
 func TestServersSeeEachOthersWrites(t *testing.T) {
+	t.Parallel()
 	w := apitest.NewPair(t)
 	first := w.A.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a", "k", "1")).ResourceVersion()
 	w.B.Must(200, "GET", apitest.ConfigMapsPath+"/a", nil)
@@ -67,6 +68,7 @@ func TestServersSeeEachOthersWrites(t *testing.T) {
 // TestServersWatchEachOthersWrites: a watch begins with, or after, what other servers
 // acknowledged before, goes on at another server, and tells everything once.
 func TestServersWatchEachOthersWrites(t *testing.T) {
+	t.Parallel()
 	w := apitest.NewPair(t)
 	w.A.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
 	w.B.Must(200, "GET", apitest.ConfigMapsPath, nil)
@@ -100,6 +102,7 @@ func TestServersWatchEachOthersWrites(t *testing.T) {
 // TestPagesMoveBetweenServers: each page of a list may come from another server, also from
 // one that started after the list began, and all show one state.
 func TestPagesMoveBetweenServers(t *testing.T) {
+	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
 		servers := []*servertest.Server{servertest.New(t, apitest.WithStorage(store)), servertest.New(t, apitest.WithStorage(store))}
@@ -141,6 +144,7 @@ func without(list []string, name string) (rest []string) {
 // TestServersObeyNewRights: a right that one server gave or took away holds on another with
 // the next request that is acknowledged there, also that of acting as somebody else.
 func TestServersObeyNewRights(t *testing.T) {
+	t.Parallel()
 	w := apitest.NewPair(t, servertest.RBAC, func(b *server.Builder) {
 		b.Handlers = map[string]http.Handler{"/own": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	})
@@ -185,6 +189,7 @@ func TestServersObeyNewRights(t *testing.T) {
 // TestServersSeeDeletedAccounts: the token of an account that was deleted at one server, or
 // of another one of its name, or that is bound to what was deleted, is worth nothing at another.
 func TestServersSeeDeletedAccounts(t *testing.T) {
+	t.Parallel()
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(t, err)
 	w := apitest.NewPair(t, func(b *server.Builder) {

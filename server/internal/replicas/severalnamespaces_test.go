@@ -37,6 +37,7 @@ func inNamespace(t *testing.T, store storage.Backend, name string) (keys []strin
 // namespace, and stores only afterwards, is refused, not stored and cleared away: nobody may
 // be left who would.
 func TestNothingComesIntoAGoneNamespace(t *testing.T) {
+	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		for name, again := range map[string]bool{"gone": false, "anew": true} {
 			held := apitest.NewBlockingStore(store, "configmaps/"+name+"/late")
@@ -75,6 +76,7 @@ func TestNothingComesIntoAGoneNamespace(t *testing.T) {
 // TestNamespacesThatManyServersFill: while servers fill a namespace another one deletes it;
 // nothing is left, and whoever was told that his object is there saw it go.
 func TestNamespacesThatManyServersFill(t *testing.T) {
+	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		var servers []*apitest.Client
 		for range 3 {
@@ -116,6 +118,7 @@ func TestNamespacesThatManyServersFill(t *testing.T) {
 // TestNamespacesThatAdmissionChanges: who is asked about an object writes into its namespace,
 // each time: he is asked once, and the object is stored.
 func TestNamespacesThatAdmissionChanges(t *testing.T) {
+	t.Parallel()
 	namespaces, asked := meta.GroupResource{Resource: "namespaces"}, 0
 	s := servertest.New(t, func(b *server.Builder) {
 		client := b.Client()

@@ -40,6 +40,7 @@ func together(n int, call func(i int)) {
 // TestServersPatchOneObject: of patches that name no version, made at all servers, none is
 // refused and none is lost.
 func TestServersPatchOneObject(t *testing.T) {
+	t.Parallel()
 	const clients, each = 24, 8
 	_, apis := three(t)
 	apis[0].Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("c"))
@@ -63,6 +64,7 @@ func TestServersPatchOneObject(t *testing.T) {
 // TestServersApplyToOneObject: managers that apply at different servers each have what they
 // applied; of those that force one field, one owns it, and it says what that one applied.
 func TestServersApplyToOneObject(t *testing.T) {
+	t.Parallel()
 	const managers = 12
 	_, apis := three(t)
 	apply := func(at, manager int, query, data string) int {
@@ -104,6 +106,7 @@ func TestServersApplyToOneObject(t *testing.T) {
 // TestServersRemoveFinalizers: finalizers that are removed at different servers at the same time
 // are gone, and so is the object, once.
 func TestServersRemoveFinalizers(t *testing.T) {
+	t.Parallel()
 	_, apis := three(t)
 	watch := apis[2].Watch(apitest.ConfigMapsPath + "?watch=1&labelSelector=held")
 	for round := range 8 {
@@ -136,6 +139,7 @@ func TestServersRemoveFinalizers(t *testing.T) {
 // TestServersDeleteCollections: objects that are deleted as one collection at all servers go
 // once; what was changed meanwhile, such that it is not selected any more, stays.
 func TestServersDeleteCollections(t *testing.T) {
+	t.Parallel()
 	const objects = 90
 	_, apis := three(t)
 	for i := range objects {
@@ -169,6 +173,7 @@ func TestServersDeleteCollections(t *testing.T) {
 
 // TestServersGenerateNames: objects whose names servers make up at the same time have one each.
 func TestServersGenerateNames(t *testing.T) {
+	t.Parallel()
 	const objects = 120
 	_, apis := three(t)
 	var mu sync.Mutex
@@ -186,6 +191,7 @@ func TestServersGenerateNames(t *testing.T) {
 // TestServersKeepValuesUnique: of those who want a unique value at different servers at the same
 // time one gets it, in specs and in statuses, and who has it gives it back.
 func TestServersKeepValuesUnique(t *testing.T) {
+	t.Parallel()
 	const wanted, rivals = 8, 9
 	var store storage.Backend
 	store, apis := three(t, func(b *server.Builder) { withSites(b.Storage)(b) })
@@ -222,6 +228,7 @@ func TestServersKeepValuesUnique(t *testing.T) {
 // TestServersMigrateTogether: migrations of two servers at once, while a third one writes, leave
 // every object in the version that is stored now, and lose nothing.
 func TestServersMigrateTogether(t *testing.T) {
+	t.Parallel()
 	const objects = 60
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -261,6 +268,7 @@ func TestServersMigrateTogether(t *testing.T) {
 // TestServersKnowBootstrapTokens: a token that one server was given, that one took away or that
 // ran out is worth at another what it should be.
 func TestServersKnowBootstrapTokens(t *testing.T) {
+	t.Parallel()
 	w := apitest.NewPair(t, func(b *server.Builder) {
 		methods := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil

@@ -93,6 +93,7 @@ func (d *deposed) objects() map[string]string {
 
 // TestDeposedLeaderWritesNothing by any way that a controller has.
 func TestDeposedLeaderWritesNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := depose(t, func(a *apitest.Client) {
 			a.Must(201, "POST", apitest.PodsPath, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
@@ -153,6 +154,7 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 
 // TestLeadingEndsWithARefusedWrite: the leader has not found out in any other way.
 func TestLeadingEndsWithARefusedWrite(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		refused, ended := make(chan error, 1), make(chan struct{})
@@ -187,6 +189,7 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 // TestDeposedLeaderAmongWriters: writers of the same object, who share commits, are not
 // refused with it.
 func TestDeposedLeaderAmongWriters(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := depose(t, func(a *apitest.Client) { a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x")) })
 		d.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
@@ -216,6 +219,7 @@ func TestDeposedLeaderAmongWriters(t *testing.T) {
 // TestDeposedLeaderAndQuota: what it was charged for is given back, and others are not
 // refused with it.
 func TestDeposedLeaderAndQuota(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := depose(t, func(a *apitest.Client) {
 			a.Must(201, "POST", "/api/v1/namespaces/default/resourcequotas", `{"metadata":{"name":"q"},"spec":{"hard":{"count/secrets":"100"}}}`)

@@ -43,6 +43,7 @@ func duplicate(t *testing.T, got *meta.Object, field, value string) {
 // TestUnique: whatever verb writes a unique value that another object holds is
 // refused, until that one is gone or has another.
 func TestUnique(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		store := apitest.KeepOpen{Backend: inner}
 		t.Cleanup(func() { require.NoError(t, inner.Close()) })
@@ -105,6 +106,7 @@ func TestUnique(t *testing.T) {
 // TestUniqueRace: of writers at the same time, on servers that know little of each
 // other, exactly one gets a value, and who wants what is free gets it.
 func TestUniqueRace(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, inner storage.Backend) {
 		const writers = 64
 		store := apitest.KeepOpen{Backend: inner}
@@ -155,6 +157,7 @@ func TestUniqueRace(t *testing.T) {
 // TestUniqueWithAPool: both kinds of values are kept apart, also where they look the
 // same.
 func TestUniqueWithAPool(t *testing.T) {
+	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	pool := &registry.Pool{
 		Held: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
@@ -185,6 +188,7 @@ func TestUniqueWithAPool(t *testing.T) {
 // TestUniqueThroughVersions: a value is one object's alone in whatever version it is
 // written, and is told of by the hub's path.
 func TestUniqueThroughVersions(t *testing.T) {
+	t.Parallel()
 	type old struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -222,6 +226,7 @@ func TestUniqueThroughVersions(t *testing.T) {
 // of two that share a value the log tells, and neither is in the way of its other
 // fields.
 func TestUniqueAmongOldObjects(t *testing.T) {
+	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	first := servertest.New(t, func(b *server.Builder) {
 		b.Storage = store
@@ -261,6 +266,7 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 // TestUniqueOfDamagedObjects: what an object holds that cannot be read stays its own
 // until it is deleted.
 func TestUniqueOfDamagedObjects(t *testing.T) {
+	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	store := faulty.Wrap(apitest.KeepOpen{Backend: inner}, nil)
 	s := servertest.New(t, withSites(apitest.KeepOpen{Backend: store}))
@@ -283,6 +289,7 @@ func TestUniqueOfDamagedObjects(t *testing.T) {
 // TestUniqueOfNamesWithSpaces: whatever name a kind allows, who holds a value is found
 // by writers that come upon its reservation.
 func TestUniqueOfNamesWithSpaces(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"plain", "with a space", " ", "x "} {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 		s := servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) {
@@ -302,6 +309,7 @@ func TestUniqueOfNamesWithSpaces(t *testing.T) {
 // TestReservationsOfOtherReleases: what objects hold stays theirs while a release is over the
 // store, too, whose kind has nothing unique, and goes when they are gone, whichever deletes them.
 func TestReservationsOfOtherReleases(t *testing.T) {
+	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, inner.Close()) })
 	store := apitest.KeepOpen{Backend: inner}

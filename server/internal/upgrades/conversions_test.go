@@ -26,6 +26,7 @@ import (
 // TestSaidDefaults: what a caller says himself is stored also where his version has it
 // as a default; what he leaves out is no change.
 func TestSaidDefaults(t *testing.T) {
+	t.Parallel()
 	const body = `{"apiVersion":"example.com/v1alpha1","kind":"Gadget","metadata":{"name":"b"},"spec":{"count":1}}`
 	for verb, write := range map[string]func(*apitest.Client) apitest.Response{
 		"put": func(a *apitest.Client) apitest.Response { return a.Must(200, "PUT", gadgetPath("v1alpha1", "b"), body) },
@@ -105,6 +106,7 @@ const gauge = `{"apiVersion":"example.com/v2","kind":"Gauge","metadata":{"name":
 // TestConversionsChange: an upgrade that teaches an older version a field reads what
 // was stored before it as it was.
 func TestConversionsChange(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
 	want := map[string]any{"size": 1.0, "mode": "x"}
@@ -123,6 +125,7 @@ func TestConversionsChange(t *testing.T) {
 // TestOlderServerKeepsTheHubForm: a server of a release that knows one version only
 // changes an object, also a large one; what it could not see is still there.
 func TestOlderServerKeepsTheHubForm(t *testing.T) {
+	t.Parallel()
 	for name, mode := range map[string]string{"small": "x", "large": strings.Repeat("x", 300<<10)} {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New(memstore.Options{})
@@ -142,6 +145,7 @@ func TestOlderServerKeepsTheHubForm(t *testing.T) {
 // TestNobodyWritesTheHubForm: what a caller puts into the place of the hub's form is
 // neither stored nor owned, whatever versions the kind has, and harms no later release.
 func TestNobodyWritesTheHubForm(t *testing.T) {
+	t.Parallel()
 	for _, planted := range []string{`{"apiVersion":"example.com/v2","kind":"Gauge","spec":{"size":999}}`, `{"of":"","hub":{"apiVersion":"example.com/v2","spec":{"size":999}}}`, `{`} {
 		store := memstore.New(memstore.Options{})
 		defer store.Close()
@@ -172,6 +176,7 @@ func TestNobodyWritesTheHubForm(t *testing.T) {
 
 // TestUnreadableHubForm: a form that cannot be read is as if it were not there.
 func TestUnreadableHubForm(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{`{`, `[]`, `{"hub":5}`, `{"hub":{"apiVersion":"example.com/v9"}}`} {
 		store := memstore.New(memstore.Options{})
 		defer store.Close()
@@ -188,6 +193,7 @@ func TestUnreadableHubForm(t *testing.T) {
 // TestStorageVersionCannotSay: an object that the storage version cannot say is stored
 // as it is: it can be written and deleted, and so can its namespace.
 func TestStorageVersionCannotSay(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
 	const unspeakable = `{"metadata":{"name":"b","finalizers":["example.com/x"]},"spec":{"notes":["only in v2"]}}`
@@ -217,6 +223,7 @@ func gadgetNotes(a *apitest.Client, name string) any {
 // TestConversionsHarmNoNeighbours: among writers of one object, one who writes what the
 // storage version cannot say fails nobody.
 func TestConversionsHarmNoNeighbours(t *testing.T) {
+	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
 	a.Must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{"size":1}}`)
 	var all sync.WaitGroup
@@ -237,6 +244,7 @@ func TestConversionsHarmNoNeighbours(t *testing.T) {
 // TestDeletionIsAnswered: a deletion that is done is told, also in a version that
 // cannot show the object.
 func TestDeletionIsAnswered(t *testing.T) {
+	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
 	a.Must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b","finalizers":["example.com/x"]},"spec":{"notes":["only in v2"]}}`)
 	for range 2 {
@@ -252,6 +260,7 @@ func TestDeletionIsAnswered(t *testing.T) {
 // TestNothingIsWrittenUnseen: what admission makes of an object so that its writer
 // cannot be shown it is not stored.
 func TestNothingIsWrittenUnseen(t *testing.T) {
+	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{
 			Name: "Test", Rules: []admission.Rule{{Groups: []string{"example.com"}, Resources: []string{"gadgets"}}},
@@ -275,6 +284,7 @@ func TestNothingIsWrittenUnseen(t *testing.T) {
 // TestOwnersInVersionsThatCannotShow: what somebody owns in a version that cannot show
 // the object any more is no reason to refuse a write, and stays his.
 func TestOwnersInVersionsThatCannotShow(t *testing.T) {
+	t.Parallel()
 	const unspeakable = `{"apiVersion":"example.com/v2","kind":"Gadget","metadata":{"name":"b"},"spec":{"notes":["only in v2"]}}`
 	for name, write := range map[string]func(*apitest.Client) apitest.Response{
 		"patch": func(a *apitest.Client) apitest.Response {
@@ -309,6 +319,7 @@ func TestOwnersInVersionsThatCannotShow(t *testing.T) {
 // TestConversionPanics: a panic of a conversion is the log's to tell, with where it
 // was, and nothing of it is the caller's to know.
 func TestConversionPanics(t *testing.T) {
+	t.Parallel()
 	log := &apitest.ErrorLog{}
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })
 	got := a.Must(500, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"b"},"spec":{"host":"panic"}}`)
@@ -323,6 +334,7 @@ func TestConversionPanics(t *testing.T) {
 
 // TestConversionPanicsByCause: what a conversion panics with names the object.
 func TestConversionPanicsByCause(t *testing.T) {
+	t.Parallel()
 	log := &apitest.ErrorLog{}
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) { b.Logger = slog.New(log) })
 	for i := range 100 {

@@ -20,6 +20,7 @@ import (
 // TestFormerScales: versions that have a Scale of their own answer and take that, and
 // discovery tells of it; any other has that of autoscaling/v1.
 func TestFormerScales(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	for _, c := range []struct{ version, plural, more string }{
 		{"extensions/v1beta1", "deployments", ""},
@@ -70,6 +71,7 @@ func TestFormerScales(t *testing.T) {
 // TestScaleOfFormerControllers: the group extensions had the sizes of replication controllers
 // and not these, which discovery and the documents of the API tell.
 func TestScaleOfFormerControllers(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	const all = "/api/v1/namespaces/default/replicationcontrollers"
 	a.Must(201, "POST", all, `{"metadata":{"name":"a"},"spec":{"replicas":2,"template":`+podTemplate+`}}`)
@@ -116,6 +118,7 @@ type formerPeriod struct {
 // TestBodiesOfVersions: callers of a version have the body of a sub-resource in the version
 // of that name, if there is one, and what cannot become one of the hub is refused.
 func TestBodiesOfVersions(t *testing.T) {
+	t.Parallel()
 	body := registry.Of(registry.Definition[period]{Group: "example.com", Version: "v1", Kind: "Period",
 		Versions: []registry.VersionOf[period]{registry.Spoke[formerPeriod, period]{Version: "v1beta1",
 			ToHub: func(in *formerPeriod, out *period) error {
@@ -189,6 +192,7 @@ func assertKind(t *testing.T, a *apitest.Client, apiVersion, name, group, versio
 // TestRollback: who rolls back writes the revision and what is to be noted into the
 // deployment, for its controller.
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	for _, version := range []string{"extensions/v1beta1", "apps/v1beta1"} {
 		name := "a" + strings.NewReplacer("/", "-").Replace(version)
@@ -225,6 +229,7 @@ func TestRollback(t *testing.T) {
 // TestUnreadableRevision: what stands where the revision to go back to belongs, and is no
 // number, survives what is written in a version that has a field for it.
 func TestUnreadableRevision(t *testing.T) {
+	t.Parallel()
 	const annotation = "deprecated.deployment.rollback.to"
 	a := apitest.NewInRelease(t, "1.15")
 	for _, version := range []string{"extensions/v1beta1", "apps/v1beta1"} {
@@ -246,6 +251,7 @@ func TestUnreadableRevision(t *testing.T) {
 // TestEvictionsOfReleases: each release tells of the Eviction that it had, and takes those
 // that it knew: the older one to this day.
 func TestEvictionsOfReleases(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		release, told string
 		newer         int

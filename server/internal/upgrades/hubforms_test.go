@@ -78,6 +78,7 @@ func lampsThree() *registry.Kind {
 // TestFormsOfSeveralHubs: what a release does not see, since it is in the form of a hub that
 // it does not know, it does not take away.
 func TestFormsOfSeveralHubs(t *testing.T) {
+	t.Parallel()
 	lamp := func(version string) string { return "/apis/example.com/" + version + "/namespaces/default/lamps" }
 	releases := func(t *testing.T, kinds ...*registry.Kind) (list []*apitest.Client) {
 		store := memstore.New(memstore.Options{})

@@ -35,6 +35,7 @@ func storedGadgetsOfOne(t *testing.T, n int) (*memstore.Store, *servertest.Serve
 }
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 1200)
 	var upgrades atomic.Int64
 	two := gadgetKind[gadget2]("v1", func(o *meta.Object) error {
@@ -80,6 +81,7 @@ func TestMigrate(t *testing.T) {
 // TestMigrateKeeps: what nobody decided about stays, and the store does not say that all
 // is migrated.
 func TestMigrateKeeps(t *testing.T) {
+	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 3)
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[gadget2]("v1", nil)))
 	var last server.Migration
@@ -98,6 +100,7 @@ func TestMigrateKeeps(t *testing.T) {
 
 // TestMigrateStorageVersion: objects go to another version of a kind with conversions.
 func TestMigrateStorageVersion(t *testing.T) {
+	t.Parallel()
 	type old struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -128,6 +131,7 @@ func TestMigrateStorageVersion(t *testing.T) {
 }
 
 func TestMigrateDefinitions(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
 	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(migration.Kinds()...))
@@ -180,6 +184,7 @@ func (s slowCommits) Commit(ctx context.Context, ws ...storage.Write) (storage.R
 // TestMigrationProgress checks that the progress of a migration has the figures of the other long commands, in
 // the callback and in the status of a StorageVersionMigration.
 func TestMigrationProgress(t *testing.T) {
+	t.Parallel()
 	const want = "500 of 1200 objects (41%), 100/s, 7s left"
 	slow := func(t *testing.T) *servertest.Server {
 		store, s, _ := storedGadgetsOfOne(t, 1200)

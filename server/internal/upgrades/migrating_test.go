@@ -17,6 +17,7 @@ import (
 // both versions.
 
 func TestEventV1IsStricter(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	path := func(version string) string {
 		return "/apis/events.k8s.io/" + version + "/namespaces/default/events"
@@ -45,6 +46,7 @@ func TestEventV1IsStricter(t *testing.T) {
 }
 
 func TestEndpointSliceTopology(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	path := func(version string) string {
 		return "/apis/discovery.k8s.io/" + version + "/namespaces/default/endpointslices"
@@ -65,6 +67,7 @@ func TestEndpointSliceTopology(t *testing.T) {
 }
 
 func TestBudgetsWithEmptySelectors(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	path := func(version string) string {
 		return "/apis/policy/" + version + "/namespaces/default/poddisruptionbudgets"
@@ -87,6 +90,7 @@ func TestBudgetsWithEmptySelectors(t *testing.T) {
 }
 
 func TestWebhookDefaults(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	path := func(version string) string {
 		return "/apis/admissionregistration.k8s.io/" + version + "/validatingwebhookconfigurations"
@@ -116,6 +120,7 @@ func TestWebhookDefaults(t *testing.T) {
 }
 
 func TestDefinitionV1beta1(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	path := func(version string) string {
 		return "/apis/apiextensions.k8s.io/" + version + "/customresourcedefinitions"
@@ -163,6 +168,7 @@ func TestDefinitionV1beta1(t *testing.T) {
 }
 
 func TestReviewGroups(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	ask := func(version, field string) apitest.Response {
 		return a.Must(201, "POST", "/apis/authorization.k8s.io/"+version+"/subjectaccessreviews", `{`+anyReview+`,"`+field+`":["g"]}}`)
@@ -177,6 +183,7 @@ func TestReviewGroups(t *testing.T) {
 }
 
 func TestSigningRequestDefaults(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	path := func(version string) string {
 		return "/apis/certificates.k8s.io/" + version + "/certificatesigningrequests"
@@ -204,6 +211,7 @@ func TestSigningRequestDefaults(t *testing.T) {
 }
 
 func TestIngressBackends(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	body := `{"metadata":{"name":"i"},"spec":{"backend":{"serviceName":"s","servicePort":80},"rules":[{"http":{"paths":[
 		{"path":"/a","backend":{"serviceName":"b","servicePort":"web"}}]}}]}}`
@@ -221,6 +229,7 @@ func TestIngressBackends(t *testing.T) {
 }
 
 func TestWorkloadDefaults(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.15")
 	spec := func(version, plural, more string) map[string]any {
 		name := strings.ReplaceAll(version, "/", "-")
@@ -264,6 +273,7 @@ func TestWorkloadDefaults(t *testing.T) {
 
 // TestReleaseFaults: what is no release, or none that is known, is a fault of Build.
 func TestReleaseFaults(t *testing.T) {
+	t.Parallel()
 	for release, want := range map[string]string{
 		"1.14": "Release: 1.14 is not known: there are 1.15 to 1.37", "1.99": "Release: 1.99 is not known: there are 1.15 to 1.37",
 		"v1.22": `Release: "v1.22" is no release: it has a form like 1.37`, "1.22.3": `Release: "1.22.3" is no release: it has a form like 1.37`,
@@ -280,6 +290,7 @@ func TestReleaseFaults(t *testing.T) {
 // TestStatusOfVersionsWithout: in a version that does not have the sub-resource the status is
 // written with the rest of the object, and in others through it alone.
 func TestStatusOfVersionsWithout(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	schema := `"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`
 	a.Must(201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"metadata":{"name":"lamps.example.com"},"spec":{"group":"example.com","scope":"Cluster",

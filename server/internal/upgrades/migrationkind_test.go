@@ -96,6 +96,7 @@ func TestMigrationsEndOnce(t *testing.T) {
 
 // TestMigrationWaitsForItsKind: for a minute, as its definition may come after it.
 func TestMigrationWaitsForItsKind(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t, serves(migration.Kinds()...))
 		a := apitest.InProcess(t, s)

@@ -60,6 +60,7 @@ spec:
 
 // TestMisspeltFields of parts of the server are errors, of all kinds of kinds.
 func TestMisspeltFields(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	c := servertest.New(t, shelves, func(b *server.Builder) { b.Register(registry.FromCRD([]byte(boxes))) }).Objects()
 	group := func(name string) meta.GroupResource { return meta.GroupResource{Group: "example.com", Resource: name} }
@@ -127,6 +128,7 @@ func TestMisspeltFields(t *testing.T) {
 // TestFieldsOfAnOlderKind, which stored objects still have, are nobody's mistake: they are
 // not shown.
 func TestFieldsOfAnOlderKind(t *testing.T) {
+	t.Parallel()
 	type shelf struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`

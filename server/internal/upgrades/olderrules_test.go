@@ -13,6 +13,7 @@ import (
 // The rules of versions that later releases do not serve.
 
 func TestOlderDefinitionsSayThingsOnce(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	const path = "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions"
 	definition := func(spec string) string {
@@ -57,6 +58,7 @@ func TestOlderDefinitionsSayThingsOnce(t *testing.T) {
 // TestOlderTopologies: the bound is on what is stored of a topology, and the zone and the node
 // are fields there.
 func TestOlderTopologies(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	const path = "/apis/discovery.k8s.io/v1beta1/namespaces/default/endpointslices"
 	slice := func(name, node string, words int, more ...string) string {

@@ -39,6 +39,7 @@ func (s scanned) Scan(ctx context.Context, prefix, start string, at storage.Revi
 // it writes that cannot be converted concerns nobody else: that object cannot be read
 // until there is one that can, and nothing is read anew.
 func TestRecordsOfOtherReleases(t *testing.T) {
+	t.Parallel()
 	type old struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -97,6 +98,7 @@ func TestRecordsOfOtherReleases(t *testing.T) {
 
 // TestHiddenMetricsAreThoseOfTheRelease: what /version is made to tell has no part in it.
 func TestHiddenMetricsAreThoseOfTheRelease(t *testing.T) {
+	t.Parallel()
 	b := &server.Builder{Authorizer: auth.AllowAll, Release: "1.30", Serving: server.Serving{Version: "v7.3.1", ShowHiddenMetricsFor: "1.29"}}
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)

@@ -60,6 +60,7 @@ func versionsThatGo(t *testing.T) map[string]*resource.Version {
 // last release that has it, with all of its sub-resources, and the release after it does not
 // know it, nor the newest.
 func TestRemovedVersions(t *testing.T) {
+	t.Parallel()
 	servers := map[string]*apitest.Client{}
 	of := func(release string) *apitest.Client {
 		if servers[release] == nil {

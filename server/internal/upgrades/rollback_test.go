@@ -43,6 +43,7 @@ func releaseOver(t *testing.T, dir, release string) (*apitest.Client, func()) {
 // TestUpgradeAndRollback takes objects that the oldest release wrote through the newest,
 // which writes all of them anew, and back: each is as it was, field by field.
 func TestUpgradeAndRollback(t *testing.T) {
+	t.Parallel()
 	const oldest, each = "1.15", 100
 	types := map[string]*resource.Type{}
 	for _, k := range builtin.Kinds() {
@@ -116,6 +117,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 // served by the newest release, and who applied in a version that this does not have is
 // no hindrance to who applies now.
 func TestUpgradeKeepsDefinitionsAndOwners(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, end := releaseOver(t, dir, "1.15")
 	a.Must(201, "POST", "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions", `{"metadata":{"name":"plains.example.com"},
@@ -152,6 +154,7 @@ func exact(t testing.TB, got apitest.Response) (tree map[string]any) {
 // TestStorageVersions: what a release stores the release before serves, if that has the
 // kind at all.
 func TestStorageVersions(t *testing.T) {
+	t.Parallel()
 	before := map[string][]string{}
 	for r := release.Oldest; r.Compare(release.Newest) <= 0; r = r.Next() {
 		now := map[string][]string{}

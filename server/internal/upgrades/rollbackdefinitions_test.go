@@ -43,6 +43,7 @@ type chosenDefinition struct {
 // shapes of v1beta1, and objects of them, through the newest, which knows v1 alone and writes
 // all of them anew, and back: each is as it was, field by field, but for what was changed.
 func TestUpgradeAndRollbackOfDefinitions(t *testing.T) {
+	t.Parallel()
 	const oldest, number = "1.15", 100
 	shape := schemaOfDefinitions(t, "v1beta1")
 	dir := t.TempDir()

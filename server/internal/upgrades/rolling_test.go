@@ -27,6 +27,7 @@ import (
 // store before the next release looked at that, and is there only afterwards, is read as
 // what it is, and stays whole.
 func TestWriteUnderWayWhileAReleaseBegins(t *testing.T) {
+	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		held := apitest.NewBlockingStore(store, "gadgets.example.com/default/g")
 		one := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(held), serves(gadgetKind[gadget1]("v1", nil))))
@@ -51,6 +52,7 @@ func TestWriteUnderWayWhileAReleaseBegins(t *testing.T) {
 // TestEndedMigrationStays: of two servers that carry out one migration, the one that comes
 // later does not change what the other one said of its end.
 func TestEndedMigrationStays(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
 	first := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil)))
@@ -73,6 +75,7 @@ func TestEndedMigrationStays(t *testing.T) {
 
 // TestMigrationsOneAtATime: Migrate waits for a migration that runs.
 func TestMigrationsOneAtATime(t *testing.T) {
+	t.Parallel()
 	store, s, _ := storedGadgetsOfOne(t, 1200)
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
 	var mu sync.Mutex
@@ -116,6 +119,7 @@ func definedThings(stored string) map[string]any {
 // TestWriteUnderWayWhileAVersionIsMigrated: an object that was on its way to the store in
 // the former storage version is stored in the present one when its writer is answered.
 func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
+	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
 		held := apitest.NewBlockingStore(store, key)
@@ -145,6 +149,7 @@ func TestWriteUnderWayWhileAVersionIsMigrated(t *testing.T) {
 // TestMigrationUnderWayWhileAVersionIsMigrated: so is one that a migration to the former
 // version was about to store.
 func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
+	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		const key = "things.example.org/default/a"
 		const definition = customDefinitions + "/things.example.org"
@@ -176,6 +181,7 @@ func TestMigrationUnderWayWhileAVersionIsMigrated(t *testing.T) {
 // TestDefinitionChangesDuringMigration: what is stored while a definition changes is not
 // said to be of one version.
 func TestDefinitionChangesDuringMigration(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", customDefinitions, definedThings("v1"))
@@ -195,6 +201,7 @@ func TestDefinitionChangesDuringMigration(t *testing.T) {
 // TestMigrationCutOff: wherever a migration ends, as when the process is killed, the next
 // one goes on, and what was said to be done is.
 func TestMigrationCutOff(t *testing.T) {
+	t.Parallel()
 	store, s, _ := storedGadgetsOfOne(t, 1200)
 	two := serves(gadgetKind[gadget2]("v1", upgradeGadget))
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), two)
@@ -245,6 +252,7 @@ type (
 // TestRefusedAmongWriters: a change that the version of a record cannot say is refused, and
 // no other one that was to be committed with it.
 func TestRefusedAmongWriters(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const key = "gadgets.example.com/default/g"
 		kind := registry.Of(registry.Definition[leveledGadget]{

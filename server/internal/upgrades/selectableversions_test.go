@@ -12,6 +12,7 @@ import (
 // TestSelectableFieldsOfVersions: without a webhook, too, callers select by the fields that
 // their version names, and by no other's.
 func TestSelectableFieldsOfVersions(t *testing.T) {
+	t.Parallel()
 	a := apitest.NewInRelease(t, "")
 	const one = `"served":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}}}}`
 	a.Must(201, "POST", apitest.DefinitionsPath, `{"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[

@@ -36,6 +36,7 @@ type valveV1 struct {
 // TestRulesOfASpoke: what is written in a version keeps the rules of that version,
 // with its paths; what it shows of an object that another version made is let be.
 func TestRulesOfASpoke(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Register(registry.Of(registry.Definition[valve]{
 			Group: "example.com", Version: "v2", Kind: "Valve", Scope: registry.Cluster, Status: true,

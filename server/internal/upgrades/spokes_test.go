@@ -44,6 +44,7 @@ func gadgetSpecs(t *testing.T, a *apitest.Client, name string) map[string]map[st
 // TestVersionsLoseNothing writes what was read, and a change, by every verb in every
 // version, over a store that keeps each of them: what the version cannot say stays.
 func TestVersionsLoseNothing(t *testing.T) {
+	t.Parallel()
 	for _, stored := range gadgetVersions {
 		t.Run(stored, func(t *testing.T) {
 			a := gadgetServer(t, memstore.New(memstore.Options{}), stored)
@@ -100,6 +101,7 @@ func TestVersionsLoseNothing(t *testing.T) {
 // cannot say, conflicts are found between versions, and who goes on in another
 // version keeps what is his.
 func TestVersionsApply(t *testing.T) {
+	t.Parallel()
 	for _, stored := range gadgetVersions {
 		t.Run(stored, func(t *testing.T) {
 			a := gadgetServer(t, memstore.New(memstore.Options{}), stored)
@@ -148,6 +150,7 @@ func TestVersionsApply(t *testing.T) {
 // TestVersionsSubresources: status and scale are the hub's, whichever version the
 // caller speaks.
 func TestVersionsSubresources(t *testing.T) {
+	t.Parallel()
 	for _, stored := range gadgetVersions {
 		t.Run(stored, func(t *testing.T) {
 			a := gadgetServer(t, memstore.New(memstore.Options{}), stored)
@@ -182,6 +185,7 @@ func TestVersionsSubresources(t *testing.T) {
 
 // TestVersionsSeeTheHub: defaults are those of the caller's version, rules the hub's.
 func TestVersionsSeeTheHub(t *testing.T) {
+	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
 	a.Must(201, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{}}`)
 	a.Must(201, "POST", gadgetPath("v1alpha1", ""), `{"metadata":{"name":"b"},"spec":{}}`)
@@ -207,6 +211,7 @@ func TestVersionsSeeTheHub(t *testing.T) {
 // TestVersionsRefuse: an object that a conversion cannot take is the caller's fault,
 // one that it cannot show is told by name; nothing is left out.
 func TestVersionsRefuse(t *testing.T) {
+	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
 	got := a.Must(400, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{"host":"unspeakable"}}`)
 	assert.Equal(t, `Gadget in version "v1" cannot be handled as a Gadget: spec.host: nobody may be called so`, got.Body["message"])
@@ -235,6 +240,7 @@ func TestVersionsRefuse(t *testing.T) {
 
 // TestVersionsWatch: every version has its own events of a change, in every form.
 func TestVersionsWatch(t *testing.T) {
+	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
 	watches := map[string]*apitest.Watcher{}
 	for _, v := range gadgetVersions {
@@ -255,6 +261,7 @@ func TestVersionsWatch(t *testing.T) {
 // TestVersionsInside: controllers, the client in the process and admission see the
 // hub's form, admission also what the caller spoke of.
 func TestVersionsInside(t *testing.T) {
+	t.Parallel()
 	resource := meta.GroupResource{Group: "example.com", Resource: "gadgets"}
 	var asked, seen []string
 	var mu sync.Mutex
@@ -308,6 +315,7 @@ func TestVersionsInside(t *testing.T) {
 
 // TestVersionsAreDescribed: each version has its own document and protobuf form.
 func TestVersionsAreDescribed(t *testing.T) {
+	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1alpha1")
 	for v, field := range map[string]string{"v1alpha1": "count", "v1": "replicas", "v2": "size"} {
 		doc := a.Must(200, "GET", "/openapi/v3/apis/example.com/"+v, nil)
@@ -331,12 +339,14 @@ func TestVersionsAreDescribed(t *testing.T) {
 }
 
 func TestGadgetsComeBack(t *testing.T) {
+	t.Parallel()
 	registrytest.RoundTrip(t, registry.Of(gadgets("v1")))
 }
 
 // TestVersionsWrittenTogether: writers of one object who speak different versions lose
 // nothing of each other, also where the store commits what they write together.
 func TestVersionsWrittenTogether(t *testing.T) {
+	t.Parallel()
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	a := gadgetServer(t, store, "v1alpha1")
@@ -359,6 +369,7 @@ func TestVersionsWrittenTogether(t *testing.T) {
 // TestStorageVersionChanges: whatever version a directory was filled in, also several
 // after each other, every object is there and whole.
 func TestStorageVersionChanges(t *testing.T) {
+	t.Parallel()
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	defer store.Close()
@@ -386,6 +397,7 @@ func TestStorageVersionChanges(t *testing.T) {
 // TestOlderReleaseWrites: a release that knows nothing but the storage version changes
 // an object; what it could not see is still there.
 func TestOlderReleaseWrites(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
 	a := gadgetServer(t, apitest.KeepOpen{Backend: store}, "v1")
@@ -408,6 +420,7 @@ func TestOlderReleaseWrites(t *testing.T) {
 // TestUnknownStoredVersion: a record of a version that nobody knows is unreadable, not
 // overlooked.
 func TestUnknownStoredVersion(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
 	a := gadgetServer(t, apitest.KeepOpen{Backend: store}, "v1")

@@ -38,6 +38,7 @@ func parts(a apitest.Response) any { return apitest.Nested(a.Body, "spec", "part
 
 // TestWhatIsWrittenIsRead: what a client writes over what does not fit is what is read.
 func TestWhatIsWrittenIsRead(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
 	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[wordTray]("v1", nil)))
@@ -55,6 +56,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 
 // TestItemsWithoutKeysKeepWhatIsNotShown: also where a default is shown in them.
 func TestItemsWithoutKeysKeepWhatIsNotShown(t *testing.T) {
+	t.Parallel()
 	type part1 struct {
 		Name string `json:"name"`
 		Old  string `json:"old,omitempty"`
@@ -76,6 +78,7 @@ func TestItemsWithoutKeysKeepWhatIsNotShown(t *testing.T) {
 
 // TestItemsWhoseKeyDoesNotFit stay whole.
 func TestItemsWhoseKeyDoesNotFit(t *testing.T) {
+	t.Parallel()
 	type part1 struct {
 		Name int32  `json:"name"`
 		Old  string `json:"old,omitempty"`

@@ -91,6 +91,7 @@ func refusedStore(t *testing.T, store *memstore.Store, kinds ...*registry.Kind) 
 }
 
 func TestBuildRefusesWhatKindsCannotShow(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
 	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil)))
@@ -154,6 +155,7 @@ func onReleases(t *testing.T, test func(t *testing.T, open func(*server.Builder)
 }
 
 func TestSecondReleaseAndRollback(t *testing.T) {
+	t.Parallel()
 	onReleases(t, func(t *testing.T, open func(*server.Builder)) {
 		s := servertest.New(t, open, serves(gadgetKind[gadget1]("v1", nil)))
 		a := apitest.InProcess(t, s)
@@ -193,6 +195,7 @@ func TestSecondReleaseAndRollback(t *testing.T) {
 // TestRollbackToAKnownRelease: who served the store before need not be told that a newer
 // one has fields that he does not have.
 func TestRollbackToAKnownRelease(t *testing.T) {
+	t.Parallel()
 	type older struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -224,6 +227,7 @@ func TestRollbackToAKnownRelease(t *testing.T) {
 // TestUnfitObjectsCanGo: an object that does not fit any more can lose a finalizer by any
 // verb, be mended and be deleted, and a namespace of such objects empties.
 func TestUnfitObjectsCanGo(t *testing.T) {
+	t.Parallel()
 	onReleases(t, func(t *testing.T, open func(*server.Builder)) {
 		s := servertest.New(t, open, serves(gadgetKind[gadget1]("v1", nil)))
 		a := apitest.InProcess(t, s)
@@ -272,6 +276,7 @@ func TestUnfitObjectsCanGo(t *testing.T) {
 // TestReleasesSideBySide: while servers of two releases stand over one store, neither
 // drops what the other one wrote.
 func TestReleasesSideBySide(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
 	type newer struct {
@@ -299,6 +304,7 @@ func TestReleasesSideBySide(t *testing.T) {
 
 // TestUnfitStoreFailure: a store that cannot tell what it holds is not written over.
 func TestUnfitStoreFailure(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
 	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil)))

@@ -22,6 +22,7 @@ import (
 // default of the hub, and holds a field that is not known, loses a finalizer, is migrated and
 // is deleted.
 func TestUnsayableObjectsCanGo(t *testing.T) {
+	t.Parallel()
 	type levelled struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -64,6 +65,7 @@ func TestUnsayableObjectsCanGo(t *testing.T) {
 // TestScopeOfStoredObjects: objects that are in namespaces, or not, where those of the kind
 // are not any more, or are, can be neither got nor deleted by name.
 func TestScopeOfStoredObjects(t *testing.T) {
+	t.Parallel()
 	kind := func(scope registry.Scope) *registry.Kind {
 		return registry.Of(registry.Definition[plainGadget]{Group: "example.com", Version: "v1", Kind: "Gadget", Scope: scope})
 	}
@@ -91,6 +93,7 @@ func TestScopeOfStoredObjects(t *testing.T) {
 // TestConversionsThatRefuse: a release whose types are the same and whose conversion is
 // another is told which objects that refuses.
 func TestConversionsThatRefuse(t *testing.T) {
+	t.Parallel()
 	kind := func(refuses bool) *registry.Kind {
 		return registry.Of(registry.Definition[leveledGadget]{
 			Group: "example.com", Version: "v2", Kind: "Gadget", Storage: "v1",
@@ -119,6 +122,7 @@ func TestConversionsThatRefuse(t *testing.T) {
 
 // TestProblemsCountObjects: what is wrong with an object in several places is wrong with one.
 func TestProblemsCountObjects(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
 	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil))))
@@ -166,6 +170,7 @@ func (n narrow) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 // TestMigratePassesWhatCannotBeStored: an object whose record would be too large stays as it
 // is, and is in the way of no other one.
 func TestMigratePassesWhatCannotBeStored(t *testing.T) {
+	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 3)
 	s.Restart(apitest.WithStorage(narrow{store, "gadgets.example.com/default/g0001"}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))
 	var last server.Migration
@@ -183,6 +188,7 @@ func TestMigratePassesWhatCannotBeStored(t *testing.T) {
 // TestUnreadableIsNotOnlyDamaged: whoever reads an object of a version that has gone is not
 // told that it is lost.
 func TestUnreadableIsNotOnlyDamaged(t *testing.T) {
+	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 2)
 	s.Restart(apitest.WithStorage(apitest.KeepOpen{Backend: store}), keeps, serves(gadgetKind[gadget1]("v2", nil)))
 	const gadgets = "/apis/example.com/v2/namespaces/default/gadgets"

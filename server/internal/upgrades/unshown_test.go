@@ -18,6 +18,7 @@ import (
 // TestUnshownFieldsOfOlderVersions: what no kind has a field for stays in records that are
 // of another version than the hub, also of one that the release does not have.
 func TestUnshownFieldsOfOlderVersions(t *testing.T) {
+	t.Parallel()
 	const ingress = `{"metadata":{"name":"i"},"spec":{"backend":{"serviceName":"s","servicePort":80}}}`
 	const schema = `{"metadata":{"name":"i"},"spec":{"priorityLevelConfiguration":{"name":"exempt"}}}`
 	for name, row := range map[string]struct{ first, second, path, made, version, body, key string }{
@@ -63,6 +64,7 @@ func TestUnshownFieldsOfOlderVersions(t *testing.T) {
 // TestDefinitionV1beta1KeepsSchemas: values, lists, booleans and schemas within a schema are
 // the same in both versions of a definition.
 func TestDefinitionV1beta1KeepsSchemas(t *testing.T) {
+	t.Parallel()
 	const of = "/apis/apiextensions.k8s.io/%s/customresourcedefinitions"
 	a := apitest.NewInRelease(t, "1.21")
 	for i, property := range []string{

@@ -19,6 +19,7 @@ const (
 // know it. Each row has a server to itself, as far as names go: it makes the
 // objects it needs.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
 	a.Must(201, "POST", clusterRoles, `{"metadata":{"name":"r"},"rules":[]}`)

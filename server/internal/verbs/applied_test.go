@@ -34,6 +34,7 @@ const appliedKind = `{"name":"v1","served":true,"storage":true,"subresources":{"
 // fields are refused together with all else that is wrong. What the endpoint does not write is
 // not looked at.
 func TestAppliedNulls(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	definedKind(a, "Applied", appliedKind)
 	const path = "/apis/example.com/v1/namespaces/default/applieds"
@@ -78,6 +79,7 @@ func causesIn(got apitest.Response) (out []string) {
 
 // TestStatusFaultsNameThePathBelowTheStatus, as clients of definitions know it.
 func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	definedKind(a, "Applied", appliedKind)
 	const path = "/apis/example.com/v1/namespaces/default/applieds"
@@ -98,6 +100,7 @@ func TestStatusFaultsNameThePathBelowTheStatus(t *testing.T) {
 // TestApplyBelowAPreservingNode: what is below a node that preserves unknown fields may be
 // applied, whatever deeper nodes declare. What their schemas prune is pruned.
 func TestApplyBelowAPreservingNode(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	definedKind(a, "Applied", appliedKind)
 	const path = "/apis/example.com/v1/namespaces/default/applieds/a"
@@ -122,6 +125,7 @@ func TestApplyBelowAPreservingNode(t *testing.T) {
 // TestApplyNamesTheObject: the body of an apply that creates an object has its name, and one
 // with a UID means an object that exists.
 func TestApplyNamesTheObject(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	definedKind(a, "Applied", appliedKind)
 	for path, head := range map[string]string{
@@ -146,6 +150,7 @@ func TestApplyNamesTheObject(t *testing.T) {
 }
 
 func TestCreateOverATerminatingObjectSaysSo(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":["example.com/f"]}}`
 	a.Must(201, "POST", apitest.ConfigMapsPath, body)
@@ -155,6 +160,7 @@ func TestCreateOverATerminatingObjectSaysSo(t *testing.T) {
 }
 
 func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	version := func(name, rest string) string {
 		return fmt.Sprintf(`{"name":%q,"schema":{"openAPIV3Schema":{"type":"object"}}%s}`, name, rest)
@@ -182,6 +188,7 @@ func TestDeprecatedVersionsNameTheirSuccessor(t *testing.T) {
 // TestBrokenManagedFieldsKeepTheOwners: an apiVersion that is none in a managedFields entry
 // leaves the owners as they are.
 func TestBrokenManagedFieldsKeepTheOwners(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "PATCH", apitest.ConfigMapsPath+"/a?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1"}}`, "Content-Type", apitest.ApplyPatch)
 	entry := func(apiVersion string) string {
@@ -201,6 +208,7 @@ func TestBrokenManagedFieldsKeepTheOwners(t *testing.T) {
 // TestApplyOverOwnersOfAVersionWithoutTheField: under Kubernetes names, an apply fails as long as a
 // manager owns fields in a version that does not declare a stored field of the object. Updates pass.
 func TestApplyOverOwnersOfAVersionWithoutTheField(t *testing.T) {
+	t.Parallel()
 	const mayHave = `"properties":{"a":{"type":"string"},"list":{"type":"array","items":{"type":"object","properties":{"key":{"type":"string"}%s}}}}`
 	version := func(name string, stored bool, fields string) string {
 		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{

@@ -15,6 +15,7 @@ import (
 // TestAutoscalerInBothVersions: v1 shows in annotations what it has no fields for, and
 // reads it there; in v2 it stands in fields alone.
 func TestAutoscalerInBothVersions(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = names.Kubernetes }))
 	const v1, v2 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 	const spec = `"scaleTargetRef":{"kind":"Deployment","name":"w","apiVersion":"apps/v1"},"maxReplicas":3`

@@ -42,6 +42,7 @@ func refuser(refuse func(name string) error) admission.Plugin {
 // TestDeleteCollectionTogether: objects go many at a time; of several failures the
 // first in order is told, and a panic ends the request, not the server.
 func TestDeleteCollectionTogether(t *testing.T) {
+	t.Parallel()
 	const objects = 200
 	store, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
 	require.NoError(t, err)

@@ -22,6 +22,7 @@ import (
 // TestNoLostUpdate counts up the same objects from many writers, with the
 // version that they read, in every language.
 func TestNoLostUpdate(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("n", "v", "0"))
@@ -61,6 +62,7 @@ func TestNoLostUpdate(t *testing.T) {
 
 // TestGeneratedNames are the caller's own, however many ask at once.
 func TestGeneratedNames(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		var all sync.WaitGroup
@@ -83,6 +85,7 @@ func TestGeneratedNames(t *testing.T) {
 // TestRecreate creates, deletes and recreates one name from many sides: exactly
 // one wins each time, and a watch tells the story without a gap.
 func TestRecreate(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		w := a.Watch(apitest.ConfigMapsPath + "?watch=1")
@@ -132,6 +135,7 @@ func TestRecreate(t *testing.T) {
 
 // TestFinalizerRace: many remove a finalizer each; the object goes once.
 func TestFinalizerRace(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		for round := range 5 {
@@ -161,6 +165,7 @@ func TestFinalizerRace(t *testing.T) {
 // TestFaultyStore: errors, commits that happen although they failed, watches
 // that are lost. What was acknowledged stays, and watchers see all of it.
 func TestFaultyStore(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func() storage.Backend{
 		"memory": func() storage.Backend { return memstore.New(memstore.Options{}) },
 		"badger": func() storage.Backend { return apitest.OpenBadger(t, t.TempDir()) },
@@ -233,6 +238,7 @@ func TestFaultyStore(t *testing.T) {
 
 // TestFullStorage: a store without room is told apart from one that fails.
 func TestFullStorage(t *testing.T) {
+	t.Parallel()
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 	s, _ := apitest.NewErrorFree(t, func(b *server.Builder) { b.Storage = store })
 	a := apitest.InProcess(t, s)

@@ -18,6 +18,7 @@ import (
 // TestDeletionLifecycle is the table of states: live, terminating, removed, by
 // whatever verb the last finalizer goes.
 func TestDeletionLifecycle(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		item := apitest.ConfigMapsPath + "/a"
@@ -68,6 +69,7 @@ func TestDeletionLifecycle(t *testing.T) {
 
 // TestDeleteOptions: an option that is not understood keeps the object.
 func TestDeleteOptions(t *testing.T) {
+	t.Parallel()
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
 		a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
 		item := apitest.ConfigMapsPath + "/a"
@@ -115,6 +117,7 @@ func TestDeleteOptions(t *testing.T) {
 
 // TestDryRun: every verb does everything but keep it.
 func TestDryRun(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		cm := apitest.NewConfigMap("a", "v", "1")
@@ -173,6 +176,7 @@ func TestDryRun(t *testing.T) {
 
 // TestDeleteCollection deletes what a list with the same parameters shows.
 func TestDeleteCollection(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		fill := func() {
@@ -207,6 +211,7 @@ func TestDeleteCollection(t *testing.T) {
 
 // TestDeletionTimestamp is the time of the first request.
 func TestDeletionTimestamp(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t))
 		cm := apitest.NewConfigMap("a")

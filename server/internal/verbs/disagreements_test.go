@@ -19,6 +19,7 @@ import (
 // that follows the newest reference, and one that follows an old reference for everything in
 // which these differ.
 func TestSpecificationAndReferenceDiffer(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name    string
 		names   names.Profile

@@ -48,6 +48,7 @@ func story(e apitest.Event) string {
 // TestPodsAreSeenEnding: a pod that goes at once is seen with its end before it
 // goes, whoever deletes it and however.
 func TestPodsAreSeenEnding(t *testing.T) {
+	t.Parallel()
 	const bound = `"nodeName":"n",`
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -110,6 +111,7 @@ func TestPodsAreSeenEnding(t *testing.T) {
 // TestPodsDeletedTogether: of many who delete one pod at least one does, and it is
 // seen ending once.
 func TestPodsDeletedTogether(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		w := a.Watch(pods + "?watch=1&resourceVersion=" + a.Must(200, "GET", pods, nil).ResourceVersion())
@@ -136,6 +138,7 @@ func TestPodsDeletedTogether(t *testing.T) {
 // TestADeletionThatWasCutOff: a pod that was seen ending when the store failed, or
 // the server died, goes by the next one who touches it, or by itself.
 func TestADeletionThatWasCutOff(t *testing.T) {
+	t.Parallel()
 	for name, finish := range map[string]func(a *apitest.Client){
 		"deleted again": func(a *apitest.Client) { a.Must(200, "DELETE", pods+"/p", nil) },
 		"written":       func(a *apitest.Client) { a.Must(200, "PATCH", pods+"/p", `{"metadata":{"labels":{"l":"m"}}}`) },

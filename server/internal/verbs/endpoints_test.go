@@ -80,7 +80,10 @@ func boatDefinition(plural, kind string) map[string]any {
 // TestMetadataThroughSubresources writes all metadata that callers set through
 // every sub-resource of every kind, by every verb: what does not belong there
 // stays as it is, what does is changed, and its owner is the one who changed it.
-func TestMetadataThroughSubresources(t *testing.T) { synctest.Test(t, metadataThroughSubresources) }
+func TestMetadataThroughSubresources(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, metadataThroughSubresources)
+}
 
 func metadataThroughSubresources(t *testing.T) {
 	s := servertest.New(t)
@@ -160,6 +163,7 @@ func metadataOf(obj map[string]any, sub string) (taken, owned string) {
 // TestStoredVersions: nobody can make a definition forget which versions its
 // objects may be stored in, by any way of writing its status.
 func TestStoredVersions(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.DefinitionsPath, boatDefinition("boats", "Boat"))

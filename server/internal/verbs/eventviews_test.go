@@ -28,6 +28,7 @@ func newEvent(name, note string) string {
 
 // TestEventsInTwoGroups: an event is one object in both groups, whoever wrote it.
 func TestEventsInTwoGroups(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	core, view := a.Watch(coreEvents+"?watch=1"), a.Watch(viewEvents+"?watch=1&fieldSelector=regarding.name%3Dp")
 	defer core.Close()
@@ -89,6 +90,7 @@ func TestEventsInTwoGroups(t *testing.T) {
 // TestEventsAreRuledByTheirGroup: who writes in the group of events is held to its
 // rules, whatever the event is; the others are not.
 func TestEventsAreRuledByTheirGroup(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", viewEvents, newEvent("e", "text"))
 	for _, c := range []struct {
@@ -118,6 +120,7 @@ func TestEventsAreRuledByTheirGroup(t *testing.T) {
 // TestEventsAreAllowedByGroup: the right to the events of one group is none to those of
 // the other.
 func TestEventsAreAllowedByGroup(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, act auth.Action) (auth.Decision, string, error) {
 			if act.Group == "events.k8s.io" {
@@ -133,6 +136,7 @@ func TestEventsAreAllowedByGroup(t *testing.T) {
 // TestOwnersInAnotherGroup: an object goes with its owner also if it names that by the
 // group of another version than the hub's.
 func TestOwnersInAnotherGroup(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)
 		a := apitest.InProcess(t, s)
@@ -152,6 +156,7 @@ func TestOwnersInAnotherGroup(t *testing.T) {
 // names of roles and bindings contain colons, and a long name grows with the suffix. Only a
 // create through v1 of the group of events requires a DNS subdomain.
 func TestEventNamesArePathSegments(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	event := func(metadata string) string {
 		return `{"metadata":{` + metadata + `},"involvedObject":{"kind":"ClusterRole","name":"system:node"}}`

@@ -19,6 +19,7 @@ const (
 
 // Of many who evict at a time as many succeed as the budget allows.
 func TestEvictionsKeepToTheBudget(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", budgetPath, `{"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"app":"x"}}}}`)
 	for i := range 10 {
@@ -61,6 +62,7 @@ func TestEvictionsKeepToTheBudget(t *testing.T) {
 
 // One of many bindings puts a pod on a node, and the others are told so.
 func TestBindingsOfOnePod(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.PodsPath, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
 	a.Must(201, "POST", apitest.PodsPath+"/p/binding?dryRun=All", `{"metadata":{"name":"p"},"target":{"name":"dry"}}`)

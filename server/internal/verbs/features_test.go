@@ -110,6 +110,7 @@ var gates = []struct {
 
 // TestGates: each gate does what it says, on and off.
 func TestGates(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, row := range gates {
 		seen[row.gate] = true
@@ -159,6 +160,7 @@ func volumeFeatures(t *testing.T) func(on bool) *apitest.Client {
 // TestFeatureSwitchedOff: what an object has of a feature stays when that is switched off,
 // while others do not get it, and it is found where it was when the feature is on again.
 func TestFeatureSwitchedOff(t *testing.T) {
+	t.Parallel()
 	build := volumeFeatures(t)
 	a := build(true)
 	const ref = `,"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"x"}`
@@ -188,6 +190,7 @@ func TestFeatureSwitchedOff(t *testing.T) {
 
 // TestDroppedFieldsHaveNoOwner: nobody owns what was not written.
 func TestDroppedFieldsHaveNoOwner(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Release, b.Features = "1.24", map[string]bool{features.AnyVolumeDataSource: false}
 	})
@@ -208,6 +211,7 @@ func signals() *registry.Kind {
 // TestGatesOfAProgram: a program's own gate drops fields of its kinds, hooks ask for it, and so
 // does the program, before and after Build; two servers of a process do not share any.
 func TestGatesOfAProgram(t *testing.T) {
+	t.Parallel()
 	blink := features.Gate{Name: "Blink", Alpha: "0.0", Doc: "signals blink"}
 	for on, want := range map[bool][]any{false: {nil, nil}, true: {"yellow", 3.0}} {
 		b := &server.Builder{Authorizer: auth.AllowAll, Gates: []features.Gate{blink}, Features: map[string]bool{"Blink": on}}
@@ -230,6 +234,7 @@ func TestGatesOfAProgram(t *testing.T) {
 
 // TestGateFaults: what is wrong with gates fails Build, with its place.
 func TestGateFaults(t *testing.T) {
+	t.Parallel()
 	b := &server.Builder{Authorizer: auth.AllowAll, Release: "1.34",
 		Features: map[string]bool{"WatchLits": true, features.AnyVolumeDataSource: false, features.ExpandCSIVolumes: false, features.CSIMigration: true},
 		Gates:    []features.Gate{{Name: "Blnk", Beta: "0.0"}, {Name: "WatchList", Beta: "0.0"}}}
@@ -252,6 +257,7 @@ func TestGateFaults(t *testing.T) {
 
 // TestGatesAreTold: in metrics, by their stages, and in the log to who sets one in vain.
 func TestGatesAreTold(t *testing.T) {
+	t.Parallel()
 	log := &apitest.LogBuffer{}
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Release = "1.34"
@@ -284,6 +290,7 @@ type formerSignal struct {
 // TestGatesOfOlderVersions: a version of another shape has gates of its own, of fields that
 // the hub has without.
 func TestGatesOfOlderVersions(t *testing.T) {
+	t.Parallel()
 	restart := restarts(t)
 	build := func(on bool) *apitest.Client {
 		return restart(func(b *server.Builder) {
@@ -315,6 +322,7 @@ func TestGatesOfOlderVersions(t *testing.T) {
 // TestWhoAppliesOwnsNothingThatWasDropped: not the field, which he did not get, nor what
 // another version calls it; and what he had before stays his.
 func TestWhoAppliesOwnsNothingThatWasDropped(t *testing.T) {
+	t.Parallel()
 	build := volumeFeatures(t)
 	apply := func(a *apitest.Client, code int, name, more string) apitest.Response {
 		body := `{"apiVersion":"v1","kind":"PersistentVolumeClaim",` + claimOf(name, more)[1:]

@@ -18,6 +18,7 @@ import (
 // type, by verb, media type, mode and kind: the code, and the message or the
 // warnings, in the order and in the words that clients know.
 func TestFieldValidation(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("fv", "a", "b"))
@@ -131,6 +132,7 @@ func TestFieldValidation(t *testing.T) {
 // TestWarningsAreBounded: each once; what would be more than 4 KiB is cut, each
 // to 256 bytes.
 func TestWarningsAreBounded(t *testing.T) {
+	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	for _, c := range []struct {
 		fields, length, warnings, longest int
@@ -152,6 +154,7 @@ func TestWarningsAreBounded(t *testing.T) {
 // TestScaleOwnsItsPath: who writes the scale of a custom kind owns the field that
 // the definition names, and conflicts over it.
 func TestScaleOwnsItsPath(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.DefinitionsPath, strings.Replace(apitest.NewWidgetDefinition(`{"a":{"type":"string"},"size":{"type":"object","properties":{"n":{"type":"integer"}}}}`),
@@ -185,6 +188,7 @@ func TestScaleOwnsItsPath(t *testing.T) {
 // TestScalePathsAreFieldNames: between two dots of a scale path stands the name of a field,
 // whatever its characters; an index is none. A Scale without replicas asks for zero.
 func TestScalePathsAreFieldNames(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	open := `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
@@ -223,6 +227,7 @@ func TestScalePathsAreFieldNames(t *testing.T) {
 // TestNamespaceSelector: only objects that are in a namespace are selected by it; of
 // some built-in kinds clients know otherwise.
 func TestNamespaceSelector(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Register(
 			registry.Of(registry.Definition[apitest.Site]{Group: "example.com", Version: "v1"}),

@@ -80,6 +80,7 @@ func (o *owned) ownersOf(name string) int {
 }
 
 func TestGarbage(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		build func(o *owned)
 		want  string
@@ -222,6 +223,7 @@ func TestGarbage(t *testing.T) {
 // cluster-scoped one, so an owner in another namespace is absent; an event says so, once. A
 // cluster-scoped object cannot have an owner of a namespaced kind and stays.
 func TestGarbageAcrossScopes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, nil)
 		for _, ns := range []string{"other", "cluster", "never"} {
@@ -265,6 +267,7 @@ func TestGarbageAcrossScopes(t *testing.T) {
 // TestGarbageAcrossNamespacesAfterRestart: a server that starts over objects whose owners are in
 // another namespace collects them, and not the owners.
 func TestGarbageAcrossNamespacesAfterRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	t.Run("before", func(t *testing.T) {
 		store := apitest.OpenBadger(t, dir)
@@ -312,6 +315,7 @@ func (o *owned) boat(version string) map[string]any {
 // TestGarbageOfUnknownKinds: an owner of a kind that is not served may be there
 // or not, so what it owns stays until that is known.
 func TestGarbageOfUnknownKinds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		build func(o *owned)
 		want  string
@@ -439,6 +443,7 @@ func (o *owned) restore(rec storage.Record) {
 // TestGarbageLooksAtTheStore: as long as the store does not tell, nobody is
 // collected for an owner that is not known.
 func TestGarbageLooksAtTheStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 		s := servertest.New(t, apitest.WithStorage(store))
@@ -461,6 +466,7 @@ func TestGarbageLooksAtTheStore(t *testing.T) {
 // TestGarbageAfterRestart: what was under way when a server ended goes on, over
 // the same directory.
 func TestGarbageAfterRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for round := range 3 {
 		t.Run(strconv.Itoa(round), func(t *testing.T) {
@@ -487,6 +493,7 @@ func TestGarbageAfterRestart(t *testing.T) {
 
 // TestNamespaceDeletion empties namespaces while others fill them.
 func TestNamespaceDeletion(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		s := servertest.New(t, apitest.WithStorage(store))
 		a := apitest.InProcess(t, s)
@@ -523,6 +530,7 @@ func TestNamespaceDeletion(t *testing.T) {
 // TestEventsExpire an hour after they were last written, also those that say
 // that they are from the future.
 func TestEventsExpire(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)
 		a := apitest.InProcess(t, s)
@@ -548,6 +556,7 @@ func TestEventsExpire(t *testing.T) {
 
 // TestSettleMeansDone: after Settle nothing is left to come.
 func TestSettleMeansDone(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		o := newOwned(t, store)
 		for i := range 20 {

@@ -13,6 +13,7 @@ import (
 // TestGarbagePolicy: what is collected leaves what it owns if its finalizers say so, and
 // takes it along otherwise, whatever a delete that names no policy means for its kind.
 func TestGarbagePolicy(t *testing.T) {
+	t.Parallel()
 	const controllers = "/api/v1/namespaces/default/replicationcontrollers"
 	for name, c := range map[string]struct {
 		finalizers string
@@ -49,6 +50,7 @@ func TestGarbagePolicy(t *testing.T) {
 // TestNamespacesLosePodsFirst: what pods run with outlives them, and the status says
 // what is waited for.
 func TestNamespacesLosePodsFirst(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, nil)
 		const ns = "/api/v1/namespaces/ends"
@@ -83,6 +85,7 @@ func TestNamespacesLosePodsFirst(t *testing.T) {
 // TestGarbageOfMisspeltKinds: an owner's kind may be in lower case, and no object has the
 // kind of a list. A kind in any other letter case is not served.
 func TestGarbageOfMisspeltKinds(t *testing.T) {
+	t.Parallel()
 	for kind, c := range map[string]struct{ there, gone string }{
 		"configmap":     {"x y", ""},
 		"ConfigMapList": {"y", ""},

@@ -100,6 +100,7 @@ func merge(tree, patch map[string]any) {
 // that is off by default: a new object does not get the field, and an object that has it
 // from a server with the feature keeps it.
 func TestFieldsOfFeaturesThatAreOff(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	build := func(on bool) *apitest.Client {
 		return apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {

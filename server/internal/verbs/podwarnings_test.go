@@ -16,6 +16,7 @@ const daemonSetBody = `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"n
 // TestTemplateGenerationOwners: a new template changes the number in a DaemonSet's annotation,
 // but only a writer that sends another number owns the annotation.
 func TestTemplateGenerationOwners(t *testing.T) {
+	t.Parallel()
 	const path = "/apis/apps/v1/namespaces/default/daemonsets"
 	const template = `{"spec":{"template":{"spec":{"nodeSelector":{"x":"y"}}}}}`
 	const annotated = `{"metadata":{"annotations":{"deprecated.daemonset.template.generation":"9"}}}`

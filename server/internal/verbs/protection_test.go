@@ -47,6 +47,7 @@ func claimVolume(claim string) map[string]any {
 // TestClaimProtection: a claim waits for the pods that use it, one that is finished
 // does not.
 func TestClaimProtection(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	for _, name := range []string{"unused", "used"} {
@@ -74,6 +75,7 @@ func TestClaimProtection(t *testing.T) {
 // of a claim: that it failed, while a container is not known to have ended, or that it
 // has no time left.
 func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	const ended, running = `{"name":"c","state":{"terminated":{"exitCode":1}}}`, `{"name":"c","state":{"running":{}}}`
@@ -119,6 +121,7 @@ func TestClaimIsUsedWhileItsPodIsThere(t *testing.T) {
 // by that pod, and not by one of the same name; a pod of which nothing is left but its
 // wait for the claim does not hold it.
 func TestClaimProtectionOfPodsOwnClaims(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	template := map[string]any{"ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{"spec": newClaim("", map[string]any{})["spec"]}}}
@@ -141,6 +144,7 @@ func TestClaimProtectionOfPodsOwnClaims(t *testing.T) {
 
 // TestVolumeProtection: a volume waits as long as it is bound.
 func TestVolumeProtection(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	made := a.Must(201, "POST", volumes, map[string]any{"metadata": map[string]any{"name": "v"}, "spec": map[string]any{
@@ -159,6 +163,7 @@ func TestVolumeProtection(t *testing.T) {
 // TestClassProtection: a class of attributes waits for the claims and volumes that have
 // it or are to get it.
 func TestClassProtection(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	const classes = "/apis/storage.k8s.io/v1/volumeattributesclasses"
@@ -187,6 +192,7 @@ func TestClassProtection(t *testing.T) {
 // TestProtectionWithoutUsers: where the kinds are not served that could use an object,
 // nothing holds it.
 func TestProtectionWithoutUsers(t *testing.T) {
+	t.Parallel()
 	claims, classes := meta.GroupResource{Resource: "persistentvolumeclaims"}, meta.GroupResource{Group: "storage.orch.io", Resource: "volumeattributesclasses"}
 	for served, r := range map[string]meta.GroupResource{"PersistentVolumeClaim": claims, "VolumeAttributesClass": classes} {
 		ctx := t.Context()

@@ -16,6 +16,7 @@ import (
 // TestRepeatedOwnersOfAdmission: an owner whom admission names again is stored once, as one
 // whom the caller names twice.
 func TestRepeatedOwnersOfAdmission(t *testing.T) {
+	t.Parallel()
 	owner := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"}
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{

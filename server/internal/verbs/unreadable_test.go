@@ -44,6 +44,7 @@ func someMap(name string) map[string]any {
 // for every verb, and what is read of many says which it is; everything else is
 // served. Whoever may can delete it, and write it anew.
 func TestUnreadableObject(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	mem := memstore.New(memstore.Options{})
 	maps := "/api/v1/namespaces/default/configmaps"
@@ -102,6 +103,7 @@ func TestUnreadableObject(t *testing.T) {
 // namespace, or its definition, from going until it is deleted; the others there
 // are deleted, and the conditions say what remains.
 func TestUnreadableObjectInWhatEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const widgets = "/apis/sea.example.com/v1/widgets"
 		const definition = apitest.DefinitionsPath + "/widgets.sea.example.com"
@@ -147,6 +149,7 @@ func TestUnreadableObjectInWhatEnds(t *testing.T) {
 // namespace from going, but nothing else there; the conditions say why, and their text,
 // though it is never the same, does not keep the controller busy.
 func TestUndeletableObjectInWhatEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const widgets = "/apis/sea.example.com/v1/widgets"
 		const definition, namespace = apitest.DefinitionsPath + "/widgets.sea.example.com", "/api/v1/namespaces/ends"
@@ -200,6 +203,7 @@ func TestUndeletableObjectInWhatEnds(t *testing.T) {
 // damaged starts and serves the others; a check and a metric fail until the
 // object is deleted.
 func TestDamagedDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	maps := "/api/v1/namespaces/default/configmaps"
 	serve := func() (*apitest.Client, func()) {
@@ -279,6 +283,7 @@ func losePiece(t *testing.T, dir, revision string) {
 // read and no other, needs its right in any case, and goes with no option that would need the
 // object.
 func TestDeleteOnlyUnreadable(t *testing.T) {
+	t.Parallel()
 	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
 	const maps = "/api/v1/namespaces/default/configmaps"
 	mem := memstore.New(memstore.Options{})

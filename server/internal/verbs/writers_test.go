@@ -42,6 +42,7 @@ func newDeployment(name string) map[string]any {
 // that names no version: none of them is told of a conflict, and none of what
 // they wrote is lost.
 func TestWritersWithoutAVersion(t *testing.T) {
+	t.Parallel()
 	const writers, each = 8, 10
 	for _, c := range []struct {
 		name, method, path, contentType string
@@ -111,6 +112,7 @@ func TestWritersWithoutAVersion(t *testing.T) {
 // TestManyAppliers: two hundred appliers of different fields of an object that
 // is not there at first.
 func TestManyAppliers(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const appliers = 200
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -138,6 +140,7 @@ func TestManyAppliers(t *testing.T) {
 // TestWritersInProcess: the server's own clients, such as its controllers, count
 // together, while others delete finalizers and status writers come between.
 func TestWritersInProcess(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		const writers, each = 8, 20
 		s := servertest.New(t, apitest.WithStorage(store))
@@ -166,6 +169,7 @@ var configMapsResource = meta.GroupResource{Resource: "configmaps"}
 // TestWritersOfOneNameThatComesAndGoes: PUTs that create, patches, deletes and
 // collections of deletes of one name: some find nothing, none a conflict.
 func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		const events, roles = "/api/v1/namespaces/default/events", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
@@ -206,6 +210,7 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 // TestVersionedUpdateRacesDelete: an update of a version that is deleted between
 // the look at it and the commit is not found; one that is replaced is a conflict.
 func TestVersionedUpdateRacesDelete(t *testing.T) {
+	t.Parallel()
 	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 	for _, c := range []struct {
@@ -266,6 +271,7 @@ func admitting(run func(ctx context.Context, r *admission.Request) error) func(*
 // the context on or calls from outside, as a webhook does. Each such write is a
 // conflict to the one that is admitted.
 func TestAdmissionWritesTheObjectItAdmits(t *testing.T) {
+	t.Parallel()
 	for _, inside := range []bool{true, false} {
 		t.Run(fmt.Sprint("inside=", inside), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -303,6 +309,7 @@ func TestAdmissionWritesTheObjectItAdmits(t *testing.T) {
 // keeps its turn for a while, not for ever, and a writer that waits for its turn
 // ends with its request.
 func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang, hung := make(chan struct{}), make(chan struct{})
 		var attempts atomic.Int32
@@ -337,6 +344,7 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 // TestAStoreOfConflicts: a write that the store never takes ends with its request,
 // and asks the store seldom.
 func TestAStoreOfConflicts(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -357,6 +365,7 @@ func TestAStoreOfConflicts(t *testing.T) {
 // TestWritersShareACommit: those who queue while the store waits for its disk are
 // committed together then, each with a version and an event of its own.
 func TestWritersShareACommit(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const writers = 40
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
@@ -394,6 +403,7 @@ func TestWritersShareACommit(t *testing.T) {
 // TestWhatRestsOnACommitThatFails: nobody is told what only holds of an object
 // that was made but never committed; whoever built on it begins anew.
 func TestWhatRestsOnACommitThatFails(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, method, body, contentType string
 		code                            int
@@ -442,6 +452,7 @@ func TestWhatRestsOnACommitThatFails(t *testing.T) {
 // TestAVersionThatIsTested: a version is no longer that of the object as soon as
 // another writer's change of it is on its way.
 func TestAVersionThatIsTested(t *testing.T) {
+	t.Parallel()
 	const add = `,{"op":"add","path":"/data/b","value":"1"}]`
 	for _, c := range []struct {
 		method, contentType, body string // with the version
@@ -479,6 +490,7 @@ func TestAVersionThatIsTested(t *testing.T) {
 // that it shares is told what becomes of it. One that takes a value shares none: if
 // its time ends before its turn at the store, the value is free for others.
 func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
@@ -517,6 +529,7 @@ func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
 // TestAStoreThatPanics: the requests that share the commit fail, and the next
 // writers of the object do not wait for it.
 func TestAStoreThatPanics(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))

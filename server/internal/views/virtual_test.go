@@ -22,6 +22,7 @@ import (
 // TestComponentStatuses: the server tells of its store and of what the program checks, to
 // those who read, in every form, and takes no writes.
 func TestComponentStatuses(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Checks = map[string]func(context.Context) error{"disk": func(context.Context) error { return errors.New("nearly full") }}
 	})
@@ -65,6 +66,7 @@ func TestComponentStatuses(t *testing.T) {
 // TestComponentStatusesAfterAFailedBuild: what a Build that fails leaves is not in the
 // next one's server.
 func TestComponentStatusesAfterAFailedBuild(t *testing.T) {
+	t.Parallel()
 	b := &server.Builder{Names: names.Kubernetes}
 	b.Register(builtin.Kinds()...)
 	_, err := b.Build(t.Context())
@@ -81,6 +83,7 @@ func TestComponentStatusesAfterAFailedBuild(t *testing.T) {
 
 // TestReadFails: who made no objects is not taken for one that has none.
 func TestReadFails(t *testing.T) {
+	t.Parallel()
 	type Moon struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`

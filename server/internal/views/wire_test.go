@@ -25,6 +25,7 @@ import (
 // TestGoneEvent: a watch from a forgotten version is one event, in one line or
 // frame, that tells the asked version and the oldest one that there is.
 func TestGoneEvent(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		var oldest storage.Revision
 		for i := range 9 {
@@ -76,6 +77,7 @@ func withExtra(b *server.Builder) {
 // TestTimeoutParameter: every path takes it, before anything else is looked at,
 // but what lasts as long as the caller wants.
 func TestTimeoutParameter(t *testing.T) {
+	t.Parallel()
 	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\n"))
 	require.NoError(t, err)
 	a := apitest.InProcess(t, servertest.New(t, withExtra, func(b *server.Builder) { b.Authenticators = []auth.Authenticator{users} }))
@@ -107,6 +109,7 @@ func TestTimeoutParameter(t *testing.T) {
 // TestEveryAnswerIsNamed by the caller's name for it or a new one, and is kept
 // by nobody on the way, whatever becomes of the request.
 func TestEveryAnswerIsNamed(t *testing.T) {
+	t.Parallel()
 	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\nb,bob,2\n"))
 	require.NoError(t, err)
 	s := servertest.New(t, withExtra, func(b *server.Builder) {
@@ -165,6 +168,7 @@ func TestEveryAnswerIsNamed(t *testing.T) {
 // TestItemsOfLists: those of kinds that are structs in Go tell no kind and
 // apiVersion, whatever the list is made from; all else tells them.
 func TestItemsOfLists(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		s := servertest.New(t, apitest.WithStorage(store))
 		a := apitest.InProcess(t, s)
@@ -224,6 +228,7 @@ func TestItemsOfLists(t *testing.T) {
 // TestDiscoveryForms: every document in every encoding; JSON and YAML say the
 // same, protobuf is compared with what clients read in internal/codec/conformance.
 func TestDiscoveryForms(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
@@ -288,6 +293,7 @@ func TestDiscoveryForms(t *testing.T) {
 
 // TestMessages: what faults are told in, word by word as clients print it.
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)
 	const (

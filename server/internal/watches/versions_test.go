@@ -51,6 +51,7 @@ func (h *history) fill(query string) string {
 
 // TestGetVersions is the get table of the spec.
 func TestGetVersions(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
 		for _, c := range []struct {
@@ -94,6 +95,7 @@ func (h *history) wantTooLarge(got apitest.Response) {
 // TestListVersions is the table of lists: every cell, and what each
 // shows.
 func TestListVersions(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
 		for _, c := range []struct {
@@ -171,6 +173,7 @@ func TestListVersions(t *testing.T) {
 // TestFutureListTimeout: a list at a future version carries the cause also if its
 // timeoutSeconds pass before the server gives up. A timeout of the request is one.
 func TestFutureListTimeout(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &history{Client: apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Limits.FutureWait = 3 * time.Second }))}
 		for _, query := range []string{
@@ -186,6 +189,7 @@ func TestFutureListTimeout(t *testing.T) {
 
 // TestContinueTokens sends tokens that no list gave.
 func TestContinueTokens(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
 		encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
@@ -217,6 +221,7 @@ func TestContinueTokens(t *testing.T) {
 
 // TestPagesAreOneSnapshot reads a list in pages while others write.
 func TestPagesAreOneSnapshot(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		var want []string
@@ -264,6 +269,7 @@ func TestPagesAreOneSnapshot(t *testing.T) {
 
 // TestRemainingItemCount holds the rules of the collection envelope.
 func TestRemainingItemCount(t *testing.T) {
+	t.Parallel()
 	for _, profile := range []names.Profile{names.Orch, names.Kubernetes} {
 		a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
 		for i := range 5 {
@@ -300,6 +306,7 @@ func TestRemainingItemCount(t *testing.T) {
 // TestHistoryEnds: tokens, exact versions and watches work until five minutes
 // after what they show was replaced, and no longer, on every store.
 func TestHistoryEnds(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(dir string) storage.Backend{
 		"memstore": func(string) storage.Backend { return nil },
 		"badgerstore": func(dir string) storage.Backend {

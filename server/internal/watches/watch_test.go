@@ -38,6 +38,7 @@ func until(w *apitest.Watcher, last string) string {
 
 // TestWatchVersions is the watch table of the spec.
 func TestWatchVersions(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		h := newHistory(t, store)
 		h.mark()
@@ -88,6 +89,7 @@ func TestWatchVersions(t *testing.T) {
 // TestWatchList is how informers start: the objects, then a bookmark that says
 // so, in both profiles.
 func TestWatchList(t *testing.T) {
+	t.Parallel()
 	for profile, annotation := range map[names.Profile]string{names.Orch: "orch.io/initial-events-end", names.Kubernetes: "k8s.io/initial-events-end"} {
 		s := servertest.New(t, func(b *server.Builder) { b.Names = profile })
 		a := apitest.InProcess(t, s)
@@ -110,6 +112,7 @@ func TestWatchList(t *testing.T) {
 // TestWatchDeleted: the last state that matched, with the revision of the
 // deletion, from which a watch can go on.
 func TestWatchDeleted(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		w := a.Watch(apitest.ConfigMapsPath + "?watch=true&labelSelector=on%3Dyes")
@@ -144,6 +147,7 @@ func TestWatchDeleted(t *testing.T) {
 
 // TestWatchFuture: a version that has not been delivers nothing until it has.
 func TestWatchFuture(t *testing.T) {
+	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		now := apitest.Revision(t, a.Must(200, "GET", apitest.ConfigMapsPath, nil).ResourceVersion())
@@ -159,6 +163,7 @@ func TestWatchFuture(t *testing.T) {
 
 // TestWatchEnds by itself after timeoutSeconds, with bookmarks on the way.
 func TestWatchEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t))
 		begun := time.Now()
@@ -199,6 +204,7 @@ func TestWatchEnds(t *testing.T) {
 
 // TestWatchForms: the old paths, items, tables, metadata only.
 func TestWatchForms(t *testing.T) {
+	t.Parallel()
 	for profile, group := range map[names.Profile]string{names.Orch: "meta.orch.io", names.Kubernetes: "meta.k8s.io"} {
 		a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Names = profile }))
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))

@@ -102,6 +102,7 @@ func closed(t testing.TB, ws *websocket.Conn) websocket.StatusCode {
 // TestWatchesOverWebSocket: a message is what an event is on the plain stream,
 // in every form.
 func TestWatchesOverWebSocket(t *testing.T) {
+	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	for i := range 9 {
 		rev, err := store.Commit(t.Context(), storage.Write{Key: fmt.Sprintf("things/a/%d", i), Value: []byte(`{}`)})
@@ -181,6 +182,7 @@ var ages = regexp.MustCompile(`"(\d+[ydhms]){1,2}"`)
 
 // TestWebSocketHandshake: who may open one, and what the answer says.
 func TestWebSocketHandshake(t *testing.T) {
+	t.Parallel()
 	users, err := tokenfile.Parse(strings.NewReader("secret,alice,1\n"))
 	require.NoError(t, err)
 	c := newConsole(t, func(b *server.Builder) {
@@ -250,6 +252,7 @@ func TestWebSocketHandshake(t *testing.T) {
 // TestWebSocketPeers: whoever talks too much, does not read or goes away holds
 // nothing.
 func TestWebSocketPeers(t *testing.T) {
+	t.Parallel()
 	c := newConsole(t, func(b *server.Builder) { b.Limits.Watches, b.Limits.RequestTime = 1, time.Second })
 	const path = apitest.ConfigMapsPath + "?watch=true"
 	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
@@ -316,6 +319,7 @@ func TestWebSocketPeers(t *testing.T) {
 
 // TestWebSocketShutdown: peers that do not read do not hold the server up.
 func TestWebSocketShutdown(t *testing.T) {
+	t.Parallel()
 	c := newConsole(t)
 	for i := range 30 {
 		c.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("big", i), "v", strings.Repeat("x", 900_000)))
@@ -330,6 +334,7 @@ func TestWebSocketShutdown(t *testing.T) {
 // TestWebSocketRecords: a watch is recorded and counted as any other, with its
 // code.
 func TestWebSocketRecords(t *testing.T) {
+	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, verbs: [watch]}]}"), names.Kubernetes)
 	require.NoError(t, err)
 	out := &apitest.LogBuffer{}
@@ -373,6 +378,7 @@ func FuzzSocketProtocols(f *testing.F) {
 
 // TestWatchesHoldNoSeats once they have begun, over whatever protocol.
 func TestWatchesHoldNoSeats(t *testing.T) {
+	t.Parallel()
 	c := newConsole(t)
 	c.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
 	for range 3 {
