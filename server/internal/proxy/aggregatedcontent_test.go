@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 )
 
@@ -85,14 +85,14 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 			t.Parallel()
 			h := newHarbor(t)
 			y := &yard{t: t, verbs: verbs, berths: map[string]map[string]any{}}
-			h.leads(clientconfig.Endpoint{Handler: y})
+			h.leads(server.Endpoint{Handler: y})
 			h.register()
 			const port, held = "/api/v1/namespaces/port", "/api/v1/namespaces/port/configmaps/held"
 			h.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 			h.Must(201, "POST", port+"/configmaps", `{"metadata":{"name":"held","finalizers":["example.com/a"]}}`)
 			y.put("one")
 			y.put("two", "example.com/hold")
-			h.leads(clientconfig.Endpoint{})
+			h.leads(server.Endpoint{})
 			h.Must(503, "GET", berths, nil) // which has the server looked at
 			h.settle()
 			h.Must(200, "DELETE", port, nil)
@@ -101,7 +101,7 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 			assert.Contains(t, conditions["NamespaceDeletionDiscoveryFailure True DiscoveryFailed"], "harbor.example.com/v1")
 			assert.Equal(t, 2, y.left(), "it is not known what there is")
 
-			h.leads(clientconfig.Endpoint{Handler: y})
+			h.leads(server.Endpoint{Handler: y})
 			h.Must(503, "GET", berths, nil)
 			h.settle() // and the namespace with it
 			assert.Equal(t, 1, y.left())
@@ -134,7 +134,7 @@ func TestNamespacesLeaveOtherServers(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","deletecollection"`, berths: map[string]map[string]any{}}
-	h.leads(clientconfig.Endpoint{Handler: y})
+	h.leads(server.Endpoint{Handler: y})
 	h.register()
 	h.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 	y.put("one")
@@ -150,7 +150,7 @@ func TestNamespacesDeleteOneByOne(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","delete","deletecollection"`, one: true, berths: map[string]map[string]any{}}
-	h.leads(clientconfig.Endpoint{Handler: y})
+	h.leads(server.Endpoint{Handler: y})
 	h.register()
 	h.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 	y.put("one")
@@ -167,7 +167,7 @@ func TestOwnersOfOtherServers(t *testing.T) {
 	h := newHarbor(t)
 	h.front.InstallCRDs(widgetFiles())
 	h.settle()
-	h.leads(clientconfig.Endpoint{Handler: http.NotFoundHandler()})
+	h.leads(server.Endpoint{Handler: http.NotFoundHandler()})
 	h.Must(200, "PATCH", apiService+"/v1.example.com", `{"metadata":{"labels":null},"spec":{"service":{"namespace":"harbor","name":"berths"},"insecureSkipTLSVerify":true}}`)
 	h.Must(201, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"owned","ownerReferences":[
 		{"apiVersion":"example.com/v1","kind":"Widget","name":"w","uid":"00000000-0000-0000-0000-00000000beef"}]}}`)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 )
@@ -22,12 +21,12 @@ func TestServersObeyEachOthersAPIServices(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	w := apitest.NewPair(t, func(b *server.Builder) {
-		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
+		b.ServiceResolver, b.Serving.ProxyCertificate = h.find, h.certificate
 		if _, is := b.Storage.(*apitest.LaggingStore); is {
 			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
 		}
 	})
-	h.leads(clientconfig.Endpoint{Handler: h.back()})
+	h.leads(server.Endpoint{Handler: h.back()})
 	a, b := apitest.As(t, w.Servers[0], "admin", auth.Masters), apitest.As(t, w.Servers[1], "admin", auth.Masters)
 	for path, code := range map[string]int{
 		berths: 200, berths + "?resourceVersion=0": 200, berths + "?limit=1": 200, berths + "/none": 404, berths + "?watch=1": 200, berthAPI: 200,
@@ -58,7 +57,7 @@ func TestServersBoundConnectionsByNewAPIServices(t *testing.T) {
 	const bound = 8
 	h := newHarbor(t)
 	w := apitest.NewPair(t, func(b *server.Builder) {
-		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
+		b.ServiceResolver, b.Serving.ProxyCertificate = h.find, h.certificate
 		b.Limits.Connections = bound
 		if _, is := b.Storage.(*apitest.LaggingStore); is {
 			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
@@ -101,8 +100,8 @@ func TestServersObeyEachOthersPolicies(t *testing.T) {
 		fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":false}}`, review.Request.UID)
 	})
 	w := apitest.NewPair(t, func(b *server.Builder) {
-		b.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-			return clientconfig.Endpoint{Handler: refuses}, nil
+		b.ServiceResolver = func(context.Context, server.Service) (server.Endpoint, error) {
+			return server.Endpoint{Handler: refuses}, nil
 		}
 	})
 	const registration = "/apis/admissionregistration.k8s.io/v1"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server/internal/apitest"
 )
 
@@ -53,7 +53,7 @@ func TestReferenceDiscovery(t *testing.T) {
 	require.NoError(t, err)
 	var want discoveryRecord
 	require.NoError(t, json.Unmarshal(text, &want))
-	s := goldenServer(t, goldenDir(t)+"/users.csv", false, migration.Kinds()...)
+	s := goldenServer(t, goldenDir(t)+"/users.csv", false, storagemigration.Kinds()...)
 	got := recordDiscovery(apitest.NewClient(t, "http://in-process", &http.Client{Transport: s.Transport()}), "Authorization", "Bearer admin-token")
 	var found []difference
 	for _, path := range slices.Sorted(maps.Keys(union(want, got))) {

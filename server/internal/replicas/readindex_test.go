@@ -17,7 +17,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/internal/apitest"
@@ -46,8 +45,8 @@ func asking(t *testing.T) (a *apitest.Client, account, bootstrap []string) {
 		methods := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil
 		require.NoError(t, access.Setup(b, access.Config{Tokens: tokens, BootstrapTokens: true, Methods: methods}))
-		b.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-			return clientconfig.Endpoint{Handler: admits}, nil
+		b.ServiceResolver = func(context.Context, server.Service) (server.Endpoint, error) {
+			return server.Endpoint{Handler: admits}, nil
 		}
 	})
 	a = apitest.As(t, s, "root", auth.Masters)

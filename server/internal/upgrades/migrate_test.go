@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
@@ -134,7 +134,7 @@ func TestMigrateDefinitions(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(migration.Kinds()...))
+	s := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(storagemigration.Kinds()...))
 	a := apitest.InProcess(t, s)
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	version := func(name string, stored bool) map[string]any {
@@ -188,7 +188,7 @@ func TestMigrationProgress(t *testing.T) {
 	const want = "500 of 1200 objects (41%), 100/s, 7s left"
 	slow := func(t *testing.T) *servertest.Server {
 		store, s, _ := storedGadgetsOfOne(t, 1200)
-		s.Restart(apitest.WithStorage(slowCommits{apitest.KeepOpen{Backend: store}}), serves(append(migration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...))
+		s.Restart(apitest.WithStorage(slowCommits{apitest.KeepOpen{Backend: store}}), serves(append(storagemigration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...))
 		return s
 	}
 	synctest.Test(t, func(t *testing.T) {

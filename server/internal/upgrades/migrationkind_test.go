@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
@@ -20,7 +20,7 @@ import (
 // apart, in each version.
 func TestMigrationVerbs(t *testing.T) {
 	t.Parallel()
-	a := apitest.InProcess(t, servertest.New(t, serves(migration.Kinds()...), func(b *server.Builder) {
+	a := apitest.InProcess(t, servertest.New(t, serves(storagemigration.Kinds()...), func(b *server.Builder) {
 		b.Serving.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}
 	}))
 	for _, version := range []string{"v1", "v1beta1"} {
@@ -75,7 +75,7 @@ func TestMigrationVerbs(t *testing.T) {
 // TestMigrationsEndOnce: nobody takes back how a migration began or ended.
 func TestMigrationsEndOnce(t *testing.T) {
 	t.Parallel()
-	s := servertest.New(t, serves(migration.Kinds()...))
+	s := servertest.New(t, serves(storagemigration.Kinds()...))
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", migrations, newMigration("m", "", "configmaps"))
 	s.Settle()
@@ -98,7 +98,7 @@ func TestMigrationsEndOnce(t *testing.T) {
 func TestMigrationWaitsForItsKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := servertest.New(t, serves(migration.Kinds()...))
+		s := servertest.New(t, serves(storagemigration.Kinds()...))
 		a := apitest.InProcess(t, s)
 		begun := time.Now()
 		for name, resource := range map[string]string{"early": "widgets", "never": "nothings"} {

@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
@@ -57,7 +57,7 @@ func TestEndedMigrationStays(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	first := servertest.New(t, apitest.WithStorage(apitest.KeepOpen{Backend: store}), serves(gadgetKind[gadget1]("v1", nil)))
 	apitest.InProcess(t, first).Must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red"}))
-	kinds := serves(append(migration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...)
+	kinds := serves(append(storagemigration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...)
 	held := apitest.NewBlockingStore(store, "gadgets.example.com/default/g")
 	first.Restart(apitest.WithStorage(held), kinds)
 	one := apitest.InProcess(t, first)
