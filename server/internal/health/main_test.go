@@ -1,4 +1,4 @@
-package watches_test
+package health_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package operations_test
+package telemetry_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package watches_test
+package watchstream_test
 
 import (
 	"encoding/base64"

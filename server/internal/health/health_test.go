@@ -1,4 +1,4 @@
-package operations_test
+package health_test
 
 import (
 	"context"
