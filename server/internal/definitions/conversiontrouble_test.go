@@ -24,8 +24,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestAConversionThatAsksBack: a webhook may read the kind that it converts.
-func TestAConversionThatAsksBack(t *testing.T) {
+// TestConversionWebhookMayReadItsKind: a conversion webhook can read the kind that it converts
+// without a deadlock.
+func TestConversionWebhookMayReadItsKind(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	for _, name := range []string{"a", "b"} {

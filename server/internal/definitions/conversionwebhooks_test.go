@@ -299,9 +299,9 @@ func TestAnUnreachableWebhook(t *testing.T) {
 	assert.Empty(t, a.Must(200, "GET", barPath("v1", ""), nil).Names())
 }
 
-// TestAnotherWebhook: a changed definition is in effect at once, and objects of the older
-// storage version are read.
-func TestAnotherWebhook(t *testing.T) {
+// TestChangedConversionWebhookTakesEffectAtOnce: a definition with another webhook takes effect at
+// once, and objects stored in the older version stay readable.
+func TestChangedConversionWebhookTakesEffectAtOnce(t *testing.T) {
 	t.Parallel()
 	a, hook, _ := barServer(t)
 	a.Must(201, "POST", barPath("v1", ""), bar("v1", "a", `{"length":1}`))

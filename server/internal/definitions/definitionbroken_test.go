@@ -54,9 +54,9 @@ func TestADefinitionThatIsBrokenInTheStore(t *testing.T) {
 	}
 }
 
-// TestWhatIsEstablishedIsServed: what the server accepts as a definition it serves, also
-// words and names that a program's own kinds may not have.
-func TestWhatIsEstablishedIsServed(t *testing.T) {
+// TestEstablishedDefinitionsAreServed: every definition that the server accepts is served,
+// including names that kinds of a program may not have.
+func TestEstablishedDefinitionsAreServed(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)

@@ -154,7 +154,7 @@ func TestNamesAreGivenOnce(t *testing.T) {
 	assert.Equal(t, "RoleList", list.Kind())
 }
 
-func TestNamesThatAreTakenLaterAreNotServed(t *testing.T) {
+func TestAddedNamesThatConflictAreNotServed(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
@@ -218,9 +218,9 @@ func TestDefinitionsFromFiles(t *testing.T) {
 	assert.Equal(t, 404, code, "a registered kind needs no definition")
 }
 
-// What is wrong with an object is told in whole, also if its lists cannot be
-// read by their keys, so that nobody can own their items.
-func TestFaultsComeBeforeOwnership(t *testing.T) {
+// TestValidationPrecedesFieldOwnership: all violations of an object are reported even if its lists
+// have duplicate keys, for which no owner can be tracked.
+func TestValidationPrecedesFieldOwnership(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"},"color":{"type":"string","enum":["red"]},"list":{"type":"array",
@@ -253,9 +253,9 @@ func TestFaultsComeBeforeOwnership(t *testing.T) {
 	}
 }
 
-// TestWrittenObjectsShowAsStored: what a write answers, and what its server shows
-// of it then, is what another server makes of the stored bytes by the schema.
-func TestWrittenObjectsShowAsStored(t *testing.T) {
+// TestWriteResponseMatchesTheStoredObject: the response of a write and later reads are what
+// another server decodes from the stored bytes.
+func TestWriteResponseMatchesTheStoredObject(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) { b.Names = names.Kubernetes })
 	apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string","default":"x"},"n":{"type":"number"},

@@ -128,9 +128,10 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	}
 }
 
-// TestACreateThatComesAsItsDefinitionGoes leaves nothing behind that a later
-// definition of the name would show, or that nobody could name under it.
-func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
+// TestCreateDuringDefinitionDeletionLeavesNoObject: a create that races with the deletion of its
+// definition leaves no object behind, neither a hidden one nor one that a later definition of the
+// same name would serve.
+func TestCreateDuringDefinitionDeletionLeavesNoObject(t *testing.T) {
 	t.Parallel()
 	definition := apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)
 	for name, c := range map[string]struct {

@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestDeletedTogetherIsWhatIsSelected: what ceases to be selected after the objects to delete
-// were listed, such as while a webhook says what they are, is not deleted.
-func TestDeletedTogetherIsWhatIsSelected(t *testing.T) {
+// TestDeleteCollectionChecksTheSelectorAgain: DELETE of a collection keeps an object that no
+// longer matches the selector when its turn comes, for example because a webhook took long.
+func TestDeleteCollectionChecksTheSelectorAgain(t *testing.T) {
 	t.Parallel()
 	s, sites := servertest.New(t), &siteWebhook{}
 	a := apitest.InProcess(t, s)

@@ -22,8 +22,9 @@ func TestAutoscalersHaveAGeneration(t *testing.T) {
 	assert.EqualValues(t, 2, generation(a.Must(200, "GET", "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/h", nil)))
 }
 
-// TestDefinitionsHaveColumns: they are those of the reference, also with wide ones.
-func TestDefinitionsHaveColumns(t *testing.T) {
+// TestDefinitionsHaveReferenceColumns: the Table of CustomResourceDefinitions has the columns of
+// the reference, including those of priority 1.
+func TestDefinitionsHaveReferenceColumns(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))

@@ -17,9 +17,9 @@ const (
 	strategicPatchType = "application/strategic-merge-patch+json"
 )
 
-// TestNumbersThatDifferAreStored: each way to write replaces a number by another that is the
-// same float64.
-func TestNumbersThatDifferAreStored(t *testing.T) {
+// TestNumbersEqualAsFloat64AreUpdated: each verb replaces a number by a different one with the
+// same float64 value.
+func TestNumbersEqualAsFloat64AreUpdated(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"n":{"type":"number"},"a":{"type":"string"}}`))

@@ -412,9 +412,9 @@ func TestSelectionInVersionsOfGoKinds(t *testing.T) {
 	assert.ElementsMatch(t, []string{"DELETED b", "DELETED c"}, yes.NextN(2))
 }
 
-// TestBookmarksWhileNothingIsSelected: changes that a watch has to look at and does not show
-// do not keep from it how far it is.
-func TestBookmarksWhileNothingIsSelected(t *testing.T) {
+// TestBookmarksAdvanceWithoutMatchingEvents: bookmarks advance although no event matches the
+// selector of the watch.
+func TestBookmarksAdvanceWithoutMatchingEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := siteServer(t)

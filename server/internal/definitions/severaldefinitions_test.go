@@ -165,9 +165,9 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 	})
 }
 
-// TestNamesBesideOneThatCannotBeTold: a definition that cannot be written keeps none from those that
-// came after it.
-func TestNamesBesideOneThatCannotBeTold(t *testing.T) {
+// TestUnwritableDefinitionDoesNotBlockLaterNames: a definition whose status cannot be written does
+// not keep the names of later definitions from being accepted.
+func TestUnwritableDefinitionDoesNotBlockLaterNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var written atomic.Int64

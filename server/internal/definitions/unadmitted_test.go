@@ -85,9 +85,9 @@ func terminating(a *apitest.Client, definition string) (reason, message string) 
 	return "", ""
 }
 
-// TestADefinitionSaysWhatItsRemovalWaitsFor: the condition has the number of objects and what
-// keeps them.
-func TestADefinitionSaysWhatItsRemovalWaitsFor(t *testing.T) {
+// TestTerminatingConditionNamesRemainingObjects: the Terminating condition of a deleted definition
+// has the number of objects that are left and the reason.
+func TestTerminatingConditionNamesRemainingObjects(t *testing.T) {
 	t.Parallel()
 	t.Run("conversion", func(t *testing.T) {
 		a, hook, s := barServer(t)

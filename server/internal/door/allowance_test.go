@@ -28,10 +28,10 @@ func used(t *testing.T, got apitest.Response) string {
 	return m[1]
 }
 
-// TestBytesAreBounded: what would make the objects of a namespace or of the store
-// too large is refused; what makes them smaller, and deletions, pass. A new start
-// counts the same.
-func TestBytesAreBounded(t *testing.T) {
+// TestStoredBytesAreBounded: a write that would exceed the size limit of the namespace or the
+// store is refused; writes that shrink objects and deletions pass, and a restarted server counts
+// the same.
+func TestStoredBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	const bound = 64 << 10
 	for name, c := range map[string]struct {

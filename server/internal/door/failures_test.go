@@ -19,9 +19,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestFailuresAreToldOnce: who makes requests fail without end fills no log with it,
-// and what was left out is told, as is any other cause.
-func TestFailuresAreToldOnce(t *testing.T) {
+// TestRepeatedFailureIsLoggedOnce: a failure that requests cause again and again is logged once
+// with a count of the omitted records, and other failures are still logged.
+func TestRepeatedFailureIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
@@ -55,7 +55,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		a.Must(500, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
 		told = log.Take()
 		require.Len(t, told, 3)
-		assert.Contains(t, fmt.Sprint(told[:2]), "cause=panic in request of orch.io/controlplane/server/internal/door_test.TestFailuresAreToldOnce.")
+		assert.Contains(t, fmt.Sprint(told[:2]), "cause=panic in request of orch.io/controlplane/server/internal/door_test.TestRepeatedFailureIsLoggedOnce.")
 		assert.Contains(t, fmt.Sprint(told[:2]), "a refusal of configmaps count=25")
 		assert.Contains(t, told[2], "badly")
 
@@ -75,9 +75,9 @@ type thing struct {
 	meta.ObjectMeta `json:"metadata"`
 }
 
-// TestFailuresByCause: what callers choose makes no cause, and however much fails in
-// one way, what fails in another is told.
-func TestFailuresByCause(t *testing.T) {
+// TestFailureLogGroupsByCause: values that callers choose do not create new causes, and many
+// failures of one cause do not suppress another one.
+func TestFailureLogGroupsByCause(t *testing.T) {
 	t.Parallel()
 	const kinds = 25
 	s, log := apitest.NewErrorFree(t, func(b *server.Builder) {

@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestKeyBombs sends keys whose arithmetic would take minutes to all who look at
-// keys: a test that ends shows that nobody began it.
-func TestKeyBombs(t *testing.T) {
+// TestHugeKeysAreRefusedUnverified: a certificate signing request with a key of millions of bits
+// is refused before any arithmetic with the key.
+func TestHugeKeysAreRefusedUnverified(t *testing.T) {
 	t.Parallel()
 	s, _ := apitest.NewErrorFree(t)
 	a := apitest.InProcess(t, s)

@@ -27,9 +27,9 @@ func (s *stillStore) Revision(ctx context.Context) (storage.Revision, error) {
 	return s.Backend.Revision(ctx)
 }
 
-// TestWhoActsAsAnotherWaitsInHisPlace: requests of one who acts as others wait for the store in
-// places as any others do, so that they are bounded.
-func TestWhoActsAsAnotherWaitsInHisPlace(t *testing.T) {
+// TestImpersonatedRequestsUseTheImpersonatorsSeats: requests with impersonation are bounded by the
+// share of the user who sends them.
+func TestImpersonatedRequestsUseTheImpersonatorsSeats(t *testing.T) {
 	t.Parallel()
 	store := &stillStore{Backend: memstore.New(memstore.Options{})}
 	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, apitest.WithStorage(store), func(b *server.Builder) { b.Limits.Requests = 40 }))

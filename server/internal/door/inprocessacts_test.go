@@ -15,10 +15,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestActsAreAdmittedOnce: admission is asked about the body of a binding or an eviction,
-// not again about what that makes of the pod, and about what a program makes of a pod
-// through these sub-resources.
-func TestActsAreAdmittedOnce(t *testing.T) {
+// TestBindingAndEvictionAreAdmittedOnce: admission sees the body of a binding or an eviction and
+// what a program's subresource changes, but not the resulting change of the pod a second time.
+func TestBindingAndEvictionAreAdmittedOnce(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	refuses := false

@@ -18,10 +18,10 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestControllersShowWhoTheyAre: admission and the audit see the identity of the garbage
-// collector, the preconditions and the propagation of its deletion; the controller of
-// definitions is the server.
-func TestControllersShowWhoTheyAre(t *testing.T) {
+// TestControllersAreAuditedByIdentity: admission and audit see the identity of the garbage
+// collector with the preconditions and the propagation policy of its deletions; the definition
+// controller is the server itself.
+func TestControllersAreAuditedByIdentity(t *testing.T) {
 	t.Parallel()
 	policy, err := audit.ParsePolicy([]byte("{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: RequestResponse}]}"), names.Kubernetes)
 	require.NoError(t, err)

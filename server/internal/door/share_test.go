@@ -64,9 +64,9 @@ func TestFlowHeaders(t *testing.T) {
 	}
 }
 
-// TestSeats: a user who holds all seats that there are for him waits, then is
-// told to come again; other levels have theirs.
-func TestSeats(t *testing.T) {
+// TestUserWithoutFreeSeatGets429: a user who holds all seats of its share waits and then gets a
+// 429, while other priority levels keep theirs.
+func TestUserWithoutFreeSeatGets429(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	var held atomic.Int64
@@ -114,8 +114,9 @@ func TestSeats(t *testing.T) {
 	assert.EqualValues(t, 86, refused.Load())
 }
 
-// TestWatchShares: nobody opens more watches than are left for others.
-func TestWatchShares(t *testing.T) {
+// TestWatchesPerUserAreBounded: a user cannot open more watches than its share, so that others
+// keep theirs.
+func TestWatchesPerUserAreBounded(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.Watches = 10 })
 	a := apitest.InProcess(t, s)
@@ -184,9 +185,9 @@ func TestRequestsWithoutSeats(t *testing.T) {
 	})
 }
 
-// TestUnreadAnswers: long answers that nobody reads are bounded in bytes for each
-// caller.
-func TestUnreadAnswers(t *testing.T) {
+// TestUnreadResponsesAreBoundedPerUser: the bytes of long responses that a user does not read are
+// bounded.
+func TestUnreadResponsesAreBoundedPerUser(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 72 << 20 }) // 44 of them for the level
 	near := apitest.InProcess(t, s)
@@ -231,9 +232,9 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadLists: lists that nobody reads are bounded by what they hold beside
-// what all share: room to write, and forms made for them.
-func TestUnreadLists(t *testing.T) {
+// TestUnreadListsHoldBoundedMemory: lists that clients do not read hold a bounded amount of memory
+// beside the shared entries.
+func TestUnreadListsHoldBoundedMemory(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 4 << 20 })
 	near := apitest.InProcess(t, s)
@@ -269,10 +270,10 @@ func TestAnswerLargerThanAll(t *testing.T) {
 	}
 }
 
-// TestManyHolders: however many users hold places and unfinished large bodies,
-// levels that they are not of have theirs, and so has who holds nothing of theirs. The service accounts of a namespace
-// have one share together.
-func TestManyHolders(t *testing.T) {
+// TestManyUsersDoNotExhaustOtherLevels: seats and unfinished large bodies that many users hold do
+// not affect other priority levels or users without any. The service accounts of a namespace share
+// one allowance.
+func TestManyUsersDoNotExhaustOtherLevels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
@@ -510,9 +511,9 @@ func TestSetFlowControl(t *testing.T) {
 	assert.Equal(t, 429, open("vip"), "as before")
 }
 
-// TestStrangersAndBodies: who is unknown, or has no right, is told so while his
-// body is still on its way.
-func TestStrangersAndBodies(t *testing.T) {
+// TestUnauthorizedRequestIsRefusedBeforeItsBody: an unauthenticated or unauthorized caller gets
+// the response while its body is still arriving.
+func TestUnauthorizedRequestIsRefusedBeforeItsBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {

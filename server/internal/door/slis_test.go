@@ -12,8 +12,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestSLIsRunNothing: the page shows what probes found, however often it is read.
-func TestSLIsRunNothing(t *testing.T) {
+// TestSLIMetricsDoNotRunChecks: the page of SLI metrics shows the results of health probes and
+// does not run the checks.
+func TestSLIMetricsDoNotRunChecks(t *testing.T) {
 	t.Parallel()
 	var runs atomic.Int32
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {

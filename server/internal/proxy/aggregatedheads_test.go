@@ -17,9 +17,9 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// TestNothingBeforeAnAnswer: heads that a server sends before its answer do not reach
-// callers, and tell them nothing.
-func TestNothingBeforeAnAnswer(t *testing.T) {
+// TestInformationalHeadersOfExtensionServersAreDropped: 1xx responses of an extension server do
+// not reach the client.
+func TestInformationalHeadersOfExtensionServersAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
@@ -41,9 +41,9 @@ func TestNothingBeforeAnAnswer(t *testing.T) {
 	assert.Equal(t, 200, res.StatusCode)
 }
 
-// TestNothingBehindAnAnswer: heads that a server sends after its answer, announced or not, do
-// not reach callers.
-func TestNothingBehindAnAnswer(t *testing.T) {
+// TestTrailersOfExtensionServersAreDropped: trailers of an extension server, announced or not, do
+// not reach the client.
+func TestTrailersOfExtensionServersAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
@@ -63,9 +63,9 @@ func TestNothingBehindAnAnswer(t *testing.T) {
 	assert.Empty(t, res.Header["Trailer"])
 }
 
-// TestTokensOfSockets: no token that a caller sends as a sub-protocol is handed on, also
-// where it was not the one that told who calls.
-func TestTokensOfSockets(t *testing.T) {
+// TestWebSocketTokensAreNotForwarded: a bearer token in a WebSocket subprotocol is not forwarded,
+// even if it did not authenticate the request.
+func TestWebSocketTokensAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan http.Header, 10)
@@ -121,9 +121,9 @@ func TestAggregatedMetrics(t *testing.T) {
 	assert.NotContains(t, string(h.Must(200, "GET", "/metrics", nil).Raw), `resource="berths"`)
 }
 
-// TestReadyAfterTheFirstLook: a server whose store has APIServices is ready when it knows of
-// the servers behind it.
-func TestReadyAfterTheFirstLook(t *testing.T) {
+// TestServerIsReadyAfterFirstAvailabilityCheck: a server with stored APIServices becomes ready
+// only after it has checked the extension servers.
+func TestServerIsReadyAfterFirstAvailabilityCheck(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	const line = "poststarthook/apiservice-discovery-controller"
@@ -154,10 +154,9 @@ func TestReadyAfterTheFirstLook(t *testing.T) {
 	h.Must(200, "GET", "/readyz", nil)
 }
 
-// TestAggregationTellsOfOriginItself: a caller cannot tell the server of an aggregated version
-// where a request came from and who sent it, in any spelling; the front server does, and both
-// know the request by one audit id.
-func TestAggregationTellsOfOriginItself(t *testing.T) {
+// TestForwardedHeadersAreSetByTheServer: a client cannot forge the headers with the origin and the
+// identity of a forwarded request in any spelling, and both servers log it with one audit id.
+func TestForwardedHeadersAreSetByTheServer(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan *http.Request, 10)

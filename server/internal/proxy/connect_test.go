@@ -38,9 +38,10 @@ func (nowhere) Connect(context.Context, *registry.Target) (*url.URL, http.RoundT
 	return &url.URL{Scheme: "http", Host: "nowhere"}, http.NewFileTransportFS(fstest.MapFS{}), nil
 }
 
-// TestConnect: requests to a sub-resource that connects are a CONNECT to admission, with
-// the options as the object; a sub-resource that answers a body is a CREATE of it.
-func TestConnect(t *testing.T) {
+// TestConnectSubresourceAdmission: admission sees a request to a connecting subresource as a
+// CONNECT with the options as the object, and one to a subresource that returns a body as a CREATE
+// of that body.
+func TestConnectSubresourceAdmission(t *testing.T) {
 	t.Parallel()
 	options := registry.Of(registry.Definition[dial]{Version: "v1", Kind: "DialOptions"})
 	var asked *meta.Object
@@ -138,9 +139,9 @@ type mode struct {
 	Level           int32  `json:"level,omitempty" schema:"default=3"`
 }
 
-// TestBodiesAreChecked: the rules of a kind hold for what is answered and not stored:
-// defaults before admission, rules and hook after it, and only then the act.
-func TestBodiesAreChecked(t *testing.T) {
+// TestActSubresourceValidatesItsBody: the body of a subresource that acts without storing is
+// defaulted before admission and validated after it, before the action.
+func TestActSubresourceValidatesItsBody(t *testing.T) {
 	t.Parallel()
 	var acted []*meta.Object
 	act := func(_ context.Context, c *registry.Call) (*meta.Object, error) {

@@ -124,9 +124,9 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 	assert.Equal(t, "PING\n", line)
 }
 
-// TestAnswersBeforeTheAnswer: they get through, and the answer has all of its header, also
-// when it is an error of this server.
-func TestAnswersBeforeTheAnswer(t *testing.T) {
+// TestInformationalResponsesAreForwarded: 1xx responses reach the client, and the final response
+// has its complete header even if this server made it.
+func TestInformationalResponsesAreForwarded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.backend(func(w http.ResponseWriter, r *http.Request) {
@@ -157,8 +157,9 @@ func TestAnswersBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// TestHalfAnAnswerInProcess: what is aborted does not look whole there, nor like an answer.
-func TestHalfAnAnswerInProcess(t *testing.T) {
+// TestAbortedInProcessResponseIsAnError: an aborted in-process response is an error, neither a
+// complete body nor a Status.
+func TestAbortedInProcessResponseIsAnError(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
 		b.Handlers = map[string]http.Handler{"/none": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}
@@ -178,8 +179,9 @@ func TestHalfAnAnswerInProcess(t *testing.T) {
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// TestHalfAnAnswerIsNone: an answer that the end of the server cuts off does not look whole.
-func TestHalfAnAnswerIsNone(t *testing.T) {
+// TestResponseCutByShutdownIsIncomplete: a client can tell that a response which shutdown
+// interrupted is incomplete.
+func TestResponseCutByShutdownIsIncomplete(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.backend(func(w http.ResponseWriter, r *http.Request) {

@@ -23,9 +23,8 @@ func (c *cluster) site(serve http.HandlerFunc) (root string) {
 	return apitest.PodsPath + "/web/proxy"
 }
 
-// TestPagesLinkThroughTheProxy: who reads a page through the server gets to the pages it
-// links to in the same way.
-func TestPagesLinkThroughTheProxy(t *testing.T) {
+// TestProxiedLinksPointThroughTheProxy: links in a proxied HTML page point through the proxy.
+func TestProxiedLinksPointThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	var page, kind, encoding string
@@ -76,9 +75,9 @@ func TestPagesLinkThroughTheProxy(t *testing.T) {
 	assert.Equal(t, "error trying to reach service: gzip: invalid header", c.Must(503, "GET", root+"/p", nil).Body["message"])
 }
 
-// TestPagesAreHandedOnAsTheyCome: a page need not end before its beginning is there, and
-// what of it has no end is not kept.
-func TestPagesAreHandedOnAsTheyCome(t *testing.T) {
+// TestProxiedPagesAreStreamed: a proxied page is forwarded while it arrives, and an endless one is
+// not buffered.
+func TestProxiedPagesAreStreamed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	more := make(chan string)

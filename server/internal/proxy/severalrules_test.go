@@ -50,9 +50,9 @@ func TestServersObeyEachOthersAPIServices(t *testing.T) {
 	}
 }
 
-// TestServersBoundConnectionsByNewAPIServices: what goes on to a server that is told of only as
-// the request comes counts as what it is.
-func TestServersBoundConnectionsByNewAPIServices(t *testing.T) {
+// TestNewAPIServiceCountsTowardsConnectionLimits: a connection that is forwarded by an APIService
+// unknown until that request counts towards the limits.
+func TestNewAPIServiceCountsTowardsConnectionLimits(t *testing.T) {
 	t.Parallel()
 	const bound = 8
 	h := newHarbor(t)

@@ -132,10 +132,10 @@ func (c *crowd) verify(store storage.Backend) {
 	require.Len(c.t, reserved(c.t, store), len(c.live)+want)
 }
 
-// TestAddressesAcrossServers: 64 clients make services at three servers, of which the network can
-// hardly hold as many as there are. Each gets values of its own as long as there is room, and what is
-// given back is there for all.
-func TestAddressesAcrossServers(t *testing.T) {
+// TestConcurrentServersAllocateDistinctAddresses: 64 clients create Services on three servers with
+// barely enough addresses. Each Service gets addresses of its own while there is room, and every
+// server can use a released address.
+func TestConcurrentServersAllocateDistinctAddresses(t *testing.T) {
 	t.Parallel()
 	const clients, addresses, ports, each = 64, 253, 60, 32
 	store := memstore.New(memstore.Options{})
@@ -173,9 +173,9 @@ func TestAddressesAcrossServers(t *testing.T) {
 	}
 }
 
-// TestGivenBackMeanwhile: what another server held when a write first tried to have it is there for
-// the next try.
-func TestGivenBackMeanwhile(t *testing.T) {
+// TestRetryUsesAddressReleasedMeanwhile: the retry of a write can allocate an address that another
+// server held at the first try and released since.
+func TestRetryUsesAddressReleasedMeanwhile(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, inner.Close()) })

@@ -15,9 +15,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestFencesGoWithTheirNamespaces: what counting a quota leaves in the store goes some time
-// after the namespace has, and only then.
-func TestFencesGoWithTheirNamespaces(t *testing.T) {
+// TestQuotaRecordsAreRemovedWithTheirNamespace: the records with which a quota is counted are
+// removed some time after their namespace, and not before.
+func TestQuotaRecordsAreRemovedWithTheirNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})

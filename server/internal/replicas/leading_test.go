@@ -265,9 +265,9 @@ func TestLeaderWithoutStore(t *testing.T) {
 	})
 }
 
-// TestLeaderThatHearsOfNothing, though it can write, leaves the Lease to others before it has begun, and
-// leads when it hears again.
-func TestLeaderThatHearsOfNothing(t *testing.T) {
+// TestCandidateWithStalledWatchDoesNotLead: a server whose watch is stalled leaves the Lease to
+// others, although it can write, and leads again when events arrive.
+func TestCandidateWithStalledWatchDoesNotLead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -303,8 +303,9 @@ func TestLeaderThatHearsOfNothing(t *testing.T) {
 	})
 }
 
-// TestChoiceOfControllers holds for who stands.
-func TestChoiceOfControllers(t *testing.T) {
+// TestCandidatesRunOnlyChosenControllers: a server competes only for the controllers that it is
+// configured to run.
+func TestCandidatesRunOnlyChosenControllers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -329,8 +330,9 @@ func drop(counts map[string]int, key string) map[string]int {
 	return counts
 }
 
-// TestOddLeases keep nobody from leading for longer than one that runs out.
-func TestOddLeases(t *testing.T) {
+// TestInvalidLeaseDoesNotBlockElection: a Lease with odd values blocks the election no longer than
+// one that expires.
+func TestInvalidLeaseDoesNotBlockElection(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"a century":  `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"x","namespace":"kube-system","uid":"1"},"spec":{"holderIdentity":"other","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`,

@@ -286,9 +286,9 @@ func (s *wrongClock) Commit(ctx context.Context, ws ...storage.Write) (storage.R
 	return s.Store.Commit(ctx, ws...)
 }
 
-// TestClocksApart: who leads is trusted for as long as it renews, and no longer than a lease
-// lasts, whatever time it is there.
-func TestClocksApart(t *testing.T) {
+// TestLeaderElectionToleratesClockSkew: a candidate measures a lease by its own clock from the
+// last renewal that it saw, whatever time the lease contains.
+func TestLeaderElectionToleratesClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{"2999-01-01T00:00:00.000000Z", "1970-01-01T00:00:00.000000Z"} {
 		t.Run(says, func(t *testing.T) {

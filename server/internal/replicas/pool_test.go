@@ -29,8 +29,9 @@ func services(t *testing.T, s *servertest.Server) []*meta.Object {
 	return out
 }
 
-// TestPoolChoosesOnce: what one write chose no other chooses, from then on.
-func TestPoolChoosesOnce(t *testing.T) {
+// TestAllocatedValueIsNotAllocatedAgain: a value that one write allocated is not given to another
+// write.
+func TestAllocatedValueIsNotAllocatedAgain(t *testing.T) {
 	t.Parallel()
 	var chosen []string
 	var between sync.Once
@@ -125,9 +126,9 @@ func TestPool(t *testing.T) {
 	apitest.Must(t, later, 422, "PATCH", apitest.ServicesPath+"/b", port)
 }
 
-// TestValuesAreHeldByWhatIsCommitted: what a dry run, or a write that may still be
-// refused, has for now is free for whoever commits it first.
-func TestValuesAreHeldByWhatIsCommitted(t *testing.T) {
+// TestUncommittedAllocationsStayFree: a value that a dry run or an unfinished write has chosen is
+// free for the write that commits it first.
+func TestUncommittedAllocationsStayFree(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, query, spec string

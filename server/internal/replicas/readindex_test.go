@@ -183,10 +183,10 @@ func TestRequestsAskTheStoreOnce(t *testing.T) {
 	}
 }
 
-// TestRetriesSeeWhatTheConflictFound: a write that came too late looks again when its server
-// has heard of what came before, however late that is, and the store is asked only if nothing
-// tells when that was.
-func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
+// TestConflictRetryWaitsForTheConflictingRevision: a write retried after a conflict waits until
+// the cache has the conflicting revision. It asks the store for the newest revision only if the
+// conflict does not name one.
+func TestConflictRetryWaitsForTheConflictingRevision(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -246,9 +246,9 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 	}
 }
 
-// TestAdmittedReadsWhatIsThereNow: what a plugin reads on behalf of several requests is as new
-// as its question, whenever the request began that it has the context of.
-func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
+// TestAdmissionPluginReadsAreLinearizable: a read by an admission plugin is as new as the call,
+// even if the request in whose context it runs began earlier.
+func TestAdmissionPluginReadsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	var between func()
 	var read error
@@ -275,9 +275,9 @@ func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
 	assert.NoError(t, read)
 }
 
-// TestProgramsReadOtherServers: a program's code that is called for a request of one server reads
-// by others, over another store or the same one, and by requests of its own.
-func TestProgramsReadOtherServers(t *testing.T) {
+// TestCallbacksMayReadOtherServers: code of the program that runs within a request can read from
+// another server, over another store or the same one.
+func TestCallbacksMayReadOtherServers(t *testing.T) {
 	t.Parallel()
 	other := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: memstore.New(memstore.Options{})}))
 	there := apitest.InProcess(t, other)

@@ -173,9 +173,9 @@ func TestReservationsOfOlderStores(t *testing.T) {
 	free()
 }
 
-// TestReservationsAreBounded: a write that reserves more than every store commits at
-// once is told so, and an object may hold more, one write after the other.
-func TestReservationsAreBounded(t *testing.T) {
+// TestReservationsPerCommitAreBounded: a write that reserves more values than a commit may hold is
+// refused with an explanation, and an object may reach that number by several writes.
+func TestReservationsPerCommitAreBounded(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		s := servertest.New(t, apitest.WithStorage(store))

@@ -121,9 +121,9 @@ func TestSerializedSumOfServers(t *testing.T) {
 	assert.Greater(t, storedDisks(t, servers[1], "default"), int64(diskQuota-20))
 }
 
-// TestSequencesAreApart shows that sequences of different names and namespaces do not disturb each
-// other, that a write may be in several, and that a dry run is in none.
-func TestSequencesAreApart(t *testing.T) {
+// TestSequencesAreIndependent: sequences of different names and namespaces are independent, a
+// write may be part of several, and a dry run is part of none.
+func TestSequencesAreIndependent(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -182,9 +182,9 @@ func TestSequencesAreApart(t *testing.T) {
 		keysOf(t, store, resource.SequencePrefix))
 }
 
-// TestSequencesGoWithTheirNamespaces shows that the record of a sequence is removed some time
-// after its namespace was deleted, and only then.
-func TestSequencesGoWithTheirNamespaces(t *testing.T) {
+// TestSequenceRecordsAreRemovedWithTheirNamespace: the record of a sequence is removed some time
+// after its namespace, and not before.
+func TestSequenceRecordsAreRemovedWithTheirNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})

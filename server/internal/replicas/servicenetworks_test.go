@@ -146,9 +146,9 @@ func TestDualStackServices(t *testing.T) {
 	}
 }
 
-// TestSecondAddressStays: a service keeps both its addresses, and nobody makes the server
-// try again and again by naming that of another.
-func TestSecondAddressStays(t *testing.T) {
+// TestServiceKeepsBothAddresses: a Service keeps both of its addresses, and naming an address of
+// another Service does not cause endless retries.
+func TestServiceKeepsBothAddresses(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112")}.Pool()
@@ -164,8 +164,9 @@ func TestSecondAddressStays(t *testing.T) {
 	apitest.Must(t, s, 200, "PATCH", apitest.ServicesPath+"/a", `{"spec":{"clusterIPs":["`+a[0]+`","`+a[1]+`"]}}`)
 }
 
-// TestTwoObjectsOfANetwork: a network gives addresses as long as one of its objects does.
-func TestTwoObjectsOfANetwork(t *testing.T) {
+// TestNetworkOfTwoServiceCIDRs: a network gives addresses as long as one of its ServiceCIDRs is
+// left.
+func TestNetworkOfTwoServiceCIDRs(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24")}.Pool()

@@ -33,10 +33,9 @@ func inNamespace(t *testing.T, store storage.Backend, name string) (keys []strin
 	return keys
 }
 
-// TestNothingComesIntoAGoneNamespace: what one server let in before another one emptied the
-// namespace, and stores only afterwards, is refused, not stored and cleared away: nobody may
-// be left who would.
-func TestNothingComesIntoAGoneNamespace(t *testing.T) {
+// TestCreateDuringNamespaceDeletionIsRefused: a create that one server admitted before another
+// server emptied the namespace is refused at the commit.
+func TestCreateDuringNamespaceDeletionIsRefused(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		for name, again := range map[string]bool{"gone": false, "anew": true} {

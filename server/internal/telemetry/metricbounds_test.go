@@ -79,9 +79,9 @@ var requestFamilies = []string{
 // everyMethod is the methods with which hostile callers ask.
 var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "GRAB"}
 
-// TestRefusedCallersMakeNoSeries: those who may do nothing cannot fill the server's memory nor
-// its page, nor make it seem that deprecated versions are used.
-func TestRefusedCallersMakeNoSeries(t *testing.T) {
+// TestUnauthorizedRequestsCreateNoMetricSeries: unauthorized callers create no metric series and
+// do not count as users of deprecated versions.
+func TestUnauthorizedRequestsCreateNoMetricSeries(t *testing.T) {
 	t.Parallel()
 	s, reg := metricsServer(t, func(b *server.Builder) {
 		b.Kind("apps", "Deployment").Versions[0].Deprecated = "it is old"

@@ -23,9 +23,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestSaidDefaults: what a caller says himself is stored also where his version has it
-// as a default; what he leaves out is no change.
-func TestSaidDefaults(t *testing.T) {
+// TestExplicitDefaultsAreStored: a value that the client sends is stored even if it is the default
+// in the request's version; an omitted field changes nothing.
+func TestExplicitDefaultsAreStored(t *testing.T) {
 	t.Parallel()
 	const body = `{"apiVersion":"example.com/v1alpha1","kind":"Gadget","metadata":{"name":"b"},"spec":{"count":1}}`
 	for verb, write := range map[string]func(*apitest.Client) apitest.Response{
@@ -142,9 +142,9 @@ func TestOlderServerKeepsTheHubForm(t *testing.T) {
 	}
 }
 
-// TestNobodyWritesTheHubForm: what a caller puts into the place of the hub's form is
-// neither stored nor owned, whatever versions the kind has, and harms no later release.
-func TestNobodyWritesTheHubForm(t *testing.T) {
+// TestClientsCannotWriteTheStoredHubForm: a field that a client puts in the place of the stored
+// hub form is neither stored nor owned and does no harm to a later release.
+func TestClientsCannotWriteTheStoredHubForm(t *testing.T) {
 	t.Parallel()
 	for _, planted := range []string{`{"apiVersion":"example.com/v2","kind":"Gauge","spec":{"size":999}}`, `{"of":"","hub":{"apiVersion":"example.com/v2","spec":{"size":999}}}`, `{`} {
 		store := memstore.New(memstore.Options{})
@@ -220,9 +220,9 @@ func gadgetNotes(a *apitest.Client, name string) any {
 	return apitest.Nested(a.Must(200, "GET", gadgetPath("v2", name), nil).Body, "spec", "notes")
 }
 
-// TestConversionsHarmNoNeighbours: among writers of one object, one who writes what the
-// storage version cannot say fails nobody.
-func TestConversionsHarmNoNeighbours(t *testing.T) {
+// TestUnrepresentableWriteFailsAlone: a write that the storage version cannot represent does not
+// fail the other queued writers of the object.
+func TestUnrepresentableWriteFailsAlone(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
 	a.Must(201, "POST", gadgetPath("v2", ""), `{"metadata":{"name":"b"},"spec":{"size":1}}`)
@@ -257,9 +257,9 @@ func TestDeletionIsAnswered(t *testing.T) {
 	a.Must(404, "GET", gadgetPath("v2", "b"), nil)
 }
 
-// TestNothingIsWrittenUnseen: what admission makes of an object so that its writer
-// cannot be shown it is not stored.
-func TestNothingIsWrittenUnseen(t *testing.T) {
+// TestWriteWhoseResultCannotBeShownIsRefused: an object that admission changed so that the
+// request's version cannot represent it is not stored.
+func TestWriteWhoseResultCannotBeShownIsRefused(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2", func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{
@@ -281,9 +281,9 @@ func TestNothingIsWrittenUnseen(t *testing.T) {
 	assert.Equal(t, before.ResourceVersion(), a.Must(200, "GET", gadgetPath("v1", "a"), nil).ResourceVersion())
 }
 
-// TestOwnersInVersionsThatCannotShow: what somebody owns in a version that cannot show
-// the object any more is no reason to refuse a write, and stays his.
-func TestOwnersInVersionsThatCannotShow(t *testing.T) {
+// TestFieldOwnersInUnrepresentableVersionsAreKept: managed fields in a version that can no longer
+// represent the object neither fail a write nor get lost.
+func TestFieldOwnersInUnrepresentableVersionsAreKept(t *testing.T) {
 	t.Parallel()
 	const unspeakable = `{"apiVersion":"example.com/v2","kind":"Gadget","metadata":{"name":"b"},"spec":{"notes":["only in v2"]}}`
 	for name, write := range map[string]func(*apitest.Client) apitest.Response{

@@ -75,9 +75,9 @@ func lampsThree() *registry.Kind {
 		}})
 }
 
-// TestFormsOfSeveralHubs: what a release does not see, since it is in the form of a hub that
-// it does not know, it does not take away.
-func TestFormsOfSeveralHubs(t *testing.T) {
+// TestRecordsOfUnknownHubVersionsSurviveUpdates: an update by a release keeps the stored form of a
+// hub version that the release does not know.
+func TestRecordsOfUnknownHubVersionsSurviveUpdates(t *testing.T) {
 	t.Parallel()
 	lamp := func(version string) string { return "/apis/example.com/" + version + "/namespaces/default/lamps" }
 	releases := func(t *testing.T, kinds ...*registry.Kind) (list []*apitest.Client) {

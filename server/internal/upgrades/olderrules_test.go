@@ -12,7 +12,7 @@ import (
 
 // The rules of versions that later releases do not serve.
 
-func TestOlderDefinitionsSayThingsOnce(t *testing.T) {
+func TestV1beta1DefinitionsRejectConflictingSettings(t *testing.T) {
 	t.Parallel()
 	a := apitest.NewInRelease(t, "1.21")
 	const path = "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions"

@@ -23,10 +23,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestWriteUnderWayWhileAReleaseBegins: what a server of the release before has sent to the
-// store before the next release looked at that, and is there only afterwards, is read as
-// what it is, and stays whole.
-func TestWriteUnderWayWhileAReleaseBegins(t *testing.T) {
+// TestWriteOfThePreviousReleaseDuringStart: a commit that a server of the previous release sends
+// while the next release starts is read in its stored version and keeps all fields.
+func TestWriteOfThePreviousReleaseDuringStart(t *testing.T) {
 	t.Parallel()
 	apitest.OnSharedStores(t, func(t *testing.T, store storage.Backend) {
 		held := apitest.NewBlockingStore(store, "gadgets.example.com/default/g")
@@ -249,9 +248,9 @@ type (
 	}
 )
 
-// TestRefusedAmongWriters: a change that the version of a record cannot say is refused, and
-// no other one that was to be committed with it.
-func TestRefusedAmongWriters(t *testing.T) {
+// TestRefusedWriteDoesNotFailItsBatch: a change that the storage version cannot represent is
+// refused, and the other writes of its batch are committed.
+func TestRefusedWriteDoesNotFailItsBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const key = "gadgets.example.com/default/g"

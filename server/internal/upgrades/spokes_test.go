@@ -41,9 +41,9 @@ func gadgetSpecs(t *testing.T, a *apitest.Client, name string) map[string]map[st
 	return out
 }
 
-// TestVersionsLoseNothing writes what was read, and a change, by every verb in every
-// version, over a store that keeps each of them: what the version cannot say stays.
-func TestVersionsLoseNothing(t *testing.T) {
+// TestWritesInEveryVersionKeepUnrepresentableFields: writes by every verb in every version, over
+// each storage version, keep the fields that the version cannot represent.
+func TestWritesInEveryVersionKeepUnrepresentableFields(t *testing.T) {
 	t.Parallel()
 	for _, stored := range gadgetVersions {
 		t.Run(stored, func(t *testing.T) {
@@ -183,8 +183,9 @@ func TestVersionsSubresources(t *testing.T) {
 	}
 }
 
-// TestVersionsSeeTheHub: defaults are those of the caller's version, rules the hub's.
-func TestVersionsSeeTheHub(t *testing.T) {
+// TestDefaultsOfTheVersionRulesOfTheHub: the requested version provides the defaults and the hub
+// the validation rules.
+func TestDefaultsOfTheVersionRulesOfTheHub(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v1")
 	a.Must(201, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{}}`)
@@ -208,9 +209,9 @@ func TestVersionsSeeTheHub(t *testing.T) {
 	}
 }
 
-// TestVersionsRefuse: an object that a conversion cannot take is the caller's fault,
-// one that it cannot show is told by name; nothing is left out.
-func TestVersionsRefuse(t *testing.T) {
+// TestConversionFailures: an object that a conversion refuses is the client's error, and a stored
+// one that cannot be converted is named; lists omit nothing.
+func TestConversionFailures(t *testing.T) {
 	t.Parallel()
 	a := gadgetServer(t, memstore.New(memstore.Options{}), "v2")
 	got := a.Must(400, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"a"},"spec":{"host":"unspeakable"}}`)
@@ -258,9 +259,9 @@ func TestVersionsWatch(t *testing.T) {
 	}
 }
 
-// TestVersionsInside: controllers, the client in the process and admission see the
-// hub's form, admission also what the caller spoke of.
-func TestVersionsInside(t *testing.T) {
+// TestControllersAndAdmissionSeeTheHub: controllers, the in-process client and admission see
+// objects in the hub version; admission also sees the requested version.
+func TestControllersAndAdmissionSeeTheHub(t *testing.T) {
 	t.Parallel()
 	resource := meta.GroupResource{Group: "example.com", Resource: "gadgets"}
 	var asked, seen []string
@@ -338,7 +339,7 @@ func TestVersionsAreDescribed(t *testing.T) {
 	assert.EqualValues(t, 7, gadgetSpecs(t, a, "v2")["v1alpha1"]["count"])
 }
 
-func TestGadgetsComeBack(t *testing.T) {
+func TestGadgetsRoundTrip(t *testing.T) {
 	t.Parallel()
 	registrytest.RoundTrip(t, registry.Of(gadgets("v1")))
 }

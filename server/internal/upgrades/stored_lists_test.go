@@ -36,8 +36,9 @@ type wordTray = tray[string]
 
 func parts(a apitest.Response) any { return apitest.Nested(a.Body, "spec", "parts") }
 
-// TestWhatIsWrittenIsRead: what a client writes over what does not fit is what is read.
-func TestWhatIsWrittenIsRead(t *testing.T) {
+// TestWriteOverIncompatibleObjectReadsBack: what a client writes over incompatible fields reads
+// back.
+func TestWriteOverIncompatibleObjectReadsBack(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
@@ -76,8 +77,9 @@ func TestItemsWithoutKeysKeepWhatIsNotShown(t *testing.T) {
 	assert.Equal(t, []any{map[string]any{"name": "p", "old": "o"}, map[string]any{"name": "q"}}, parts(a.Must(200, "GET", storedGadgets+"/g", nil)))
 }
 
-// TestItemsWhoseKeyDoesNotFit stay whole.
-func TestItemsWhoseKeyDoesNotFit(t *testing.T) {
+// TestItemsWithInvalidKeysAreKept: items of a keyed list whose key does not fit the schema are
+// kept.
+func TestItemsWithInvalidKeysAreKept(t *testing.T) {
 	t.Parallel()
 	type part1 struct {
 		Name int32  `json:"name"`

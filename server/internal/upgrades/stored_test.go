@@ -224,9 +224,10 @@ func TestRollbackToAKnownRelease(t *testing.T) {
 	})
 }
 
-// TestUnfitObjectsCanGo: an object that does not fit any more can lose a finalizer by any
-// verb, be mended and be deleted, and a namespace of such objects empties.
-func TestUnfitObjectsCanGo(t *testing.T) {
+// TestIncompatibleObjectsCanBeRepairedAndDeleted: an object that no longer fits its kind can lose
+// a finalizer by every verb, be repaired and deleted, and a namespace with such objects can be
+// deleted.
+func TestIncompatibleObjectsCanBeRepairedAndDeleted(t *testing.T) {
 	t.Parallel()
 	onReleases(t, func(t *testing.T, open func(*server.Builder)) {
 		s := servertest.New(t, open, serves(gadgetKind[gadget1]("v1", nil)))
@@ -302,8 +303,9 @@ func TestReleasesSideBySide(t *testing.T) {
 	}
 }
 
-// TestUnfitStoreFailure: a store that cannot tell what it holds is not written over.
-func TestUnfitStoreFailure(t *testing.T) {
+// TestBuildFailsIfTheStoreCannotBeRead: Build fails, and writes nothing, if the store cannot be
+// read.
+func TestBuildFailsIfTheStoreCannotBeRead(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })

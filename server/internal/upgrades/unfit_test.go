@@ -18,10 +18,10 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestUnsayableObjectsCanGo: an object whose record is of a version that cannot say a
-// default of the hub, and holds a field that is not known, loses a finalizer, is migrated and
-// is deleted.
-func TestUnsayableObjectsCanGo(t *testing.T) {
+// TestUnrepresentableObjectsCanBeMigratedAndDeleted: an object whose stored version cannot
+// represent a default of the hub, and that has an unknown field, can lose a finalizer, be migrated
+// and be deleted.
+func TestUnrepresentableObjectsCanBeMigratedAndDeleted(t *testing.T) {
 	t.Parallel()
 	type levelled struct {
 		meta.TypeMeta   `json:",inline"`
@@ -62,9 +62,9 @@ func TestUnsayableObjectsCanGo(t *testing.T) {
 	a.Must(404, "GET", gadget, nil)
 }
 
-// TestScopeOfStoredObjects: objects that are in namespaces, or not, where those of the kind
-// are not any more, or are, can be neither got nor deleted by name.
-func TestScopeOfStoredObjects(t *testing.T) {
+// TestBuildRefusesKindWhoseScopeChanged: a kind whose stored objects have another scope is refused
+// with the reason, and the release before still serves them.
+func TestBuildRefusesKindWhoseScopeChanged(t *testing.T) {
 	t.Parallel()
 	kind := func(scope registry.Scope) *registry.Kind {
 		return registry.Of(registry.Definition[plainGadget]{Group: "example.com", Version: "v1", Kind: "Gadget", Scope: scope})
@@ -90,9 +90,9 @@ func TestScopeOfStoredObjects(t *testing.T) {
 	}
 }
 
-// TestConversionsThatRefuse: a release whose types are the same and whose conversion is
-// another is told which objects that refuses.
-func TestConversionsThatRefuse(t *testing.T) {
+// TestBuildReportsObjectsThatConversionRefuses: a release whose conversion refuses stored objects
+// reports them at start.
+func TestBuildReportsObjectsThatConversionRefuses(t *testing.T) {
 	t.Parallel()
 	kind := func(refuses bool) *registry.Kind {
 		return registry.Of(registry.Definition[leveledGadget]{
@@ -167,9 +167,9 @@ func (n narrow) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	return n.Store.Commit(ctx, ws...)
 }
 
-// TestMigratePassesWhatCannotBeStored: an object whose record would be too large stays as it
-// is, and is in the way of no other one.
-func TestMigratePassesWhatCannotBeStored(t *testing.T) {
+// TestMigrateSkipsObjectsThatBecomeTooLarge: an object whose migrated record would be too large
+// stays as it is and does not stop the migration.
+func TestMigrateSkipsObjectsThatBecomeTooLarge(t *testing.T) {
 	t.Parallel()
 	store, s, a := storedGadgetsOfOne(t, 3)
 	s.Restart(apitest.WithStorage(narrow{store, "gadgets.example.com/default/g0001"}), serves(gadgetKind[gadget2]("v1", upgradeGadget)))

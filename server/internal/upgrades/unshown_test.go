@@ -15,9 +15,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestUnshownFieldsOfOlderVersions: what no kind has a field for stays in records that are
-// of another version than the hub, also of one that the release does not have.
-func TestUnshownFieldsOfOlderVersions(t *testing.T) {
+// TestUnknownFieldsOfStoredVersionsAreKept: fields without a place in the kind stay in records of
+// a version other than the hub, including versions that the release does not have.
+func TestUnknownFieldsOfStoredVersionsAreKept(t *testing.T) {
 	t.Parallel()
 	const ingress = `{"metadata":{"name":"i"},"spec":{"backend":{"serviceName":"s","servicePort":80}}}`
 	const schema = `{"metadata":{"name":"i"},"spec":{"priorityLevelConfiguration":{"name":"exempt"}}}`

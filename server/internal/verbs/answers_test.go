@@ -15,10 +15,9 @@ const (
 	clusterRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 )
 
-// TestAnswers: what callers get for odd options, bodies and paths, as clients
-// know it. Each row has a server to itself, as far as names go: it makes the
-// objects it needs.
-func TestAnswers(t *testing.T) {
+// TestResponsesToUnusualRequests: the responses to unusual options, bodies and paths are those
+// that clients know. Each row creates the objects that it needs.
+func TestResponsesToUnusualRequests(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t))
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))

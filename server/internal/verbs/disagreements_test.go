@@ -15,10 +15,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestSpecificationAndReferenceDiffer asks one server that follows the specification, one
-// that follows the newest reference, and one that follows an old reference for everything in
-// which these differ.
-func TestSpecificationAndReferenceDiffer(t *testing.T) {
+// TestDeviationsOfTheReference: each difference between the specification and the reference is
+// tested on a server for the specification, one for the newest reference and one for an old one.
+func TestDeviationsOfTheReference(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name    string

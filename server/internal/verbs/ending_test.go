@@ -45,9 +45,9 @@ func story(e apitest.Event) string {
 	return out
 }
 
-// TestPodsAreSeenEnding: a pod that goes at once is seen with its end before it
-// goes, whoever deletes it and however.
-func TestPodsAreSeenEnding(t *testing.T) {
+// TestImmediatePodDeletionSendsModifiedThenDeleted: a pod that is deleted at once is first
+// MODIFIED with a deletionTimestamp and then DELETED, whatever deletes it.
+func TestImmediatePodDeletionSendsModifiedThenDeleted(t *testing.T) {
 	t.Parallel()
 	const bound = `"nodeName":"n",`
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
@@ -135,9 +135,10 @@ func TestPodsDeletedTogether(t *testing.T) {
 	})
 }
 
-// TestADeletionThatWasCutOff: a pod that was seen ending when the store failed, or
-// the server died, goes by the next one who touches it, or by itself.
-func TestADeletionThatWasCutOff(t *testing.T) {
+// TestInterruptedPodDeletionCompletes: a pod whose deletion stopped after the MODIFIED event,
+// because the store failed or the server died, is deleted by the next request for it or by the
+// server.
+func TestInterruptedPodDeletionCompletes(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(a *apitest.Client){
 		"deleted again": func(a *apitest.Client) { a.Must(200, "DELETE", pods+"/p", nil) },

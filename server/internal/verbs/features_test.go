@@ -255,8 +255,9 @@ func TestGateFaults(t *testing.T) {
 	assert.ErrorContains(t, err, `Release: "new" is no release`)
 }
 
-// TestGatesAreTold: in metrics, by their stages, and in the log to who sets one in vain.
-func TestGatesAreTold(t *testing.T) {
+// TestFeatureGatesInMetricsAndLog: feature gates are in the metrics with their stages, and setting
+// one without effect is logged.
+func TestFeatureGatesInMetricsAndLog(t *testing.T) {
 	t.Parallel()
 	log := &apitest.LogBuffer{}
 	s := servertest.New(t, func(b *server.Builder) {
@@ -319,9 +320,9 @@ func TestGatesOfOlderVersions(t *testing.T) {
 	assert.Equal(t, 9.0, a.Must(200, "PATCH", now+"/hasnot", `{"every":9}`).Body["every"], "the gate is the older version's alone")
 }
 
-// TestWhoAppliesOwnsNothingThatWasDropped: not the field, which he did not get, nor what
-// another version calls it; and what he had before stays his.
-func TestWhoAppliesOwnsNothingThatWasDropped(t *testing.T) {
+// TestApplyDoesNotOwnDroppedFields: a manager that applies a field of a disabled feature owns it
+// in no version, and keeps what it owned before.
+func TestApplyDoesNotOwnDroppedFields(t *testing.T) {
 	t.Parallel()
 	build := volumeFeatures(t)
 	apply := func(a *apitest.Client, code int, name, more string) apitest.Response {

@@ -96,10 +96,9 @@ func merge(tree, patch map[string]any) {
 	}
 }
 
-// TestFieldsOfFeaturesThatAreOff creates and updates objects with each field of a feature
-// that is off by default: a new object does not get the field, and an object that has it
-// from a server with the feature keeps it.
-func TestFieldsOfFeaturesThatAreOff(t *testing.T) {
+// TestFieldsOfDisabledFeatures: a new object does not get the fields of a feature that is off by
+// default, and an object that already has such a field keeps it.
+func TestFieldsOfDisabledFeatures(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	build := func(on bool) *apitest.Client {

@@ -305,10 +305,9 @@ func TestAdmissionWritesTheObjectItAdmits(t *testing.T) {
 	}
 }
 
-// TestAHungAdmissionHoldsNobodyUp: a writer whose admission does not come back
-// keeps its turn for a while, not for ever, and a writer that waits for its turn
-// ends with its request.
-func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
+// TestHungAdmissionDoesNotBlockOtherWriters: a writer whose admission hangs keeps its place in the
+// write queue for a bounded time, and a queued writer stops waiting when its request ends.
+func TestHungAdmissionDoesNotBlockOtherWriters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang, hung := make(chan struct{}), make(chan struct{})
@@ -341,9 +340,9 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// TestAStoreOfConflicts: a write that the store never takes ends with its request,
-// and asks the store seldom.
-func TestAStoreOfConflicts(t *testing.T) {
+// TestEndlessConflictsEndWithTheRequest: a write that always conflicts ends with its request and
+// retries with growing pauses.
+func TestEndlessConflictsEndWithTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
@@ -362,9 +361,9 @@ func TestAStoreOfConflicts(t *testing.T) {
 	})
 }
 
-// TestWritersShareACommit: those who queue while the store waits for its disk are
-// committed together then, each with a version and an event of its own.
-func TestWritersShareACommit(t *testing.T) {
+// TestQueuedWritesShareACommit: writes that queue while the store is busy are committed together,
+// each with its own resourceVersion and event.
+func TestQueuedWritesShareACommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const writers = 40
@@ -400,9 +399,9 @@ func TestWritersShareACommit(t *testing.T) {
 	})
 }
 
-// TestWhatRestsOnACommitThatFails: nobody is told what only holds of an object
-// that was made but never committed; whoever built on it begins anew.
-func TestWhatRestsOnACommitThatFails(t *testing.T) {
+// TestWritesBasedOnFailedCommitStartAgain: a response never depends on an object whose commit
+// failed; a write that was based on it starts again.
+func TestWritesBasedOnFailedCommitStartAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, method, body, contentType string
@@ -449,9 +448,9 @@ func TestWhatRestsOnACommitThatFails(t *testing.T) {
 	}
 }
 
-// TestAVersionThatIsTested: a version is no longer that of the object as soon as
-// another writer's change of it is on its way.
-func TestAVersionThatIsTested(t *testing.T) {
+// TestResourceVersionPreconditionSeesPendingWrites: a write with a resourceVersion fails as soon
+// as another change of the object is being committed.
+func TestResourceVersionPreconditionSeesPendingWrites(t *testing.T) {
 	t.Parallel()
 	const add = `,{"op":"add","path":"/data/b","value":"1"}]`
 	for _, c := range []struct {
@@ -486,10 +485,10 @@ func TestAVersionThatIsTested(t *testing.T) {
 	}
 }
 
-// TestWhatIsCommittedAfterTheLimit: a writer whose time ends while the commit goes on
-// that it shares is told what becomes of it. One that takes a value shares none: if
-// its time ends before its turn at the store, the value is free for others.
-func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
+// TestRequestTimeoutDuringCommit: a writer whose request times out during a shared commit learns
+// the result. A writer that allocates does not share a commit: if it times out before its turn,
+// the value stays free.
+func TestRequestTimeoutDuringCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)

@@ -22,9 +22,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestGoneEvent: a watch from a forgotten version is one event, in one line or
-// frame, that tells the asked version and the oldest one that there is.
-func TestGoneEvent(t *testing.T) {
+// TestWatchAtCompactedRevisionSendsOneGoneEvent: a watch from a compacted revision gets one ERROR
+// event, in one line or frame, with the requested revision and the oldest available one.
+func TestWatchAtCompactedRevisionSendsOneGoneEvent(t *testing.T) {
 	t.Parallel()
 	apitest.OnStores(t, func(t *testing.T, store storage.Backend) {
 		var oldest storage.Revision
@@ -106,9 +106,9 @@ func TestTimeoutParameter(t *testing.T) {
 	assert.Equal(t, 504, a.Do("GET", apitest.ConfigMapsPath+"?timeout=1ns", nil, "Authorization", "Bearer a").Code)
 }
 
-// TestEveryAnswerIsNamed by the caller's name for it or a new one, and is kept
-// by nobody on the way, whatever becomes of the request.
-func TestEveryAnswerIsNamed(t *testing.T) {
+// TestEveryResponseHasAnAuditID: every response has the caller's audit id or a new one and forbids
+// caching, whatever the outcome of the request.
+func TestEveryResponseHasAnAuditID(t *testing.T) {
 	t.Parallel()
 	users, err := tokenfile.Parse(strings.NewReader("a,alice,1\nb,bob,2\n"))
 	require.NoError(t, err)
@@ -291,8 +291,8 @@ func TestDiscoveryForms(t *testing.T) {
 	}
 }
 
-// TestMessages: what faults are told in, word by word as clients print it.
-func TestMessages(t *testing.T) {
+// TestStatusMessages: the messages of common failures, word for word as clients print them.
+func TestStatusMessages(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	a := apitest.InProcess(t, s)

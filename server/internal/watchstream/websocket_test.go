@@ -376,8 +376,9 @@ func FuzzSocketProtocols(f *testing.F) {
 	})
 }
 
-// TestWatchesHoldNoSeats once they have begun, over whatever protocol.
-func TestWatchesHoldNoSeats(t *testing.T) {
+// TestEstablishedWatchesHoldNoSeats: a watch gives its seat back once it is established, over each
+// protocol.
+func TestEstablishedWatchesHoldNoSeats(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	c.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
