@@ -3,6 +3,7 @@ package apitest
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 
 	"orch.io/controlplane/api/schema"
 )
@@ -10,6 +11,15 @@ import (
 // Chooser derives values from bytes, such as fuzz input: each byte decides one choice. When
 // the bytes are used up, it takes the first alternative.
 type Chooser []byte
+
+// NewChooser returns a Chooser of 512 random bytes that the two seeds determine.
+func NewChooser(seed1, seed2 uint64) Chooser {
+	r, b := rand.New(rand.NewPCG(seed1, seed2)), make([]byte, 512)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
 
 // Index returns a number in [0, n).
 func (c *Chooser) Index(n int) int {

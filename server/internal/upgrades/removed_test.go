@@ -188,7 +188,7 @@ func (r *removed) subresource(a *apitest.Client, sub *resource.Subresource) {
 func (r *removed) changeStatus(a *apitest.Client, was map[string]any) (changed apitest.Response) {
 	of, _ := r.served.Schema().At("status")
 	for seed := range uint64(200) {
-		c := apitest.Chooser(randomBytes(0, seed)[:8+seed%40])
+		c := apitest.NewChooser(0, seed)[:8+seed%40]
 		changed = a.Do("PATCH", r.item()+"/status", map[string]any{"status": c.Change(of, map[string]any{}, 1)})
 		if changed.Code == 200 && !reflect.DeepEqual(was["status"], changed.Body["status"]) {
 			return changed

@@ -181,7 +181,7 @@ func chooseDefinition(a *apitest.Client, shape *schema.Schema, number int) *chos
 	d := &chosenDefinition{objects: map[string]map[string]any{}}
 	for seed := uint64(0); ; seed++ {
 		require.Less(a.T, seed, uint64(100), "no definition is taken")
-		c := apitest.Chooser(randomBytes(uint64(number), seed))
+		c := apitest.NewChooser(uint64(number), seed)
 		obj := definition(&c, shape, number)
 		if a.Do("POST", formerDefinitions, obj).Code == 201 {
 			d.name = apitest.NestedString(obj, "metadata", "name")
@@ -193,7 +193,7 @@ func chooseDefinition(a *apitest.Client, shape *schema.Schema, number int) *chos
 	spec := d.was["spec"].(map[string]any)
 	preserves := spec["preserveUnknownFields"] == true
 	for seed := range uint64(20) {
-		c := apitest.Chooser(randomBytes(uint64(number), 1000+seed))
+		c := apitest.NewChooser(uint64(number), 1000+seed)
 		part := partsOf(d.was)[c.Index(len(partsOf(d.was)))]
 		if part["served"] != true || len(d.objects) == 3 {
 			continue

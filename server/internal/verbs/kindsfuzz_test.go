@@ -1,8 +1,7 @@
-package upgrades_test
+package verbs_test
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,8 +25,8 @@ func FuzzKinds(f *testing.F) {
 		kinds = append(kinds, typ)
 		f.Add(uint(i), []byte{}) // the minimal object
 		for seed := range uint64(4) {
-			f.Add(uint(i), randomBytes(uint64(i), seed))
-			f.Add(uint(i), randomBytes(uint64(i), seed)[:8<<seed])
+			f.Add(uint(i), []byte(apitest.NewChooser(uint64(i), seed)))
+			f.Add(uint(i), []byte(apitest.NewChooser(uint64(i), seed))[:8<<seed])
 		}
 	}
 	f.Fuzz(func(t *testing.T, i uint, choices []byte) {
@@ -75,12 +74,4 @@ func FuzzKinds(f *testing.F) {
 		next := c.Change(typ.Hub.Schema(), read.Body, 0).(map[string]any)
 		say("PATCH", item, map[string]any{"spec": next["spec"]}, "Content-Type", "application/strategic-merge-patch+json")
 	})
-}
-
-func randomBytes(of, seed uint64) []byte {
-	r, b := rand.New(rand.NewPCG(of, seed)), make([]byte, 512)
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
-	return b
 }
