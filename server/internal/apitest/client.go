@@ -20,36 +20,6 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// Call sends one in-process request and returns the code and the decoded object.
-func Call(t testing.TB, s *servertest.Server, method, path, body string) (int, *meta.Object) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.Host()+path, strings.NewReader(body))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", map[string]string{"PATCH": "application/merge-patch+json"}[method])
-	if method != "PATCH" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	answer, err := s.Client().Do(r)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	var b bytes.Buffer
-	_, err = b.ReadFrom(answer.Body)
-	require.NoError(t, err)
-	var tree map[string]any
-	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") {
-		require.NoError(t, json.Unmarshal(b.Bytes(), &tree))
-	}
-	return answer.StatusCode, meta.NewObject(tree)
-}
-
-// Must is Call that fails the test unless the response has the given code.
-func Must(t testing.TB, s *servertest.Server, code int, method, path, body string) *meta.Object {
-	t.Helper()
-	got, o := Call(t, s, method, path, body)
-	require.Equal(t, code, got, "%s %s: %v", method, path, o.Tree())
-	return o
-}
-
 // Timeout bounds each wait of a test. It only ends tests that have already failed.
 const Timeout = time.Minute
 
@@ -240,6 +210,26 @@ func (a *Client) RecoveredPanics(in string) string {
 func As(t testing.TB, s *servertest.Server, user string, groups ...string) *Client {
 	u := s.As(user, groups...)
 	return NewClient(t, u.Host(), u.Client())
+}
+
+// Call sends one in-process request and returns the code and the decoded object. An empty
+// body is none.
+func Call(t testing.TB, s *servertest.Server, method, path, body string) (int, *meta.Object) {
+	t.Helper()
+	var in any
+	if body != "" {
+		in = body
+	}
+	res := InProcess(t, s).Do(method, path, in)
+	return res.Code, meta.NewObject(res.Body)
+}
+
+// Must is Call that fails the test unless the response has the given code.
+func Must(t testing.TB, s *servertest.Server, code int, method, path, body string) *meta.Object {
+	t.Helper()
+	got, o := Call(t, s, method, path, body)
+	require.Equal(t, code, got, "%s %s: %v", method, path, o.Tree())
+	return o
 }
 
 // AuthenticateByHeader configures a server that takes the user from the X-User header
