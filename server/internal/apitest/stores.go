@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -178,7 +178,7 @@ func OnSharedStores(t *testing.T, test func(*testing.T, storage.Backend)) {
 // LaggingStore is a store whose watches can lag behind: after Lag they deliver no event
 // until the server asks for the newest revision.
 type LaggingStore struct {
-	*faulty.Store
+	*faultinject.Store
 
 	mu   sync.Mutex
 	held chan struct{} // nil: everything is heard at once
@@ -187,17 +187,17 @@ type LaggingStore struct {
 // newLaggingStore wraps b, which stays open when the result is closed.
 func newLaggingStore(b storage.Backend) *LaggingStore {
 	l := &LaggingStore{}
-	l.Store = faulty.Wrap(KeepOpen{b}, func(c faulty.Call) faulty.Fault {
+	l.Store = faultinject.Wrap(KeepOpen{b}, func(c faultinject.Call) faultinject.Fault {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		switch {
-		case l.held != nil && c.Op == faulty.OpEvent:
-			return faulty.Fault{Wait: l.held}
-		case l.held != nil && c.Op == faulty.OpRevision:
+		case l.held != nil && c.Op == faultinject.OpEvent:
+			return faultinject.Fault{Wait: l.held}
+		case l.held != nil && c.Op == faultinject.OpRevision:
 			close(l.held)
 			l.held = nil
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	return l
 }

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -97,7 +97,7 @@ func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
 // still served, and begins when it is not, ends.
 func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	t.Parallel()
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s := servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) { b.Limits.FutureWait = apitest.Timeout })
 	a := apitest.InProcess(t, s)
 	a.Must(201, "POST", apitest.DefinitionsPath, apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`))
@@ -107,8 +107,8 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	began := make(chan *apitest.Watcher, 1)
 	version, err := strconv.Atoi(a.Must(200, "GET", apitest.WidgetsPath, nil).ResourceVersion())
 	require.NoError(t, err)
-	store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-		if c.Op == faulty.OpRevision && calls.Add(1) == 1 { // it finds the type then, and waits for a version to come
+	store.SetPlan(func(c faultinject.Call) (f faultinject.Fault) {
+		if c.Op == faultinject.OpRevision && calls.Add(1) == 1 { // it finds the type then, and waits for a version to come
 			close(asked)
 		}
 		return f
@@ -144,7 +144,7 @@ func TestCreateDuringDefinitionDeletionLeavesNoObject(t *testing.T) {
 		"made anew in other scope": {anew: strings.Replace(definition, "Namespaced", "Cluster", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+			store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 			s := servertest.New(t, apitest.WithStorage(store))
 			a := apitest.InProcess(t, s)
 			gone := func() {
@@ -157,8 +157,8 @@ func TestCreateDuringDefinitionDeletionLeavesNoObject(t *testing.T) {
 				a.Must(201, "POST", apitest.WidgetsPath, strings.Replace(apitest.NewWidget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
 			}
 			hold, waiting := make(chan struct{}), make(chan struct{})
-			store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-				if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Writes[0].Value != nil {
+			store.SetPlan(func(c faultinject.Call) (f faultinject.Fault) {
+				if c.Op == faultinject.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Writes[0].Value != nil {
 					close(waiting)
 					f.Wait = hold
 				}

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -143,11 +143,11 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 		one := servertest.New(t, apitest.WithStorage(held), only("definitions"))
 		<-held.Arrived
 		a.Must(201, "POST", apitest.DefinitionsPath, strings.ReplaceAll(apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`), "widgets", "gadgets"))
-		servertest.New(t, apitest.WithStorage(faulty.Wrap(apitest.KeepOpen{Backend: store}, func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && c.Key == key {
-				return faulty.Fault{Err: errors.New("no way")} // it cannot refuse what the first one accepts
+		servertest.New(t, apitest.WithStorage(faultinject.Wrap(apitest.KeepOpen{Backend: store}, func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit && c.Key == key {
+				return faultinject.Fault{Err: errors.New("no way")} // it cannot refuse what the first one accepts
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})), only("definitions"))
 		gadgets := strings.Replace(apitest.WidgetDefinitionPath, "widgets", "gadgets", 1)
 		require.Eventually(t, func() bool {
@@ -171,11 +171,11 @@ func TestUnwritableDefinitionDoesNotBlockLaterNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var written atomic.Int64
-		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && c.Key == "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com" && written.Add(1) > 1 {
-				return faulty.Fault{Err: errors.New("no way")}
+		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(faultinject.Wrap(memstore.New(memstore.Options{}), func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit && c.Key == "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com" && written.Add(1) > 1 {
+				return faultinject.Fault{Err: errors.New("no way")}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})), func(b *server.Builder) { b.Logger = slog.New(slog.DiscardHandler) }))
 		definition := apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)
 		a.Must(201, "POST", apitest.DefinitionsPath, definition)
@@ -195,13 +195,13 @@ func TestUnwritableDefinitionDoesNotBlockLaterNames(t *testing.T) {
 func TestNamesAreGivenAfterDamage(t *testing.T) {
 	t.Parallel()
 	store, damaged := memstore.New(memstore.Options{}), atomic.Int64{}
-	s := servertest.New(t, apitest.WithStorage(faulty.Wrap(store, func(c faulty.Call) faulty.Fault {
+	s := servertest.New(t, apitest.WithStorage(faultinject.Wrap(store, func(c faultinject.Call) faultinject.Fault {
 		rec, err := store.Get(t.Context(), c.Key, 0)
-		if c.Op != faulty.OpGet || !strings.HasPrefix(c.Key, "~serial/") || err != nil {
-			return faulty.Fault{}
+		if c.Op != faultinject.OpGet || !strings.HasPrefix(c.Key, "~serial/") || err != nil {
+			return faultinject.Fault{}
 		}
 		damaged.Add(1)
-		return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: rec.Revision, Err: errors.New("bits have flipped")}}
+		return faultinject.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: rec.Revision, Err: errors.New("bits have flipped")}}
 	})))
 	for _, name := range []string{"widgets", "gadgets"} {
 		apitest.Must(t, s, 201, "POST", apitest.DefinitionsPath, strings.NewReplacer("widgets", name, "Widget", "Kind"+name).Replace(apitest.NewWidgetDefinition(`{"a":{"type":"string"}}`)))

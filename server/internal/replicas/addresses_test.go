@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -193,24 +193,24 @@ func TestRetryUsesAddressReleasedMeanwhile(t *testing.T) {
 			},
 		}}))
 	}
-	store := faulty.Wrap(apitest.SharedStore{Backend: inner}, nil)
+	store := faultinject.Wrap(apitest.SharedStore{Backend: inner}, nil)
 	one := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: inner}), two)
 	late := servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: store}), two)
 	apitest.Must(t, one, 201, "POST", apitest.SitesPath, site("first", `{}`))
 
 	var taken, back sync.Once
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op != faulty.OpGet || !strings.HasPrefix(c.Key, resource.ReservationPrefix) {
-			return faulty.Fault{}
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op != faultinject.OpGet || !strings.HasPrefix(c.Key, resource.ReservationPrefix) {
+			return faultinject.Fault{}
 		}
 		taken.Do(func() { apitest.Must(t, one, 201, "POST", apitest.SitesPath, site("other", `{}`)) })
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpRevision { // of the next look
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpRevision { // of the next look
 				back.Do(func() { apitest.Must(t, one, 200, "DELETE", apitest.SitesPath+"/other", "") })
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	got := apitest.Must(t, late, 201, "POST", apitest.SitesPath, site("second", `{}`))
 	require.Equal(t, int64(2), got.Int("spec", "port"))

@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -191,7 +191,7 @@ func TestConflictRetryWaitsForTheConflictingRevision(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	other := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(apitest.SharedStore{Backend: store})))
-	slow := faulty.Wrap(store, nil)
+	slow := faultinject.Wrap(store, nil)
 	var commits atomic.Int64
 	tries := 1
 	var between func()
@@ -201,11 +201,11 @@ func TestConflictRetryWaitsForTheConflictingRevision(t *testing.T) {
 				return nil
 			}
 			if tries++; tries == 1 {
-				slow.SetPlan(func(call faulty.Call) (f faulty.Fault) {
+				slow.SetPlan(func(call faultinject.Call) (f faultinject.Fault) {
 					switch {
-					case call.Op == faulty.OpEvent:
+					case call.Op == faultinject.OpEvent:
 						f.Delay = 50 * time.Millisecond
-					case call.Op == faulty.OpCommit && strings.HasSuffix(call.Writes[0].Key, "/n/c"):
+					case call.Op == faultinject.OpCommit && strings.HasSuffix(call.Writes[0].Key, "/n/c"):
 						commits.Add(1)
 					}
 					return f

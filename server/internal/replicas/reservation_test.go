@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -126,7 +126,7 @@ func TestReservationsFollowTheirObjects(t *testing.T) {
 func TestReservationsOfOlderStores(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
-	store := faulty.Wrap(apitest.KeepOpen{Backend: inner}, nil)
+	store := faultinject.Wrap(apitest.KeepOpen{Backend: inner}, nil)
 	first := servertest.New(t, smallNetwork(apitest.KeepOpen{Backend: store}))
 	for i := range 5 {
 		apitest.Must(t, first, 201, "POST", apitest.ServicesPath, apitest.NewService(fmt.Sprint("s", i), ""))
@@ -162,13 +162,13 @@ func TestReservationsOfOlderStores(t *testing.T) {
 	}
 	revision, err := inner.Commit(t.Context(), storage.Write{Key: left, Value: []byte("x")})
 	require.NoError(t, err)
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpGet && c.Key == left {
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpGet && c.Key == left {
 			if rec, err := inner.Get(context.Background(), left, 0); err == nil && rec.Revision == revision {
-				return faulty.Fault{Err: &storage.DamagedError{Key: left, Revision: revision, Err: storage.ErrClosed}}
+				return faultinject.Fault{Err: &storage.DamagedError{Key: left, Revision: revision, Err: storage.ErrClosed}}
 			}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	free()
 }
@@ -208,11 +208,11 @@ func TestReservationsPerCommitAreBounded(t *testing.T) {
 // TestStoreRefusesTheSize: what the store does not take is 413.
 func TestStoreRefusesTheSize(t *testing.T) {
 	t.Parallel()
-	s := servertest.New(t, apitest.WithStorage(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/large") {
-			return faulty.Fault{Err: fmt.Errorf("commit: %w", storage.ErrTooLarge)}
+	s := servertest.New(t, apitest.WithStorage(faultinject.Wrap(memstore.New(memstore.Options{}), func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit && strings.HasSuffix(c.Key, "/large") {
+			return faultinject.Fault{Err: fmt.Errorf("commit: %w", storage.ErrTooLarge)}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})))
 	apitest.Must(t, s, 413, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"large"}}`)
 	apitest.Must(t, s, 201, "POST", apitest.ConfigMapsPath, `{"metadata":{"name":"small"}}`)

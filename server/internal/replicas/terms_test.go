@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 )
 
 // deposed is a leader that was paused and wakes: another one leads, and what it was about
@@ -48,11 +48,11 @@ func depose(t *testing.T, prepare func(a *apitest.Client)) *deposed {
 	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("paused"))
 	synctest.Wait()
 	require.NotNil(t, d.ctx)
-	d.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit && c.Key == leaseKey {
-			return faulty.Fault{Err: storage.ErrStopped}
+	d.cuts[0].SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit && c.Key == leaseKey {
+			return faultinject.Fault{Err: storage.ErrStopped}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	time.Sleep(30 * time.Second)
 	require.Equal(t, 1, d.leader(testLease, 0, 1))
@@ -192,8 +192,8 @@ func TestDeposedLeaderAmongWriters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := depose(t, func(a *apitest.Client) { a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x")) })
-		d.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
-			return faulty.Fault{Delay: time.Millisecond}
+		d.cuts[0].SetPlan(func(c faultinject.Call) faultinject.Fault {
+			return faultinject.Fault{Delay: time.Millisecond}
 		})
 		a := apitest.InProcess(t, d.servers[0])
 		var all sync.WaitGroup

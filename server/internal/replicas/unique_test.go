@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -268,17 +268,17 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 func TestUniqueOfDamagedObjects(t *testing.T) {
 	t.Parallel()
 	inner := memstore.New(memstore.Options{})
-	store := faulty.Wrap(apitest.KeepOpen{Backend: inner}, nil)
+	store := faultinject.Wrap(apitest.KeepOpen{Backend: inner}, nil)
 	s := servertest.New(t, withSites(apitest.KeepOpen{Backend: store}))
 	apitest.Must(t, s, 201, "POST", apitest.SitesPath, site("a", `{"host":"h"}`))
 	key := "sites.example.com/default/a"
 	rec, err := inner.Get(context.Background(), key, 0)
 	require.NoError(t, err)
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
 		if c.Key == key && c.At == rec.Revision {
-			return faulty.Fault{Err: &storage.DamagedError{Key: key, Revision: rec.Revision, Err: storage.ErrClosed}}
+			return faultinject.Fault{Err: &storage.DamagedError{Key: key, Revision: rec.Revision, Err: storage.ErrClosed}}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	later := servertest.New(t, withSites(apitest.KeepOpen{Backend: store}))
 	duplicate(t, apitest.Must(t, later, 422, "POST", apitest.SitesPath, site("b", `{"host":"h"}`)), "spec.host", `"h"`)
@@ -291,16 +291,16 @@ func TestUniqueOfDamagedObjects(t *testing.T) {
 func TestUniqueOfNamesWithSpaces(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "with a space", " ", "x "} {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		s := servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) {
 			b.Register(registry.Of(registry.Definition[apitest.Site]{Group: "example.com", Version: "v1", ValidateName: meta.NameChecker(meta.CheckPathSegment)}))
 		})
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpGet && strings.HasPrefix(c.Key, resource.ReservationPrefix) {
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpGet && strings.HasPrefix(c.Key, resource.ReservationPrefix) {
 				store.SetPlan(nil)
 				apitest.Must(t, s, 201, "POST", apitest.SitesPath, site(name, `{"host":"h"}`)) // after the look for duplicates
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		duplicate(t, apitest.Must(t, s, 422, "POST", apitest.SitesPath, site("other", `{"host":"h"}`)), "spec.host", `"h"`)
 	}

@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -211,7 +211,7 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 // the look at it and the commit is not found; one that is replaced is a conflict.
 func TestVersionedUpdateRacesDelete(t *testing.T) {
 	t.Parallel()
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 	for _, c := range []struct {
 		name  string
@@ -230,16 +230,16 @@ func TestVersionedUpdateRacesDelete(t *testing.T) {
 			cm := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "a", "b")).Body
 			hold, held := make(chan struct{}), make(chan struct{})
 			var once sync.Once
-			store.SetPlan(func(call faulty.Call) faulty.Fault {
+			store.SetPlan(func(call faultinject.Call) faultinject.Fault {
 				first := false
-				if call.Op == faulty.OpCommit {
+				if call.Op == faultinject.OpCommit {
 					once.Do(func() { first = true })
 				}
 				if first {
 					close(held)
-					return faulty.Fault{Wait: hold}
+					return faultinject.Fault{Wait: hold}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			})
 			got := make(chan apitest.Response, 1)
 			apitest.Nested(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "m"}
@@ -312,7 +312,7 @@ func TestHungAdmissionDoesNotBlockOtherWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang, hung := make(chan struct{}), make(chan struct{})
 		var attempts atomic.Int32
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), admitting(func(_ context.Context, r *admission.Request) error {
 			if r.Object.String("data", "hang") != "" && attempts.Add(1) == 2 {
 				close(hung)
@@ -321,11 +321,11 @@ func TestHungAdmissionDoesNotBlockOtherWriters(t *testing.T) {
 			return nil
 		})))
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && strings.Contains(string(c.Writes[0].Value), "hang") && attempts.Load() == 1 {
-				return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit && strings.Contains(string(c.Writes[0].Value), "hang") && attempts.Load() == 1 {
+				return faultinject.Fault{Err: &storage.ConflictError{Key: c.Key}}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		slow := make(chan apitest.Response, 1)
 		go func() { slow <- a.Do("PATCH", apitest.ConfigMapsPath+"/x", `{"data":{"hang":"1"}}`) }()
@@ -345,15 +345,15 @@ func TestHungAdmissionDoesNotBlockOtherWriters(t *testing.T) {
 func TestEndlessConflictsEndWithTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
 		var asked atomic.Int32
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op != faulty.OpCommit || asked.Add(1) > 10_000 {
-				return faulty.Fault{}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op != faultinject.OpCommit || asked.Add(1) > 10_000 {
+				return faultinject.Fault{}
 			}
-			return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
+			return faultinject.Fault{Err: &storage.ConflictError{Key: c.Key}}
 		})
 		a.Must(504, "PATCH", apitest.ConfigMapsPath+"/x?timeout=10s", `{"data":{"t":"0"}}`)
 		a.Must(504, "DELETE", apitest.ConfigMapsPath+"/x?timeout=10s", nil)
@@ -367,16 +367,16 @@ func TestQueuedWritesShareACommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const writers = 40
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		from := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x")).ResourceVersion()
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit {
-				return faulty.Fault{Delay: time.Millisecond}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit {
+				return faultinject.Fault{Delay: time.Millisecond}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
-		before := store.Count(faulty.OpCommit)
+		before := store.Count(faultinject.OpCommit)
 		var all sync.WaitGroup
 		var versions sync.Map
 		for w := range writers {
@@ -390,7 +390,7 @@ func TestQueuedWritesShareACommit(t *testing.T) {
 		all.Wait()
 		// All begin at once: one wins, and of the others one commits for itself,
 		// the rest as two sequences.
-		assert.Equal(t, writers+1+2, store.Count(faulty.OpCommit)-before)
+		assert.Equal(t, writers+1+2, store.Count(faultinject.OpCommit)-before)
 		watch := a.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=" + from)
 		for range writers {
 			_, seen := versions.LoadAndDelete(watch.Next().ResourceVersion())
@@ -414,17 +414,17 @@ func TestWritesBasedOnFailedCommitStartAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+				store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 				a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x", "keep", "me"))
 				var failed atomic.Bool
-				store.SetPlan(func(call faulty.Call) faulty.Fault {
-					if call.Op != faulty.OpCommit {
-						return faulty.Fault{}
+				store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+					if call.Op != faultinject.OpCommit {
+						return faultinject.Fault{}
 					}
-					f := faulty.Fault{Delay: time.Millisecond}
+					f := faultinject.Fault{Delay: time.Millisecond}
 					if strings.Contains(string(call.Writes[0].Value), `"a":"1"`) && !failed.Swap(true) {
-						f = faulty.Fault{Delay: time.Second, Err: errors.New("disk")}
+						f = faultinject.Fault{Delay: time.Second, Err: errors.New("disk")}
 					}
 					return f
 				})
@@ -463,14 +463,14 @@ func TestResourceVersionPreconditionSeesPendingWrites(t *testing.T) {
 		{"PUT", "application/json", `{"metadata":{"name":"x","resourceVersion":"%s"},"data":{"b":"1"}}`, 409},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+			store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 			a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
-			store.SetPlan(func(call faulty.Call) faulty.Fault {
-				if call.Op == faulty.OpCommit {
-					return faulty.Fault{Delay: 10 * time.Millisecond}
+			store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+				if call.Op == faultinject.OpCommit {
+					return faultinject.Fault{Delay: 10 * time.Millisecond}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			})
 			var all sync.WaitGroup
 			defer all.Wait()
@@ -491,17 +491,17 @@ func TestResourceVersionPreconditionSeesPendingWrites(t *testing.T) {
 func TestRequestTimeoutDuringCommit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		const port = `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30002}]}}`
 		for _, name := range []string{"x", "y"} {
 			a.Must(201, "POST", apitest.ServicesPath, apitest.NewService(name, ""))
 		}
-		store.SetPlan(func(call faulty.Call) faulty.Fault {
-			if call.Op == faulty.OpCommit && strings.HasSuffix(call.Key, "/x") {
-				return faulty.Fault{Delay: 5 * time.Second}
+		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+			if call.Op == faultinject.OpCommit && strings.HasSuffix(call.Key, "/x") {
+				return faultinject.Fault{Delay: 5 * time.Second}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		var all sync.WaitGroup
 		defer all.Wait()
@@ -530,17 +530,17 @@ func TestRequestTimeoutDuringCommit(t *testing.T) {
 func TestAStoreThatPanics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store)))
 		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"))
-		store.SetPlan(func(call faulty.Call) faulty.Fault {
-			if call.Op != faulty.OpCommit {
-				return faulty.Fault{}
+		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+			if call.Op != faultinject.OpCommit {
+				return faultinject.Fault{}
 			}
 			if strings.Contains(string(call.Writes[0].Value), `"bad":"1"`) {
 				panic("a fault of the store")
 			}
-			return faulty.Fault{Delay: time.Second}
+			return faultinject.Fault{Delay: time.Second}
 		})
 		var all sync.WaitGroup
 		defer all.Wait()
