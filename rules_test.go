@@ -76,11 +76,11 @@ var layers = []struct {
 }{
 	{"server/servertest", 13}, {"server/access", 12}, {"server/serving", 12}, {"server", 11}, {"server/flowcontrol", 9}, {"server/nodeagent", 9},
 	{"server/internal/aggregator", 10}, {"server/internal/objects", 10}, {"server/internal/controllers", 10}, {"server/internal/fair", 10},
-	{"server/internal/conversion", 9}, {"server/internal/metered", 9}, {"server/internal/watch", 9}, {"server/internal/openapi", 9}, {"server/internal/media", 9}, {"server/internal/impersonate", 9}, {"server/internal/requestinfo", 9},
+	{"server/internal/conversion", 9}, {"server/internal/metered", 9}, {"server/internal/objectcache", 9}, {"server/internal/openapi", 9}, {"server/internal/media", 9}, {"server/internal/impersonate", 9}, {"server/internal/requestinfo", 9},
 	{"clientconfig/exec", 3}, {"clientconfig", 4},
 	{"internal/actor", 2}, {"internal/callout", 5}, {"internal/pki", 0}, {"internal/duration", 0}, {"internal/readindex", 0}, {"internal/inprocess", 1}, {"internal/release", 0}, {"internal/metrics", 1}, {"internal/workqueue", 2}, {"internal/election", 2}, {"internal/suggest", 0}, {"internal/number", 0}, {"internal/extras", 0}, {"api/names", 0}, {"api/meta", 1}, {"api/features", 1}, {"internal/jsonpath", 5}, {"api/internal/wording", 2}, {"internal/podspec", 2}, {"internal/scale", 2}, {"api/check", 3}, {"internal/quirks", 3}, {"api/internal/comments", 3}, {"api/schema", 4},
 	{"internal/codec", 5}, {"internal/expression/library", 5}, {"internal/expression", 6}, {"internal/manifests", 6}, {"internal/apply", 6}, {"registry", 7}, {"internal/resource", 8}, {"convert", 9}, {"registry/registrytest", 9}, {"registry/internal/kindtest", 9}, {"controller/fake", 9}, {"controller", 8}, {"client", 8},
-	{"storage/eventlog", 3}, {"storage", 1}, {"auth", 3}, {"admission", 9},
+	{"internal/eventlog", 2}, {"watch", 3}, {"storage", 1}, {"auth", 3}, {"admission", 9},
 }
 
 // implementation reports whether a package may import anything below the server,
@@ -213,6 +213,9 @@ func importFault(from, to string) string {
 // folder returns the one at the top that a package is in. Those in internal stand for
 // themselves: what they share is that programs do not see them.
 func folder(pkg string) string {
+	if to, ok := partOf[pkg]; ok {
+		return to
+	}
 	top, rest, _ := strings.Cut(pkg, "/")
 	if top == "internal" {
 		below, _, _ := strings.Cut(rest, "/")
@@ -220,6 +223,10 @@ func folder(pkg string) string {
 	}
 	return top
 }
+
+// partOf has the packages below internal that are part of another folder. They are below
+// internal because packages of further folders import them.
+var partOf = map[string]string{"internal/eventlog": "storage"}
 
 // TestFoldersAreLayers: a folder stands for all packages in it but the kits for tests,
 // and no two need each other.

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // Every answer names its request in a header, as do the audit's records.
@@ -121,7 +121,7 @@ func (c *record) answeredStatus(st *meta.Status) {
 }
 
 // answeredEntry keeps the entry of the answer.
-func (s *Server) answeredEntry(r *request, e *watch.Entry) {
+func (s *Server) answeredEntry(r *request, e *objectcache.Entry) {
 	if r.record.trail != nil {
 		r.record.outcome.Response = func() []byte {
 			body, _ := s.entryBytes(r.http.Context(), e, r.version, media.Type{})
@@ -131,7 +131,7 @@ func (s *Server) answeredEntry(r *request, e *watch.Entry) {
 }
 
 // answeredList keeps the list of the answer.
-func (s *Server) answeredList(r *request, entries []*watch.Entry, lm codec.ListMeta) {
+func (s *Server) answeredList(r *request, entries []*objectcache.Entry, lm codec.ListMeta) {
 	if r.record.trail != nil {
 		r.record.outcome.Response = func() []byte {
 			body, _ := s.wholeList(r.http.Context(), entries, r.version, media.Type{}, lm)

@@ -23,10 +23,10 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/requestinfo"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
 
@@ -40,7 +40,7 @@ type Server struct {
 	stored        storage.Backend // backend, measured: what objects are read from and written to
 	writer        storage.Writer  // nil: the backend is none
 	catalog       resource.Catalog
-	hub           *watch.Hub
+	hub           *objectcache.Set
 	objects       *objects.Store
 	definitions   definitions
 	aggregation   *aggregation // nil: the server has no such kind
