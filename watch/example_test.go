@@ -123,3 +123,29 @@ func ExampleCache_SetTopics() {
 	// Output:
 	// study 2:small
 }
+
+// keys works with the entries of any cache.
+func keys[V watch.Entry](page watch.Page[V]) (keys []string) {
+	for _, e := range page.Entries {
+		key, _, _ := e.Origin()
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// The statistics tell how many entries a list examined.
+func ExampleCache_Stats() {
+	ctx := context.Background()
+	store := memstore.New(memstore.Options{})
+	defer store.Close()
+	put(store, "lamps/desk", "on")
+	put(store, "lamps/floor", "off")
+	caches, _ := watch.Open(ctx, store, watch.Options[*watch.Record]{Entry: watch.NewRecord})
+	defer caches.Close()
+	lamps := caches.Cache("lamps/")
+	page := lamps.List(watch.Query[*watch.Record]{Match: func(r *watch.Record) bool { return string(r.Value) == "on" }}, "", 0)
+	var stats watch.Stats = lamps.Stats()
+	fmt.Println(keys(page), stats.Entries, stats.Examined, stats.Returned)
+	// Output:
+	// [desk] 2 2 1
+}
