@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,7 +20,8 @@ type lamp struct {
 
 func decode(r storage.Record) *lamp {
 	var object struct{ Spec struct{ Room, State string } }
-	_ = json.Unmarshal(r.Value, &object) // the API server has validated it
+	// The record is the validated object and a line of the server's own behind it.
+	_ = json.NewDecoder(bytes.NewReader(r.Value)).Decode(&object)
 	return &lamp{watch.Record(r), object.Spec.Room, object.Spec.State}
 }
 
