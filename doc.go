@@ -17,9 +17,8 @@
 //     access, the usual access control of a cluster in one call, serving, TLS and an
 //     orderly end for a program of its own, and servertest, a server for a test, with users,
 //     faults, crashes and a record of what was asked for.
-//     What is below server/internal is its own: objects, the engine, watch, the
-//     cache that every read is served from (current entries, one event log for each
-//     type, exact lists), controllers, fair, media, impersonate, openapi, the documents that
+//     What is below server/internal is its own: objects, the engine, objectcache,
+//     the objects in memory that serve every read, with their selectors and encodings, controllers, fair, media, impersonate, openapi, the documents that
 //     clients explain, check and patch by, conversion, which asks the webhooks of definitions,
 //     aggregator, which knows the servers that APIServices name, and metered, which measures the
 //     store.
@@ -40,9 +39,12 @@
 //     a server of the process or a remote one: Objects, Cache, Controller, Election. Below
 //     it kubeconfig, servers and credentials from kubeconfig files.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
-//     revisions. Below it badgerstore (a directory), memstore, faulty (a store
+//     revisions. Below it badgerstore (a directory), memstore, faultinject (a store
 //     that fails as a test wants it), storagetest, the kit that proves a store,
-//     transfer, copies and backups, and eventlog, the run of commits behind watches.
+//     and backup, copies and backups.
+//   - [orch.io/controlplane/watch]: lists, lists at an older revision and watches over any
+//     store, from memory: CacheSet, Cache, Cursor, Feed. The server reads through it, and so
+//     can a program with an API of another shape.
 //   - [orch.io/controlplane/auth]: who calls and whether he may, and below it the
 //     usual answers.
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
@@ -134,7 +136,7 @@
 // # How imports run
 //
 // One way only, also from folder to folder: server → admission → auth → controller →
-// registry → apply → api; storage is below controller, and client is beside it. The packages in internal stand for
+// watch → registry → apply → api; storage is below watch, and client is beside controller. The packages in internal stand for
 // themselves, since what they share is only that programs do not see them: the compiled
 // kinds (resource) are between server and registry, all others are below registry.
 // Packages below storage, auth and admission implement what their parent defines, and

@@ -100,7 +100,7 @@ var layers = []struct {
 	{"server/internal/metered", 9},
 	{"server/internal/openapi", 9},
 	{"server/internal/requestinfo", 9},
-	{"server/internal/watch", 9},
+	{"server/internal/objectcache", 9},
 	{"server/nodeagent", 9},
 	{"client", 8},
 	{"controller", 8},
@@ -121,7 +121,8 @@ var layers = []struct {
 	{"auth", 3},
 	{"client/internal/execcredential", 3},
 	{"internal/compat", 3},
-	{"storage/eventlog", 3},
+	{"watch", 3},
+	{"internal/eventlog", 2},
 	{"api/internal/wording", 2},
 	{"internal/actor", 2},
 	{"internal/election", 2},
@@ -274,10 +275,14 @@ func importFault(from, to string) string {
 
 // folder returns the top-level folder of a package. The packages in internal, and
 // registry/convert, which works with compiled kinds (internal/resource), are folders of
-// their own.
+// their own. internal/eventlog is a part of storage that is in internal because watch
+// shares it.
 func folder(pkg string) string {
-	if pkg == "registry/convert" {
+	switch pkg {
+	case "registry/convert":
 		return pkg
+	case "internal/eventlog":
+		return "storage"
 	}
 	top, rest, _ := strings.Cut(pkg, "/")
 	if top == "internal" {

@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/openapi"
-	"orch.io/controlplane/server/internal/watch"
 )
 
 // aggregation is what a server has if the kind APIService is registered.
@@ -26,14 +26,14 @@ type aggregation struct {
 }
 
 // apiServices are the objects in the cache.
-type apiServices struct{ cache *watch.Cache }
+type apiServices struct{ cache *objectcache.Cache }
 
 // Changed implements aggregator.Source.
 func (a apiServices) Changed() int64 { return int64(a.cache.Changed()) }
 
 // List implements aggregator.Source.
 func (a apiServices) List() (list []aggregator.Record) {
-	for _, e := range a.cache.List(watch.Query{}, "", 0).Entries {
+	for _, e := range a.cache.List(objectcache.Query{}, "", 0).Entries {
 		list = append(list, aggregator.Record{Name: e.Key().Name, Revision: int64(e.Revision()), Object: e.Object})
 	}
 	return list

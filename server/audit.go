@@ -4,7 +4,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // beginRecord starts the audit record of a request, when it is known who the user is or that
@@ -31,7 +31,7 @@ func (s *Server) endRecord(w *exchange.Response, r *exchange.Request) {
 }
 
 // answeredEntry keeps the entry of the answer.
-func (s *Server) answeredEntry(r *exchange.Request, e *watch.Entry) {
+func (s *Server) answeredEntry(r *exchange.Request, e *objectcache.Entry) {
 	if r.Audit.Trail != nil {
 		r.Audit.Outcome.Response = func() []byte {
 			body, _ := s.entryBytes(r.HTTP.Context(), e, r.Version, media.Type{})
@@ -41,7 +41,7 @@ func (s *Server) answeredEntry(r *exchange.Request, e *watch.Entry) {
 }
 
 // answeredList keeps the list of the answer.
-func (s *Server) answeredList(r *exchange.Request, entries []*watch.Entry, lm codec.ListMeta) {
+func (s *Server) answeredList(r *exchange.Request, entries []*objectcache.Entry, lm codec.ListMeta) {
 	if r.Audit.Trail != nil {
 		r.Audit.Outcome.Response = func() []byte {
 			body, _ := s.wholeList(r.HTTP.Context(), entries, r.Version, media.Type{}, lm)

@@ -67,8 +67,8 @@ import (
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fairqueue"
 	"orch.io/controlplane/server/internal/metered"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -487,9 +487,9 @@ func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*
 	if err := records.Begin(ctx); err != nil {
 		return nil, fmt.Errorf("beginning the store: %w", err)
 	}
-	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
-		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
-		Followed: func() {
+	if s.hub, err = objectcache.Open(ctx, records.Store(), objectcache.Options{
+		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, OnPanic: func(p any) { s.errors.Panic("storage", p) },
+		OnCommit: func() {
 			if s.definitions.open.Load() {
 				s.types()
 			}

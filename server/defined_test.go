@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // TestDefinedTypesHaveTheFeaturesOfTheServer: as those have that are registered, and not those
@@ -19,7 +19,7 @@ func TestDefinedTypesHaveTheFeaturesOfTheServer(t *testing.T) {
 	set, err := features.New("1.24", map[string]bool{features.AnyVolumeDataSource: false})
 	require.NoError(t, err)
 	s := &Server{names: names.Orch, log: slog.New(slog.DiscardHandler), features: set}
-	e := watch.NewEntry(meta.Key{Name: "ws.example.com"}, 1, []byte(`{"apiVersion":"apiextensions.orch.io/v1","kind":"CustomResourceDefinition",
+	e := objectcache.NewEntry(meta.Key{Name: "ws.example.com"}, 1, []byte(`{"apiVersion":"apiextensions.orch.io/v1","kind":"CustomResourceDefinition",
 		"metadata":{"name":"ws.example.com","uid":"u"},
 		"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"ws","kind":"W"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]},
 		"status":{"acceptedNames":{"plural":"ws","kind":"W","listKind":"WList","singular":"w"},"conditions":[{"type":"Established","status":"True"}]}}`))

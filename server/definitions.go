@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
 
@@ -25,9 +25,9 @@ import (
 // over the store changed it.
 type definitions struct {
 	resource meta.GroupResource
-	cache    *watch.Cache // nil: the server has no such kind
-	synced   atomic.Int64 // the revision of the cache that the catalog shows
-	open     atomic.Bool  // the rest is set
+	cache    *objectcache.Cache // nil: the server has no such kind
+	synced   atomic.Int64       // the revision of the cache that the catalog shows
+	open     atomic.Bool        // the rest is set
 
 	mu     sync.Mutex // guards served, and the order of changes of the catalog
 	served map[string]defined
@@ -43,7 +43,7 @@ type defined struct {
 
 // outline reads a definition without its schemas and what is said of it in metadata, which
 // are all but all of it: who applies a definition may leave the whole of it in an annotation.
-func outline(e *watch.Entry) *meta.Object {
+func outline(e *objectcache.Entry) *meta.Object {
 	o := e.Without("schema")
 	o.Delete("metadata", "managedFields")
 	o.Delete("metadata", "annotations")
@@ -82,7 +82,7 @@ func (s *Server) followDefinitions() {
 	if int64(upTo) == d.synced.Load() {
 		return
 	}
-	entries := d.cache.List(watch.Query{}, "", 0).Entries
+	entries := d.cache.List(objectcache.Query{}, "", 0).Entries
 	there := make(map[string]bool, len(entries))
 	var put, gone []*resource.Type
 	var changed []*resource.Type // with other objects than before
@@ -144,7 +144,7 @@ func (s *Server) replaceTypes(put, gone, changed []*resource.Type) {
 // given, nil if it is not established or the names are those of a registered kind. As long
 // as nothing that counts has changed, that is the old one. No schema is read before it is
 // needed.
-func (s *Server) define(e *watch.Entry, crd *meta.Object, old defined) (*resource.Type, error) {
+func (s *Server) define(e *objectcache.Entry, crd *meta.Object, old defined) (*resource.Type, error) {
 	if !crd.HasCondition("Established") {
 		return nil, nil
 	}

@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/watch"
 )
 
 // maxExact is above all revisions that metrics tell: what is larger would lose digits.
@@ -27,11 +27,11 @@ func typeFigures() []typeFigure {
 	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue
 	return []typeFigure{
 		{"apiserver_resource_objects", "Objects that there are.", metrics.Alpha,
-			gauge, func(st *watch.Stats) float64 { return float64(st.Objects) }},
+			gauge, func(st *watch.Stats) float64 { return float64(st.Entries) }},
 		{"apiserver_resource_size_estimate_bytes", "Bytes that objects take in the store, without their keys.", metrics.Alpha,
 			gauge, func(st *watch.Stats) float64 { return float64(st.Bytes) }},
 		{"apiserver_watch_cache_resource_version", "The version of the newest change, its last 15 digits.", metrics.Alpha,
-			gauge, func(st *watch.Stats) float64 { return float64(st.Revision % maxExact) }},
+			gauge, func(st *watch.Stats) float64 { return float64(st.Changed % maxExact) }},
 		{"apiserver_storage_list_total", "Lists that the store was asked for.", metrics.Alpha,
 			counter, func(st *watch.Stats) float64 { return float64(st.Scans) }},
 		{"apiserver_storage_list_fetched_objects_total", "Objects that were read from the store for lists.", metrics.Alpha,
@@ -45,7 +45,7 @@ func typeFigures() []typeFigure {
 		{"apiserver_cache_list_total", "Lists from the cache.", metrics.Alpha,
 			counter, func(st *watch.Stats) float64 { return float64(st.Lists) }},
 		{"apiserver_cache_list_fetched_objects_total", "Objects in the cache that lists looked at.", metrics.Alpha,
-			counter, func(st *watch.Stats) float64 { return float64(st.Looked) }},
+			counter, func(st *watch.Stats) float64 { return float64(st.Examined) }},
 		{"apiserver_cache_list_returned_objects_total", "Objects that lists from the cache returned.", metrics.Alpha,
 			counter, func(st *watch.Stats) float64 { return float64(st.Returned) }},
 		{"apiserver_init_events_total", "Objects that watches began with.", metrics.Alpha,
@@ -88,7 +88,7 @@ func (s *Server) addTypes(set *metrics.Set) {
 	set.Read(metrics.Family{
 		Name: "apiserver_storage_objects", Help: "Objects that there are; see apiserver_resource_objects.", Stability: metrics.Stable, Deprecated: 34, Labels: []string{"resource"},
 	}, prometheus.GaugeValue, func(emit func(float64, ...string)) {
-		s.eachCache(func(t *resource.Type, st *watch.Stats) { emit(float64(st.Objects), t.GroupResource().String()) })
+		s.eachCache(func(t *resource.Type, st *watch.Stats) { emit(float64(st.Entries), t.GroupResource().String()) })
 	})
 }
 
@@ -101,7 +101,7 @@ func (s *Server) addStore(set *metrics.Set) {
 		if sized, ok := s.backend.(storage.Sizer); ok {
 			return sized.Size()
 		}
-		_, all := s.hub.Held("")
+		_, all := s.hub.StoredBytes("")
 		return all
 	}
 	set.Read(metrics.Family{

@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // TestOutlineIsSmall: it is kept of each definition for as long as that is served.
 func TestOutlineIsSmall(t *testing.T) {
-	o := outline(watch.NewEntry(meta.Key{Name: "w.example.com"}, 0, []byte(`{"metadata":{"name":"w.example.com","uid":"u",
+	o := outline(objectcache.NewEntry(meta.Key{Name: "w.example.com"}, 0, []byte(`{"metadata":{"name":"w.example.com","uid":"u",
 		"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"all of it"},"managedFields":[{"manager":"m"}]},
 		"spec":{"group":"example.com","versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)))
 	assert.Equal(t, map[string]any{

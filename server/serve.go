@@ -25,9 +25,9 @@ import (
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
 
@@ -41,7 +41,7 @@ type Server struct {
 	stored        storage.Backend // backend, measured: what objects are read from and written to
 	writer        storage.Writer  // nil: the backend is none
 	catalog       resource.Catalog
-	hub           *watch.Hub
+	hub           *objectcache.Set
 	objects       *objects.Store
 	definitions   definitions
 	aggregation   *aggregation // nil: the server has no such kind

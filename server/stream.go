@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
 
@@ -70,20 +70,20 @@ func (s *Server) watchTime(o *listOptions) time.Duration {
 func (s *Server) watch(ctx context.Context, w *exchange.Response, r *exchange.Request, o *listOptions) error {
 	begun, cache := time.Now(), s.hub.Cache(r.Version.GroupResource())
 	selector := objects.NewSelector(r.Version, &o.Selection)
-	var initial []*watch.Entry
-	var cursor *watch.Cursor
+	var initial []*objectcache.Entry
+	var cursor *objectcache.Cursor
 	var current bool // the watch begins with the current state
 	var err error
 	if o.initialEvents || o.Revision == 0 {
 		if err := s.objects.AllReadable(r.Version.Type, &o.Selection); err != nil {
 			return err
 		}
-		initial, cursor = cache.WatchFrom(selector.Query)
+		initial, cursor = cache.ListAndWatch(selector.Query)
 		if current = o.initialEvents || !o.sendInitial; !current {
 			initial = nil
 		}
 	} else if cursor, err = cache.Watch(selector.Query, o.Revision); err != nil {
-		if errors.Is(err, watch.ErrGone) {
+		if errors.Is(err, storage.ErrCompacted) {
 			return s.watchGone(ctx, w, r, goneStatus(o.Revision, err))
 		}
 		return err
@@ -131,7 +131,7 @@ func (s *Server) watchGone(ctx context.Context, w *exchange.Response, r *exchang
 // oldest one that it could go on from.
 func goneStatus(from storage.Revision, err error) *meta.Status {
 	why := fmt.Sprintf("too old resource version: %d", from)
-	var gone *watch.GoneError
+	var gone *storage.CompactedError
 	if errors.As(err, &gone) {
 		why += fmt.Sprintf(" (%d)", gone.Oldest)
 	}
@@ -185,7 +185,7 @@ func (st *stream) end() {
 // follow sends changes until the watch ends: a batch, then one flush. Before it ends by its
 // time or with the server a bookmark tells from where the next one goes on. Without it a client
 // whose watch was short and told nothing would list again.
-func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bool) {
+func (st *stream) follow(ctx context.Context, cursor *objectcache.Cursor, bookmarks bool) {
 	quiet := time.Now() // since when nothing was sent
 	for ended := error(nil); ended == nil; {
 		st.request.Deadline.Pause()
@@ -202,7 +202,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 			if sent, err = st.send(ctx, events); sent {
 				quiet = time.Now()
 			}
-		case errors.Is(err, watch.ErrGone):
+		case errors.Is(err, storage.ErrCompacted):
 			st.counts.slow.Inc()
 			st.fail(goneStatus(cursor.Revision(), err))
 			_ = st.flush()
@@ -230,7 +230,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 const batch = 32 << 10
 
 // send writes changes, those that the caller selects, and reports whether there are any.
-func (st *stream) send(ctx context.Context, events []watch.Event) (bool, error) {
+func (st *stream) send(ctx context.Context, events []objectcache.Event) (bool, error) {
 	events, err := st.selector.Narrow(ctx, events)
 	if err != nil {
 		return false, st.broken(ctx, nil, err)
@@ -239,10 +239,10 @@ func (st *stream) send(ctx context.Context, events []watch.Event) (bool, error) 
 }
 
 // sendEvents writes changes. The framed bytes of each are made once for all watchers.
-func (st *stream) sendEvents(ctx context.Context, events []watch.Event) error {
-	entries := make([]*watch.Entry, len(events))
+func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) error {
+	entries := make([]*objectcache.Entry, len(events))
 	for i, e := range events {
-		entries[i] = e.Entry
+		entries[i] = objectcache.ObjectOf(e)
 	}
 	entries, err := objects.InVersion(ctx, entries, st.request.Version)
 	if err != nil {
@@ -276,20 +276,20 @@ func (st *stream) sendEvents(ctx context.Context, events []watch.Event) error {
 
 // frame returns one event, of which the caller's version is shown, as bytes. Tables are
 // made for each watcher, since the first of a stream carries the columns.
-func (st *stream) frame(e watch.Event, shown *watch.Entry) ([]byte, error) {
-	kind := e.Type.String()
+func (st *stream) frame(e objectcache.Event, shown *objectcache.Entry) ([]byte, error) {
+	kind := objectcache.TypeOf(e).String()
 	if st.table != nil {
 		return st.appendFramed(nil, kind, shown)
 	}
 	r := st.request
-	return e.Frame(formKey(r.Version, r.Media), func() ([]byte, error) { return st.appendFramed(nil, kind, shown) })
+	return objectcache.Frame(e, formKey(r.Version, r.Media), func() ([]byte, error) { return st.appendFramed(nil, kind, shown) })
 }
 
 // initialBatch is how many objects are converted at a time, if they are.
 const initialBatch = 500
 
 // sendAll writes the objects that are there already.
-func (st *stream) sendAll(ctx context.Context, entries []*watch.Entry) error {
+func (st *stream) sendAll(ctx context.Context, entries []*objectcache.Entry) error {
 	for some := range slices.Chunk(entries, initialBatch) {
 		selected, err := st.selector.Filter(ctx, some)
 		if err != nil {
@@ -308,13 +308,13 @@ func (st *stream) sendAll(ctx context.Context, entries []*watch.Entry) error {
 
 // sendSome writes objects that are there already. What frames them is not kept: few
 // callers begin at the same state.
-func (st *stream) sendSome(ctx context.Context, entries []*watch.Entry) error {
+func (st *stream) sendSome(ctx context.Context, entries []*objectcache.Entry) error {
 	st.counts.events.Add(float64(len(entries)))
 	var buf []byte
 	for i, e := range entries {
 		var err error
 		before := len(buf)
-		if buf, err = st.appendFramed(buf, watch.Added.String(), e); err != nil {
+		if buf, err = st.appendFramed(buf, objectcache.Added.String(), e); err != nil {
 			return st.broken(ctx, buf, err)
 		}
 		st.counts.sizes.Observe(float64(len(buf) - before))
@@ -328,7 +328,7 @@ func (st *stream) sendSome(ctx context.Context, entries []*watch.Entry) error {
 	return nil
 }
 
-func (st *stream) appendFramed(dst []byte, kind string, e *watch.Entry) ([]byte, error) {
+func (st *stream) appendFramed(dst []byte, kind string, e *objectcache.Entry) ([]byte, error) {
 	s, v, m := st.server, st.request.Version, st.request.Media
 	if st.table == nil && plain(v, m) {
 		dst = e.AppendJSON(codec.FrameHead(dst, kind))
@@ -337,7 +337,7 @@ func (st *stream) appendFramed(dst []byte, kind string, e *watch.Entry) ([]byte,
 	var body []byte
 	var err error
 	if st.table != nil {
-		body, err = st.table.ofEntries(st.request.HTTP.Context(), []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, st.headed)
+		body, err = st.table.ofEntries(st.request.HTTP.Context(), []*objectcache.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, st.headed)
 		st.headed = true
 	} else {
 		body, err = s.entryBytes(st.request.HTTP.Context(), e, v, m)

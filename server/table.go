@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/watch"
 )
 
 // table writes objects as a Table.
@@ -35,7 +35,7 @@ func (t *table) columns() []codec.Column {
 
 // ofEntries makes a Table of entries. headed leaves the column definitions out,
 // as all Tables of a watch but the first do.
-func (t *table) ofEntries(ctx context.Context, entries []*watch.Entry, m codec.ListMeta, headed bool) ([]byte, error) {
+func (t *table) ofEntries(ctx context.Context, entries []*objectcache.Entry, m codec.ListMeta, headed bool) ([]byte, error) {
 	columns := t.columns()
 	body := t.head(columns, m, headed)
 	for i, e := range entries {

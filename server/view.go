@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/watch"
 )
 
 // yield lets other goroutines run now and then, within a loop over many objects.
@@ -32,17 +32,17 @@ func plain(v *resource.Version, m media.Type) bool {
 }
 
 // formKey names what distinguishes the kept forms of one entry from each other.
-func formKey(v *resource.Version, m media.Type) watch.FormKey {
+func formKey(v *resource.Version, m media.Type) objectcache.EncodingKey {
 	view := uint8(m.View) << 1
 	if m.ViewVersion == "v1beta1" {
 		view |= 1
 	}
-	return watch.FormKey{Version: v.FormName(), Media: uint8(m.Format), View: view}
+	return objectcache.EncodingKey{Version: v.FormName(), Media: uint8(m.Format), View: view}
 }
 
 // entryBytes returns an entry, which was through objects.InVersion, in the form that a
 // caller gets, made once. Tables are not made here.
-func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *resource.Version, m media.Type) ([]byte, error) {
+func (s *Server) entryBytes(ctx context.Context, e *objectcache.Entry, v *resource.Version, m media.Type) ([]byte, error) {
 	if m.Format == codec.JSON && m.View == media.Full && objects.AsStored(ctx, e, v) {
 		return e.JSON(), nil
 	}
@@ -53,7 +53,7 @@ func (s *Server) entryBytes(ctx context.Context, e *watch.Entry, v *resource.Ver
 		}
 		return s.envelope(message, v, m), nil
 	}
-	return e.Form(formKey(v, m), func() ([]byte, error) {
+	return e.Encoded(formKey(v, m), func() ([]byte, error) {
 		if m.Format == codec.JSON && m.View == media.Partial && objects.AsStored(ctx, e, v) {
 			return codec.AppendPartial(nil, e.JSON(), s.names, m.ViewVersion), nil
 		}
@@ -75,8 +75,8 @@ func protoOf(v *resource.Version) *codec.Proto {
 }
 
 // message returns an entry's protobuf message, without envelope, made once.
-func (s *Server) message(ctx context.Context, e *watch.Entry, v *resource.Version) ([]byte, error) {
-	return e.Form(watch.FormKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
+func (s *Server) message(ctx context.Context, e *objectcache.Entry, v *resource.Version) ([]byte, error) {
+	return e.Encoded(objectcache.EncodingKey{Version: v.FormName(), Media: uint8(codec.Protobuf)}, func() ([]byte, error) {
 		obj, err := objects.Object(ctx, e, v)
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func (s *Server) objectBytes(obj *meta.Object, v *resource.Version, m media.Type
 }
 
 // protobufList puts a list of messages together.
-func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *resource.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
+func (s *Server) protobufList(ctx context.Context, entries []*objectcache.Entry, v *resource.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	messages := make([][]byte, len(entries))
 	for i, e := range entries {
 		yield(i)
@@ -129,7 +129,7 @@ func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *re
 }
 
 // respondEntry answers with one object.
-func (s *Server) respondEntry(ctx context.Context, w *exchange.Response, r *exchange.Request, code int, e *watch.Entry) error {
+func (s *Server) respondEntry(ctx context.Context, w *exchange.Response, r *exchange.Request, code int, e *objectcache.Entry) error {
 	e, err := objects.EntryIn(ctx, e, r.Version.ItemVersion(r.Sub))
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Server) respondEntry(ctx context.Context, w *exchange.Response, r *exch
 	return nil
 }
 
-func (s *Server) shownEntry(ctx context.Context, r *exchange.Request, e *watch.Entry) ([]byte, error) {
+func (s *Server) shownEntry(ctx context.Context, r *exchange.Request, e *objectcache.Entry) ([]byte, error) {
 	if r.Media.View != media.Table {
 		return s.entryBytes(ctx, e, r.Version, r.Media)
 	}
@@ -166,7 +166,7 @@ func (s *Server) shownEntry(ctx context.Context, r *exchange.Request, e *watch.E
 	if err != nil {
 		return nil, err
 	}
-	return t.ofEntries(ctx, []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, false)
+	return t.ofEntries(ctx, []*objectcache.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, false)
 }
 
 // respondObject answers with an object that has no entry.
@@ -231,7 +231,7 @@ func (s *Server) respondList(ctx context.Context, w *exchange.Response, r *excha
 }
 
 // leastSize is about how many bytes a list has in a form at the least.
-func leastSize(entries []*watch.Entry, m media.Type) int {
+func leastSize(entries []*objectcache.Entry, m media.Type) int {
 	const metadata = 200
 	if m.View != media.Full || m.Format == codec.Protobuf {
 		return metadata * len(entries)
@@ -268,10 +268,10 @@ type listed struct {
 
 // items returns a list's items. Those of kinds that are structs in Go tell no
 // apiVersion and kind: the list does.
-func (s *Server) items(ctx context.Context, entries []*watch.Entry, v *resource.Version, m media.Type, whole bool) (listed, error) {
+func (s *Server) items(ctx context.Context, entries []*objectcache.Entry, v *resource.Version, m media.Type, whole bool) (listed, error) {
 	item := itemMedia(m)
 	if plain(v, item) {
-		parts, own := watch.Joined(entries, whole)
+		parts, own := objectcache.JoinJSON(entries, whole)
 		return listed{parts, own}, nil
 	}
 	comma, brace := []byte(","), []byte("{")
@@ -299,7 +299,7 @@ func (s *Server) items(ctx context.Context, entries []*watch.Entry, v *resource.
 
 // streamList writes a list, head, items, tail, without putting it together
 // first. whole says that the entries are all of a range.
-func (s *Server) streamList(ctx context.Context, w *exchange.Response, r *exchange.Request, entries []*watch.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
+func (s *Server) streamList(ctx context.Context, w *exchange.Response, r *exchange.Request, entries []*objectcache.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
 	items, err := s.items(ctx, entries, r.Version, m, whole)
 	if err != nil {
 		return err
@@ -348,7 +348,7 @@ func writeParts(w io.Writer, size int, head []byte, parts [][]byte, tail string)
 
 // wholeList puts a list together for the forms that need the whole: YAML, and
 // JSON for people.
-func (s *Server) wholeList(ctx context.Context, entries []*watch.Entry, v *resource.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
+func (s *Server) wholeList(ctx context.Context, entries []*objectcache.Entry, v *resource.Version, m media.Type, lm codec.ListMeta) ([]byte, error) {
 	items, err := s.items(ctx, entries, v, m, false)
 	if err != nil {
 		return nil, err

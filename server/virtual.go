@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/watch"
 )
 
 // readVirtual answers a get or a list of objects that are made when they are asked for.
@@ -25,20 +25,20 @@ func (s *Server) readVirtual(ctx context.Context, w *exchange.Response, r *excha
 	if err != nil {
 		return err
 	}
-	var found []*watch.Entry
+	var found []*objectcache.Entry
 	for _, obj := range all {
 		obj.SetGVK(r.Version.GVK())
 		if r.Name != "" && r.Name == obj.Name() {
 			return s.respondObject(w, r, http.StatusOK, obj)
 		}
 		if selected(obj, &list.Selection) {
-			found = append(found, watch.NewEntry(meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, 0, codec.EncodeJSON(nil, obj.Tree())))
+			found = append(found, objectcache.NewEntry(meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, 0, codec.EncodeJSON(nil, obj.Tree())))
 		}
 	}
 	if r.Name != "" {
 		return meta.NotFound(r.Version.GroupResource(), r.Name)
 	}
-	return s.respondList(ctx, w, r, &objects.Page{Page: watch.Page{Entries: found}, Remaining: -1})
+	return s.respondList(ctx, w, r, &objects.Page{Page: objectcache.Page{Entries: found}, Remaining: -1})
 }
 
 // selected reports whether an object is among those that are asked for.

@@ -8,14 +8,14 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
 // admit makes the object of an attempt and takes it through defaults, the record of who owns
 // its fields, and the mutating phase of admission. entry is that of the live object, nil if
 // there is none. The request of a write that admission renamed is used as it is.
-func (s *Store) admit(ctx context.Context, a *attempt, entry *watch.Entry) (obj, live *meta.Object, err error) {
+func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry) (obj, live *meta.Object, err error) {
 	if renamed := a.renamed; renamed != nil {
 		r := renamed.request
 		a.renamed, a.serial = nil, renamed.serial

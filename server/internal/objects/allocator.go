@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -23,13 +23,13 @@ import (
 type allocator struct {
 	t *resource.Type
 	sync.Mutex
-	feed     *watch.Feed
+	feed     *objectcache.Feed
 	held     map[string][]meta.Key // by whom
 	underWay map[string]int        // how many writes claim what
 }
 
 // newAllocator returns the allocator of a type, nil if it needs none.
-func newAllocator(hub *watch.Hub, t *resource.Type) *allocator {
+func newAllocator(hub *objectcache.Set, t *resource.Type) *allocator {
 	if t.Pool == nil && !t.Hub.Schema().HasUnique() {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -67,8 +67,8 @@ func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key,
 // Audited is how a write of a built-in controller ended, for the audit.
 type Audited struct {
 	Verb  string
-	Sent  *meta.Object // the body of the request that the write stands for
-	Entry *watch.Entry // the object as it is now, or as it last was; nil after an error
+	Sent  *meta.Object       // the body of the request that the write stands for
+	Entry *objectcache.Entry // the object as it is now, or as it last was; nil after an error
 	Err   error
 }
 
@@ -136,7 +136,7 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 // ownList returns the objects of a namespace for the server itself.
 func (s *Store) ownList(ctx context.Context, v *resource.Version, namespace string) ([]*meta.Object, error) {
 	all := &Selection{Namespace: namespace}
-	page, err := s.entries(ctx, s.o.Hub.Cache(v.GroupResource()), watch.Query{Namespace: namespace}, all)
+	page, err := s.entries(ctx, s.o.Hub.Cache(v.GroupResource()), objectcache.Query{Namespace: namespace}, all)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 
 // shown returns an object that was written, as the cache has it if that is still so: others
 // decode that one, too.
-func (s *Store) shown(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Object, error) {
+func (s *Store) shown(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*meta.Object, error) {
 	if kept := s.o.Hub.Cache(v.GroupResource()).Get(e.Key()); kept != nil && kept.Revision() == e.Revision() {
 		e = kept
 	}

@@ -10,7 +10,6 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
 
@@ -117,7 +116,7 @@ func Status(err error) *meta.Status {
 		st := meta.Timeout("Timeout: request did not complete within the allotted timeout")
 		st.Details = &meta.Details{}
 		return st
-	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
+	case errors.Is(err, storage.ErrClosed):
 		return meta.Unavailable("the server is shutting down")
 	case errors.Is(err, errDeposed):
 		return meta.Unavailable("%v", errDeposed)

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -22,8 +22,8 @@ type Deletion struct {
 	Grace        *int64  // seconds
 	Unreadable   bool    // delete the object only if it cannot be read
 
-	listed   *watch.Entry // the object as a list showed it
-	selector *Selector    // of that list; nil: the object is deleted whatever it is by now
+	listed   *objectcache.Entry // the object as a list showed it
+	selector *Selector          // of that list; nil: the object is deleted whatever it is by now
 }
 
 // Delete starts the deletion of the object of a write, or ends it if nothing holds
@@ -61,7 +61,7 @@ func (s *Store) DeleteAll(ctx context.Context, v *resource.Version, sel *Selecti
 // share the waits for the disk.
 const deletionsAtOnce = 32
 
-func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*watch.Entry, of func(meta.Key) (*Write, *Deletion)) error {
+func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*objectcache.Entry, of func(meta.Key) (*Write, *Deletion)) error {
 	errs, panics := make([]error, len(entries)), make([]any, len(entries))
 	var all sync.WaitGroup
 	for i, e := range entries {
@@ -85,14 +85,14 @@ func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*w
 }
 
 // concerns reports whether a deletion is about an object as it is now.
-func (d *Deletion) concerns(ctx context.Context, c *watch.Cache, now *watch.Entry) (bool, error) {
+func (d *Deletion) concerns(ctx context.Context, c *objectcache.Cache, now *objectcache.Entry) (bool, error) {
 	if d.selector == nil || now.Revision() == d.listed.Revision() {
 		return true, nil
 	}
 	if !c.Selects(d.selector.Query, now) {
 		return false, nil
 	}
-	selected, err := d.selector.Filter(ctx, []*watch.Entry{now})
+	selected, err := d.selector.Filter(ctx, []*objectcache.Entry{now})
 	return len(selected) > 0, err
 }
 

@@ -59,7 +59,7 @@ func (s *Store) sweepEmptied(ctx context.Context, prefix string, of func(rest st
 			return err
 		}
 		namespace := of(strings.TrimPrefix(rec.Key, prefix))
-		if here, _ := s.o.Hub.Held(namespace); namespace != "" && here == 0 {
+		if here, _ := s.o.Hub.StoredBytes(namespace); namespace != "" && here == 0 {
 			ws = append(ws, storage.Write{Key: rec.Key, Expect: rec.Revision})
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/election"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -145,7 +145,7 @@ func (l *Leadership) Await(ctx context.Context, seen *election.Lease) error {
 	if err != nil {
 		return err
 	}
-	cursor, err := l.store.o.Hub.Cache(l.store.leases()).Watch(watch.Query{Namespace: l.key.Namespace, Name: l.key.Name}, rev)
+	cursor, err := l.store.o.Hub.Cache(l.store.leases()).Watch(objectcache.Query{Namespace: l.key.Namespace, Name: l.key.Name}, rev)
 	if err != nil {
 		return err
 	}

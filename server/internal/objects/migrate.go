@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -59,7 +59,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	m.Total = cache.Len() + m.Kept
 	m.Done = m.Kept
 	for start, more := "", true; more; {
-		page := cache.List(watch.Query{}, start, migrationPage)
+		page := cache.List(objectcache.Query{}, start, migrationPage)
 		if _, err := InVersion(ctx, page.Entries, t.Hub); err != nil { // which the entries keep
 			return m, err
 		}
@@ -89,7 +89,7 @@ func count(yes bool) int {
 // storeAnew stores an object as the type stores objects now, unless it is, however it
 // or its definition changes meanwhile. kept is whether its record holds more than the type
 // shows.
-func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
+func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
 	for tries := 1; e != nil; tries++ {
 		rewritten, kept, err = s.tryStoreAnew(ctx, t, e)
 		var conflict *storage.ConflictError
@@ -115,7 +115,7 @@ func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry)
 	return false, false, nil
 }
 
-func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
+func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
 	obj, err := Object(ctx, e, t.Hub)
 	if err != nil {
 		return false, false, err

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // prepare takes an object that was admitted through everything up to the commit: what
@@ -104,7 +104,7 @@ func (s *Store) sources(ctx context.Context, p *registry.Pool) (list []*meta.Obj
 	if t == nil {
 		return nil, nil
 	}
-	for _, e := range s.o.Hub.Cache(t.GroupResource()).List(watch.Query{}, "", 0).Entries {
+	for _, e := range s.o.Hub.Cache(t.GroupResource()).List(objectcache.Query{}, "", 0).Entries {
 		obj, err := Object(ctx, e, t.Hub)
 		if err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -193,7 +193,7 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 	var lacking, left []storage.Write
 	held := map[string]bool{}
 	for r, p := range s.allocators {
-		for _, e := range s.o.Hub.Cache(r).List(watch.Query{}, "", 0).Entries {
+		for _, e := range s.o.Hub.Cache(r).List(objectcache.Query{}, "", 0).Entries {
 			missing, err := s.unreserved(ctx, p, e, there, held)
 			if err != nil {
 				return err
@@ -260,7 +260,7 @@ func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record,
 
 // unreserved returns the reservations that an object lacks, and notes them among
 // those that are there, and what it holds.
-func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, there map[string]storage.Record, held map[string]bool) (missing []storage.Write, err error) {
+func (s *Store) unreserved(ctx context.Context, p *allocator, e *objectcache.Entry, there map[string]storage.Record, held map[string]bool) (missing []storage.Write, err error) {
 	obj, err := Object(ctx, e, p.t.Hub)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -92,7 +92,7 @@ import (
 type Options struct {
 	Names     names.Profile
 	Records   *Records
-	Hub       *watch.Hub // over Records.Store
+	Hub       *objectcache.Set // over Records.Store
 	Types     func() *resource.State
 	Admission *admission.Chain
 	Log       *slog.Logger

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -46,8 +46,8 @@ type sequence struct {
 	first  storage.Write // with Expect only if there is nothing before
 	then   [][]byte
 	size   int
-	entry  *watch.Entry // of the last value; its revision is that of the object at first
-	closed bool         // takes no more values
+	entry  *objectcache.Entry // of the last value; its revision is that of the object at first
+	closed bool               // takes no more values
 
 	done      chan struct{} // closed when the rest is set: the cache shows it
 	revisions []storage.Revision
@@ -153,7 +153,7 @@ func (t *turn) over() bool {
 
 // newest returns the newest value and its entry if it is not committed yet, else
 // none. While the turn lasts no other one comes.
-func (t *turn) newest() (place, *watch.Entry) {
+func (t *turn) newest() (place, *objectcache.Entry) {
 	if t == nil {
 		return place{}, nil
 	}
@@ -176,7 +176,7 @@ func (t *turn) settle(ctx context.Context) {
 // handOver ends the turn with a value made of another one, or of a committed
 // object. It returns the value's place, which is none if the turn is over, and
 // whether the caller must commit its sequence.
-func (t *turn) handOver(on place, w storage.Write, entry *watch.Entry) (at place, commits bool) {
+func (t *turn) handOver(on place, w storage.Write, entry *objectcache.Entry) (at place, commits bool) {
 	t.turns.mu.Lock()
 	defer t.turns.mu.Unlock()
 	if !t.has() {

@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/compat"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -24,7 +24,7 @@ type usage struct {
 // allow reserves the bytes by which a write makes the store grow, until release.
 // What does not grow always passes, and so does the begin of a deletion. An object that is
 // too large is refused first.
-func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) (release func(), err error) {
+func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *objectcache.Entry) (release func(), err error) {
 	if err := s.checkSize(w, change, obj, old); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *wat
 	a, namespace := &s.usage, w.Key.Namespace
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	here, total := s.o.Hub.Held(namespace)
+	here, total := s.o.Hub.StoredBytes(namespace)
 	here, total = here+a.pending[namespace], total+a.total
 	switch {
 	case all > 0 && total+grown > all:
@@ -57,14 +57,14 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *wat
 }
 
 // beginsDeletion reports whether a write marks the object as being deleted.
-func beginsDeletion(obj *meta.Object, old *watch.Entry) bool {
+func beginsDeletion(obj *meta.Object, old *objectcache.Entry) bool {
 	return old != nil && obj.Terminating() && !old.Object().Terminating()
 }
 
 // checkSize refuses an object that is larger than Options.ObjectBytes. A write that makes the
 // object smaller passes, and so does the begin of a deletion: otherwise objects from before
 // the bound could not be repaired or removed.
-func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) error {
+func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old *objectcache.Entry) error {
 	size := int64(len(change.Value))
 	switch {
 	case s.o.ObjectBytes <= 0 || size <= s.o.ObjectBytes:

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -77,12 +77,12 @@ type attempt struct {
 	unseenClaims []string // of objects that cannot be read, so that the cache does not show them, see reservations
 	races        bool     // for what other writes under way claim, see allocator.allot
 
-	serial       []storage.Write // that it is the next one of each of its sequences
-	definition   []storage.Write // that the definition of a new object is as it was, see asDefined
-	entry        *watch.Entry    // of the object that is there, or nil
-	on           place           // of that object, if it is not committed yet
-	held, claims []string        // of that object, and of what it becomes, see allocator
-	underWay     []string        // what it claims for now, see allocator.claim
+	serial       []storage.Write    // that it is the next one of each of its sequences
+	definition   []storage.Write    // that the definition of a new object is as it was, see asDefined
+	entry        *objectcache.Entry // of the object that is there, or nil
+	on           place              // of that object, if it is not committed yet
+	held, claims []string           // of that object, and of what it becomes, see allocator
+	underWay     []string           // what it claims for now, see allocator.claim
 
 	request *admission.Request // what admission was asked; nil: nothing yet
 	passed  bool               // admission let it pass
@@ -98,7 +98,7 @@ func (a *attempt) added() []string { return without(a.claims, a.held) }
 
 // Result is what a write did.
 type Result struct {
-	Entry   *watch.Entry // the object as it is now, or as it last was
+	Entry   *objectcache.Entry // the object as it is now, or as it last was
 	Created bool
 	Deleted bool // the object is gone
 }
@@ -206,7 +206,7 @@ func Modified(v *resource.Version, name string) *meta.Status {
 }
 
 // exists is the error for a new object that has the name of a live one.
-func exists(r meta.GroupResource, live *watch.Entry) *meta.Status {
+func exists(r meta.GroupResource, live *objectcache.Entry) *meta.Status {
 	s := meta.AlreadyExists(r, live.Key().Name)
 	if live.Field("metadata", "deletionTimestamp") != "" {
 		s.Message = "object is being deleted: " + s.Message
@@ -323,7 +323,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 
 // outdated reports whether the object of a definition is stored in another version than
 // objects are now: writing it as it is stores it anew.
-func outdated(e *watch.Entry, t *resource.Type) bool {
+func outdated(e *objectcache.Entry, t *resource.Type) bool {
 	return t.Converter != nil && e.Field("apiVersion") != t.Hub.GVK().APIVersion()
 }
 
@@ -440,9 +440,9 @@ func (a *attempt) sharesCommit(ctx context.Context) bool { return !a.turn.over()
 // committed, maybe together with what they make of it. That may not be torn from
 // its answer, nor from what is reserved for it, by a caller who goes away.
 func (s *Store) commitInTurn(ctx context.Context, a *attempt, change storage.Write) (storage.Revision, error) {
-	made := watch.NewEntry(a.Key, change.Expect, change.Value)
+	made := objectcache.NewEntry(a.Key, change.Expect, change.Value)
 	if a.shown != nil {
-		made.KeepForm(convertedForm(a.Version), a.shown)
+		made.KeepEncoded(convertedForm(a.Version), a.shown)
 	}
 	at, commits := a.turn.handOver(a.on, change, made)
 	if at.sequence == nil {
@@ -485,16 +485,16 @@ func (s *Store) commitSequence(ctx context.Context, q *sequence) {
 // written returns the entry of an object that was written. A custom one has just
 // been through the schema, so it and that of the cache are shown as they are, or as the
 // converter said.
-func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.Entry {
-	v, e := w.Version, watch.NewEntry(w.Key, rev, stored)
-	both := []*watch.Entry{e}
+func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *objectcache.Entry {
+	v, e := w.Version, objectcache.NewEntry(w.Key, rev, stored)
+	both := []*objectcache.Entry{e}
 	if kept := s.o.Hub.Cache(v.GroupResource()).Get(w.Key); kept != nil && kept.Revision() == rev && !w.DryRun {
 		both = append(both, kept)
 	}
 	for _, e := range both {
 		switch {
 		case w.shown != nil:
-			e.KeepForm(convertedForm(v), w.shown)
+			e.KeepEncoded(convertedForm(v), w.shown)
 		case !v.AsStored() && v == v.Hub && v.Default == nil && e.Field("apiVersion") == v.GVK().APIVersion():
 			e.MarkConforming(v.SchemaMark())
 		}
