@@ -41,7 +41,7 @@ func (a apiServices) List() (list []aggregator.Record) {
 // openAggregation begins to look at APIServices, if their kind is registered.
 func (s *Server) openAggregation(b *Builder) error {
 	r := meta.GroupResource{Group: s.names.Group(names.GroupAggregation), Resource: "apiservices"}
-	if s.types().Type(r) == nil {
+	if s.catalog.Types().Type(r) == nil {
 		return nil
 	}
 	p := &plugged{}
@@ -59,13 +59,13 @@ func (s *Server) openAggregation(b *Builder) error {
 
 // servedAmong returns those of some resources that the server has.
 func (s *Server) servedAmong(all ...meta.GroupResource) []meta.GroupResource {
-	return slices.DeleteFunc(all, func(r meta.GroupResource) bool { return s.types().Type(r) == nil })
+	return slices.DeleteFunc(all, func(r meta.GroupResource) bool { return s.catalog.Types().Type(r) == nil })
 }
 
 // localVersions are those that the server serves itself.
 func (s *Server) localVersions() (list []aggregator.LocalVersion) {
 	at := map[meta.GroupVersion]int{}
-	for _, t := range s.types().Types() {
+	for _, t := range s.catalog.Types().Types() {
 		for _, v := range t.Versions {
 			if !v.Served {
 				continue

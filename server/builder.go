@@ -64,6 +64,7 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/metered"
 	"orch.io/controlplane/server/internal/objects"
@@ -400,7 +401,9 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s.writer, _ = s.backend.(storage.Writer)
 	set := metrics.For(b.shown)
 	s.metrics = newCounts(b.shown, b.Metrics, set, log)
-	s.conversions = conversion.New(b.Names, b.finds, set, s.failures.report)
+	s.catalog = definitions.New(definitions.Options{
+		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.finds, set, s.failures.report),
+	})
 	if err := s.metrics.addAudit(b.Audit); err != nil {
 		return nil, fmt.Errorf("metrics of the audit: %w", err)
 	}
@@ -410,7 +413,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s.addBuild(set, b.Names.Wire(names.BuildMetric))
 	addProcess(b.shown)
 	watchIntegrity(set, s.backend)
-	s.stored = metered.New(s.backend, set, s.catalog.Now)
+	s.stored = metered.New(s.backend, set, s.catalog.Known)
 	if err := errors.Join(set.Err(), s.tellFeatures()); err != nil {
 		return nil, err
 	}
@@ -423,10 +426,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 
 // open loads what the store holds and makes the parts that stand on it.
 func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, chain *admission.Chain) (*Server, error) {
-	for _, t := range types {
-		s.setConverter(t)
-	}
-	s.catalog.Put(types...)
+	s.catalog.Register(types...)
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
@@ -434,10 +434,10 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err != nil {
 		return nil, err
 	}
-	s.openDefinitions()
+	s.catalog.Open(s.hub)
 	figures := s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
-		Names: s.names, Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
+		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
 		Audit:  s.ownAudit(),
 		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
@@ -484,11 +484,7 @@ func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*
 	}
 	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
 		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
-		Followed: func() {
-			if s.definitions.open.Load() {
-				s.types()
-			}
-		},
+		Followed: s.catalog.Follow,
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}

@@ -89,7 +89,7 @@ func (s *Server) startNames() (list []string) {
 		is   bool
 		does []string
 	}{
-		{s.definitions.cache != nil, []string{"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"}},
+		{s.catalog.Extensible(), []string{"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"}},
 		{s.has("", "services"), []string{"start-service-ip-repair-controllers"}},
 		{s.has(names.GroupScheduling, "priorityclasses"), []string{"scheduling/bootstrap-system-priority-classes"}},
 		{s.aggregation != nil, []string{"start-kube-aggregator-informers", "apiservice-status-local-available-controller",
@@ -105,7 +105,7 @@ func (s *Server) startNames() (list []string) {
 
 // has reports whether the server has a resource of its library.
 func (s *Server) has(group, resource string) bool {
-	return s.types().Type(meta.GroupResource{Group: s.names.Group(group), Resource: resource}) != nil
+	return s.catalog.Types().Type(meta.GroupResource{Group: s.names.Group(group), Resource: resource}) != nil
 }
 
 // once is a check that several lines show, run for the first of them.

@@ -20,14 +20,14 @@ import (
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
 	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), unadmitted(controllers.Events())}
-	if s.definitions.cache != nil {
-		list = append(list, s.definitionController())
+	if s.catalog.Extensible() {
+		list = append(list, s.catalog.Controller(s.objects, s.client))
 	}
 	if f, ok := s.flowObjects(); ok {
 		list = append(list, f.Controller())
 	}
 	if s.aggregation != nil {
-		list = append(list, s.aggregation.Registration(s.servedAmong(s.definitions.resource)...))
+		list = append(list, s.aggregation.Registration(s.servedAmong(s.catalog.Resource())...))
 	}
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
@@ -38,7 +38,7 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if r, ok := s.migrationKind(); ok {
 		list = append(list, s.migrator(r))
 	}
-	for _, t := range s.catalog.Now().Types() {
+	for _, t := range s.catalog.Known().Types() {
 		if t.Grace != nil {
 			list = append(list, unadmitted(objects.Ending(t)))
 		}
@@ -78,13 +78,13 @@ func (p *plugged) ask(key string, after time.Duration) {
 
 // serviceNetworks looks after the networks of services, if both are served.
 func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
-	services := s.catalog.Now().Type(meta.GroupResource{Resource: "services"})
+	services := s.catalog.Known().Type(meta.GroupResource{Resource: "services"})
 	if services == nil || services.Pool == nil || services.Pool.Initial == nil {
 		return n, false
 	}
 	source := meta.GroupResource{Group: s.names.Group(services.Pool.Source.Group), Resource: services.Pool.Source.Resource}
 	n = controllers.ServiceNetworks{Names: s.names, Initial: services.Pool.Initial(s.names)}
-	return n, s.catalog.Now().Type(source) != nil
+	return n, s.catalog.Known().Type(source) != nil
 }
 
 // Run runs the controllers until the context ends or the server shuts
@@ -284,9 +284,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.aggregation != nil {
 		s.aggregation.Close()
 	}
-	for _, t := range s.catalog.Now().Types() {
-		endConverter(t)
-	}
+	s.catalog.Close()
 	return errors.Join(err, s.hub.Close(), s.backend.Close())
 }
 

@@ -120,7 +120,7 @@ const storeName = "storage-0"
 
 // eachCache calls f for every type whose objects are kept, in their order.
 func (s *Server) eachCache(f func(*resource.Type, *watch.Stats)) {
-	for _, t := range s.types().Types() {
+	for _, t := range s.catalog.Types().Types() {
 		if !t.Virtual {
 			st := s.hub.Cache(t.GroupResource()).Stats()
 			f(t, &st)

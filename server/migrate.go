@@ -60,7 +60,7 @@ func (s *Server) Migrate(ctx context.Context, progress func(Migration)) error {
 	}
 	defer end()
 	var faults []error
-	for _, t := range s.types().Types() {
+	for _, t := range s.catalog.Types().Types() {
 		if err := s.migrate(ctx, t, progress); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", t.GroupResource(), err))
 		}
@@ -102,7 +102,7 @@ func (s *Server) migrate(ctx context.Context, t *resource.Type, progress func(Mi
 func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
 	ctx = actor.AsServer(ctx)
 	changed := errors.New("the definition changed meanwhile; there may be objects in several versions again")
-	_, err := s.client.Update(ctx, s.definitions.resource, meta.Key{Name: t.GroupResource().String()}, "status", func(o *meta.Object) error {
+	_, err := s.client.Update(ctx, s.catalog.Resource(), meta.Key{Name: t.GroupResource().String()}, "status", func(o *meta.Object) error {
 		if o.UID() != t.Origin.UID || o.Generation() != t.Origin.Generation {
 			return changed
 		}
@@ -165,7 +165,7 @@ func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r met
 		return 0, err
 	}
 	of := meta.GroupResource{Group: asked.String("spec", "resource", "group"), Resource: asked.String("spec", "resource", "resource")}
-	if left := definitionWait - time.Since(asked.CreationTimestamp()); left > 0 && s.types().Type(of) == nil {
+	if left := definitionWait - time.Since(asked.CreationTimestamp()); left > 0 && s.catalog.Types().Type(of) == nil {
 		return min(left, definitionPause), nil
 	}
 	return 0, s.carryOut(ctx, cl, r, asked, of)
@@ -215,7 +215,7 @@ func migrationEnded(o *meta.Object) bool {
 
 // migrateOne migrates a resource type, and returns the condition that this ends with.
 func (s *Server) migrateOne(ctx context.Context, r meta.GroupResource, say func(string)) (end, message string) {
-	t := s.types().Type(r)
+	t := s.catalog.Types().Type(r)
 	if t == nil || t.Virtual {
 		return migrationFailed, fmt.Sprintf("there are no objects of %s", r)
 	}
@@ -239,5 +239,5 @@ func (s *Server) migrateOne(ctx context.Context, r meta.GroupResource, say func(
 // migrationKind returns the kind by which callers ask for migrations, if it is registered.
 func (s *Server) migrationKind() (r meta.GroupResource, ok bool) {
 	r = meta.GroupResource{Group: s.names.Group(names.GroupMigration), Resource: "storageversionmigrations"}
-	return r, s.catalog.Now().Type(r) != nil
+	return r, s.catalog.Known().Type(r) != nil
 }

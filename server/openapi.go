@@ -28,7 +28,7 @@ func (s *Server) serveOpenAPI(w *response, r *request, path string) bool {
 		s.fail(w, r, methodNotAllowed())
 		return true
 	}
-	state, info := s.types(), s.openapiInfo()
+	state, info := s.catalog.Types(), s.openapiInfo()
 	switch rest {
 	case "v2":
 		s.sendDocument(w, r, s.openapi.V2(state, info), "2", false)

@@ -74,7 +74,7 @@ func (s *Server) anyVersion(r *request) bool {
 
 // versionOf returns the version that the path names, nil if the server has no such resource.
 func (s *Server) versionOf(r *request) *resource.Version {
-	return s.types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
+	return s.catalog.Types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
 }
 
 // catchUp waits until the caches show every commit that was acknowledged before the request

@@ -136,7 +136,7 @@ var errNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "40
 // hasBuiltin reports whether a registered kind has the group; groups that only
 // definitions made are not there beyond what these define.
 func (s *Server) hasBuiltin(group string) bool {
-	return slices.ContainsFunc(s.types().Types(), func(t *resource.Type) bool {
+	return slices.ContainsFunc(s.catalog.Types().Types(), func(t *resource.Type) bool {
 		return !t.Defined() && slices.ContainsFunc(t.Versions, func(v *resource.Version) bool { return v.Group == group })
 	})
 }

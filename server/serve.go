@@ -20,9 +20,8 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/quirks"
-	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/controllers"
-	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -39,10 +38,9 @@ type Server struct {
 	backend       storage.Backend
 	stored        storage.Backend // backend, measured: what objects are read from and written to
 	writer        storage.Writer  // nil: the backend is none
-	catalog       resource.Catalog
+	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
-	definitions   definitions
 	aggregation   *aggregation // nil: the server has no such kind
 	limits        Limits
 	log           *slog.Logger
@@ -53,7 +51,6 @@ type Server struct {
 	connector     Connector // nil: none
 	audit         auth.Auditor
 	metrics       *counts
-	conversions   *conversion.Webhooks
 	slis          *slis
 	client        *objects.Client
 	chain         *admission.Chain

@@ -89,7 +89,7 @@ func (s *Server) setShares(config flowcontrol.Config) error {
 func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
 	group := s.names.Group(names.GroupFlowControl)
 	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
-		if s.catalog.Now().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
+		if s.catalog.Known().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
 			return f, false
 		}
 	}

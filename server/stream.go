@@ -89,7 +89,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		return err
 	}
 	defer cursor.Close()
-	if now := s.types().Type(r.version.GroupResource()); now == nil || now.Origin != r.version.Origin {
+	if now := s.catalog.Types().Type(r.version.GroupResource()); now == nil || now.Origin != r.version.Origin {
 		cursor.Close() // replaced before the cursor was there to be ended
 	}
 	st, ctx, err := s.startStream(ctx, w, r)
