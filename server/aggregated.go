@@ -11,9 +11,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
+	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/watch"
 )
@@ -21,7 +21,6 @@ import (
 // aggregation is what a server has if the kind APIService is registered.
 type aggregation struct {
 	*aggregator.Aggregator
-	availability *plugged
 }
 
 // apiServices are the objects in the cache.
@@ -44,16 +43,16 @@ func (s *Server) openAggregation(b *Builder) error {
 	if s.catalog.Types().Type(r) == nil {
 		return nil
 	}
-	p := &plugged{}
+	p := &manager.Plugin{}
 	a, err := aggregator.New(aggregator.Options{
 		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.metrics.registry,
 		Services: b.finds, Missing: b.missing, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
-	}, func(key string) { p.ask(key, 0) })
-	s.aggregation = &aggregation{availability: p, Aggregator: a}
-	p.controller = s.aggregation.Availability(s.servedAmong(
+	}, func(key string) { p.Enqueue(key, 0) })
+	s.aggregation = &aggregation{a}
+	p.Controller = s.aggregation.Availability(s.servedAmong(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},
 		meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"})...)
-	b.plugged = append(b.plugged, p)
+	b.plugins = append(b.plugins, p)
 	return err
 }
 
@@ -84,11 +83,8 @@ func (s *Server) localVersions() (list []aggregator.LocalVersion) {
 
 // registers reports whether the server keeps APIServices for what it serves itself.
 func (s *Server) registers() bool {
-	return s.aggregation != nil && slices.ContainsFunc(s.controllers, func(c controller.Controller) bool { return c.Name == registration })
+	return s.aggregation != nil && s.manager.Has("apiservice-registration")
 }
-
-// registration is the name of the controller that does.
-const registration = "apiservice-registration"
 
 // checkRegistered fails until there is an APIService for everything that is served here.
 func (s *Server) checkRegistered(context.Context) error {
@@ -109,7 +105,7 @@ func (s *Server) checkAggregated(context.Context) error {
 
 // looksAt reports whether the server looks at the other servers that APIServices lead to.
 func (s *Server) looksAt() bool {
-	return s.aggregation != nil && slices.Contains(s.plugged, s.aggregation.availability)
+	return s.aggregation != nil && s.manager.Has("apiservice-availability")
 }
 
 // remoteOf returns the version that a request is about, if another server serves it.

@@ -66,6 +66,7 @@ import (
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/metered"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -190,7 +191,7 @@ type Builder struct {
 
 	kinds   []*registry.Kind
 	client  objects.Client
-	plugged []*plugged            // of admission plugins
+	plugins []*manager.Plugin     // the controllers of admission plugins
 	finds   clientconfig.Services // what services lead to
 	shown   *metrics.Registry     // what /metrics shows
 	missing func(context.Context, clientconfig.Service) *aggregator.Fault
@@ -322,7 +323,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 		return nil, errors.Join(append(faults, err)...)
 	}
 	finder := newServices(b.Names, &b.client, b.Services)
-	b.plugged, b.finds, b.missing = nil, finder.find, finder.missing
+	b.plugins, b.finds, b.missing = nil, finder.find, finder.missing
 	var chain *admission.Chain
 	if len(plugs) == 0 {
 		var fault error
@@ -334,7 +335,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 			chain.Close()
 		}
 	}()
-	faults = append(faults, b.checkChoice())
+	faults = append(faults, b.checkSelection())
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
@@ -366,12 +367,12 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
 		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Fence: b.client.Fence, RaiseFence: b.client.RaiseFence, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
-			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
+			return manager.Selection(b.RunControllers).Selects(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
 		Control: func(c controller.Controller) func(string, time.Duration) {
-			p := &plugged{controller: c}
-			b.plugged = append(b.plugged, p)
-			return p.ask
+			p := &manager.Plugin{Controller: c}
+			b.plugins = append(b.plugins, p)
+			return p.Enqueue
 		},
 		Services: b.finds, Metrics: b.shown,
 	})
@@ -380,10 +381,10 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 // newServer makes a server of the parts that need nothing of the store.
 func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
-		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}), broken: make(chan struct{}), migrating: make(chan struct{}, 1),
+		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, migrating: make(chan struct{}, 1),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
-		checks: b.Checks, features: b.features, advertise: b.Advertise,
+		checks: b.Checks, features: b.features,
 	}
 	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
 	if !s.features.Enabled(features.APIResponseCompression) {
@@ -392,9 +393,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
-	s.life, s.end = context.WithCancel(context.Background())
-	s.leading, s.resign = context.WithCancel(s.life)
-	s.watching, s.endWatches = context.WithCancel(s.life)
+	s.watching, s.endWatches = context.WithCancel(context.Background())
 	if s.backend == nil {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
@@ -444,7 +443,12 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
-	if err := errors.Join(figures, s.addStored(), s.choose(b, append(s.builtinControllers(), b.Controllers...))); err != nil {
+	s.manager, err = manager.New(manager.Options{
+		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,
+		Metrics: s.metrics.registry, Panicked: s.panicked, Advertise: b.Advertise,
+	})
+	selection := manager.Selection(b.RunControllers)
+	if err := errors.Join(err, figures, s.addStored(), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {

@@ -80,10 +80,7 @@ func (s *Server) checksOf(endpoint string) []check {
 // startNames are the names of what a server does from its start on, and of what is
 // done once it is there: its controllers, and the names that tools wait for.
 func (s *Server) startNames() (list []string) {
-	for _, l := range s.controllers {
-		list = append(list, l.Name)
-	}
-	list = append(list, "storage-readiness", "generic-apiserver-start-informers", "start-system-namespaces-controller",
+	list = append(s.manager.Names(), "storage-readiness", "generic-apiserver-start-informers", "start-system-namespaces-controller",
 		"start-apiserver-admission-initializer")
 	for _, of := range []struct {
 		is   bool

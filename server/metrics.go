@@ -32,8 +32,7 @@ type counts struct {
 	watchStarts                    *prometheus.HistogramVec
 	events, slowWatchers           *prometheus.CounterVec
 	running, deprecated            *prometheus.GaugeVec
-	panics, slowRenewals           *prometheus.CounterVec
-	leads                          *prometheus.GaugeVec
+	panics                         *prometheus.CounterVec
 	reading, writing               flight
 	waited                         prometheus.Observer
 	authn                          outcomes // success, failure, error
@@ -91,8 +90,6 @@ func newCounts(reg *metrics.Registry, gather prometheus.Gatherer, set *metrics.S
 	m.addWatches(set)
 	m.addFlights(set)
 	m.addCallers(set)
-	m.leads = set.Gauges(metrics.Family{Name: "leader_election_master_status", Help: "1 while this server leads the controllers of a Lease, 0 while another one may.", Labels: []string{"name"}})
-	m.slowRenewals = set.Counters(metrics.Family{Name: "leader_election_slowpath_total", Help: "Renewals of a Lease that found it changed by somebody else.", Labels: []string{"name"}})
 	return m
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -20,8 +19,8 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/quirks"
-	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -54,14 +53,12 @@ type Server struct {
 	slis          *slis
 	client        *objects.Client
 	chain         *admission.Chain
-	controllers   []controller.Controller
-	plugged       []*plugged // controllers of admission plugins
+	manager       *manager.Manager
 	checks        map[string]func(context.Context) error
 	version       string
 	started       time.Time
 	livezGrace    time.Duration
 	zipper        zipper
-	advertise     netip.AddrPort // where others reach the server; zero: nobody is told
 
 	shares
 	notReady  atomic.Bool
@@ -69,22 +66,12 @@ type Server struct {
 	discovery atomic.Pointer[discovered]
 	foreign   atomic.Pointer[openapi.Others]
 
-	life           context.Context // ends with the server; controllers end with it
-	end            context.CancelFunc
-	leading        context.Context // ends with life, or before; what the server leads ends with it
-	resign         context.CancelFunc
-	watching       context.Context // ends with life, or before; watches, and what else lasts, end with it
-	endWatches     context.CancelFunc
-	requests       sync.WaitGroup
-	controllersRun sync.WaitGroup
-	migrating      chan struct{} // has one for the migration that runs
-	begun          chan struct{} // closed when Run has begun, see Running
-	broken         chan struct{} // closed when Run has failed
-	mu             sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
-	closing        bool
-	ran            bool                  // Run was called
-	fault          error                 // for which broken is closed
-	runners        []*controllers.Runner // of the controllers that run now
+	watching   context.Context // watches and other requests without a time limit end with it
+	endWatches context.CancelFunc
+	requests   sync.WaitGroup
+	migrating  chan struct{} // has one for the migration that runs
+	mu         sync.Mutex    // guards closing, and requests against an Add after closing
+	closing    bool
 }
 
 // Objects returns the server's own way to its objects, without authentication
