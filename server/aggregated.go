@@ -45,8 +45,8 @@ func (s *Server) openAggregation(b *Builder) error {
 	}
 	p := &manager.Plugin{}
 	a, err := aggregator.New(aggregator.Options{
-		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.metrics.registry,
-		Services: b.finds, Missing: b.missing, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
+		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.registry,
+		Services: b.resolver.Resolve, Missing: b.resolver.Fault, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
 	}, func(key string) { p.Enqueue(key, 0) })
 	s.aggregation = &aggregation{a}
 	p.Controller = s.aggregation.Availability(s.servedAmong(
@@ -84,28 +84,6 @@ func (s *Server) localVersions() (list []aggregator.LocalVersion) {
 // registers reports whether the server keeps APIServices for what it serves itself.
 func (s *Server) registers() bool {
 	return s.aggregation != nil && s.manager.Has("apiservice-registration")
-}
-
-// checkRegistered fails until there is an APIService for everything that is served here.
-func (s *Server) checkRegistered(context.Context) error {
-	if !s.aggregation.Registered() {
-		return errors.New("some versions have no APIService yet")
-	}
-	return nil
-}
-
-// checkAggregated fails until it is known of the other servers what they serve, as far as
-// that can be waited for.
-func (s *Server) checkAggregated(context.Context) error {
-	if !s.aggregation.Settled() {
-		return errors.New("some servers of APIServices were not looked at yet")
-	}
-	return nil
-}
-
-// looksAt reports whether the server looks at the other servers that APIServices lead to.
-func (s *Server) looksAt() bool {
-	return s.aggregation != nil && s.manager.Has("apiservice-availability")
 }
 
 // remoteOf returns the version that a request is about, if another server serves it.

@@ -43,6 +43,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -62,13 +63,16 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
-	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/metered"
+	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/services"
+	"orch.io/controlplane/server/internal/telemetry"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -189,13 +193,12 @@ type Builder struct {
 	// Serving is what few programs change.
 	Serving Serving
 
-	kinds   []*registry.Kind
-	client  objects.Client
-	plugins []*manager.Plugin     // the controllers of admission plugins
-	finds   clientconfig.Services // what services lead to
-	shown   *metrics.Registry     // what /metrics shows
-	missing func(context.Context, clientconfig.Service) *aggregator.Fault
-	built   bool // a server was made of it
+	kinds    []*registry.Kind
+	client   objects.Client
+	plugins  []*manager.Plugin // the controllers of admission plugins
+	resolver *services.Resolver
+	shown    *metrics.Registry // what /metrics shows
+	built    bool              // a server was made of it
 
 	features *features.Set // by Build
 }
@@ -308,7 +311,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	}()
 	faults := b.faults()
 	var s *Server
-	types, unserved := b.served(func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) })
+	types, unserved := b.served(func(ctx context.Context) ([]*meta.Object, error) { return s.health.Components(ctx) })
 	faults = append(faults, unserved...)
 	plugs := b.pluginFaults()
 	faults = append(faults, plugs...)
@@ -322,8 +325,8 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if err := b.showMetrics(); err != nil {
 		return nil, errors.Join(append(faults, err)...)
 	}
-	finder := newServices(b.Names, &b.client, b.Services)
-	b.plugins, b.finds, b.missing = nil, finder.find, finder.missing
+	resolver := services.New(b.Names, &b.client, b.Services)
+	b.plugins, b.resolver = nil, resolver
 	var chain *admission.Chain
 	if len(plugs) == 0 {
 		var fault error
@@ -374,17 +377,16 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 			b.plugins = append(b.plugins, p)
 			return p.Enqueue
 		},
-		Services: b.finds, Metrics: b.shown,
+		Services: b.resolver.Resolve, Metrics: b.shown,
 	})
 }
 
 // newServer makes a server of the parts that need nothing of the store.
 func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s := &Server{
-		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, migrating: make(chan struct{}, 1),
+		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log},
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
-		checks: b.Checks, features: b.features,
+		connector: b.Connector, audit: b.Audit, version: b.gitVersion(), features: b.features,
 	}
 	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
 	if !s.features.Enabled(features.APIResponseCompression) {
@@ -397,26 +399,23 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	if s.backend == nil {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
-	s.writer, _ = s.backend.(storage.Writer)
 	set := metrics.For(b.shown)
-	s.metrics = newCounts(b.shown, b.Metrics, set, log)
+	s.registry, s.metrics = b.shown, newCounts(set)
 	s.catalog = definitions.New(definitions.Options{
-		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.finds, set, s.failures.report),
+		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.failures.report),
 	})
-	if err := s.metrics.addAudit(b.Audit); err != nil {
-		return nil, fmt.Errorf("metrics of the audit: %w", err)
-	}
 	if err := s.authenticator.Measure(b.shown); err != nil {
 		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
 	}
-	s.addBuild(set, b.Names.Wire(names.BuildMetric))
-	addProcess(b.shown)
-	watchIntegrity(set, s.backend)
 	s.stored = metered.New(s.backend, set, s.catalog.Known)
-	if err := errors.Join(set.Err(), s.tellFeatures()); err != nil {
+	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	s.slis = newSLIs(b.Names)
+	s.handlers = maps.Clone(b.Handlers)
+	if s.handlers == nil {
+		s.handlers = map[string]http.Handler{}
+	}
+	s.handlers["/metrics"] = telemetry.NewHandler(b.shown, b.Metrics, log)
 	if err := b.newShares(s); err != nil {
 		return nil, err
 	}
@@ -443,14 +442,17 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
+	s.migrator = migration.New(migration.Options{Names: s.names, Catalog: s.catalog, Objects: s.objects, Hub: s.hub, Client: s.client, Log: s.log})
 	s.manager, err = manager.New(manager.Options{
 		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,
-		Metrics: s.metrics.registry, Panicked: s.panicked, Advertise: b.Advertise,
+		Metrics: s.registry, Panicked: s.panicked, Advertise: b.Advertise,
 	})
 	selection := manager.Selection(b.RunControllers)
-	if err := errors.Join(err, figures, s.addStored(), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
+	if err := errors.Join(err, figures, s.addMetrics(), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
+	s.logFeatures()
+	s.health = s.newHealth(b)
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}
@@ -474,6 +476,26 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}
 	s.tellUnserved()
 	return s, nil
+}
+
+// addMetrics registers the metrics of the store, the caches and the process.
+func (s *Server) addMetrics() error {
+	return telemetry.Register(telemetry.Options{
+		Names: s.names, Registry: s.registry, Types: s.catalog.Types, Hub: s.hub, Backend: s.backend,
+		Features: s.features, Audit: s.audit, Build: s.versionDocument(),
+	})
+}
+
+// newHealth returns the handler of the health endpoints.
+func (s *Server) newHealth(b *Builder) *health.Handler {
+	o := health.Options{
+		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
+		Audit: s.audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.failures.report,
+	}
+	if s.aggregation != nil {
+		o.Aggregator, o.Registers, o.Observes = s.aggregation.Aggregator, s.registers(), s.manager.Has("apiservice-availability")
+	}
+	return health.New(o)
 }
 
 // load reads what the store holds, and refuses what the types cannot show unless it is

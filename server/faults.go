@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/internal/suggest"
+	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
 )
 
@@ -115,7 +116,7 @@ func ownPath(at string) bool {
 var checkName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*(/[A-Za-z0-9])?)*$`)
 
 func (b *Builder) checkFaults() (faults []error) {
-	own := []string{"ping", "log", "storage", "etcd", "audit", "etcd-readiness", "informer-sync", "storage-integrity", "shutdown"}
+	own := health.OwnNames()
 	for _, name := range slices.Sorted(maps.Keys(b.Checks)) {
 		why := ""
 		switch {

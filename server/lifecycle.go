@@ -36,8 +36,8 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if c, ok := s.objects.Sweep(); ok {
 		list = append(list, c)
 	}
-	if r, ok := s.migrationKind(); ok {
-		list = append(list, s.migrator(r))
+	if c, ok := s.migrator.Controller(); ok {
+		list = append(list, c)
 	}
 	for _, t := range s.catalog.Known().Types() {
 		if t.Grace != nil {
@@ -139,6 +139,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Drain makes /readyz fail, so that load balancers send requests to other servers before Shutdown, and
 // releases the server's Leases, so that other servers run its controllers. Requests are still served.
 func (s *Server) Drain() {
-	s.notReady.Store(true)
+	s.health.Drain()
 	s.manager.Drain()
 }

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
+	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -86,7 +87,7 @@ func (s *Server) versionOf(r *request) *resource.Version {
 func (s *Server) catchUp(r *request) (full, err error) {
 	places, _ := s.placesFor(r)
 	switch {
-	case s.anyVersion(r), healthEndpoint(r.Path):
+	case s.anyVersion(r), health.Endpoint(r.Path):
 		return nil, nil
 	case r.IsResource:
 		err = s.catchUpWithin(r.context(), r)

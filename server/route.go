@@ -207,10 +207,6 @@ func (s *Server) serveOther(w *response, r *request) {
 }
 
 func (s *Server) serveExtra(w *response, r *request, path string) bool {
-	if path == "/metrics" {
-		s.metrics.serve(w, r.http)
-		return true
-	}
 	if h, ok := s.handlers[path]; ok {
 		h.ServeHTTP(w, r.http)
 		return true

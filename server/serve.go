@@ -18,9 +18,12 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
+	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -36,7 +39,6 @@ type Server struct {
 	features      *features.Set
 	backend       storage.Backend
 	stored        storage.Backend // backend, measured: what objects are read from and written to
-	writer        storage.Writer  // nil: the backend is none
 	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
@@ -49,19 +51,17 @@ type Server struct {
 	handlers      map[string]http.Handler
 	connector     Connector // nil: none
 	audit         auth.Auditor
+	registry      *metrics.Registry
 	metrics       *counts
-	slis          *slis
+	health        *health.Handler
 	client        *objects.Client
 	chain         *admission.Chain
 	manager       *manager.Manager
-	checks        map[string]func(context.Context) error
+	migrator      *migration.Migrator
 	version       string
-	started       time.Time
-	livezGrace    time.Duration
 	zipper        zipper
 
 	shares
-	notReady  atomic.Bool
 	openapi   openapi.Cache
 	discovery atomic.Pointer[discovered]
 	foreign   atomic.Pointer[openapi.Others]
@@ -69,8 +69,7 @@ type Server struct {
 	watching   context.Context // watches and other requests without a time limit end with it
 	endWatches context.CancelFunc
 	requests   sync.WaitGroup
-	migrating  chan struct{} // has one for the migration that runs
-	mu         sync.Mutex    // guards closing, and requests against an Add after closing
+	mu         sync.Mutex // guards closing, and requests against an Add after closing
 	closing    bool
 }
 
@@ -80,7 +79,7 @@ func (s *Server) Objects() controller.Client { return s.client }
 
 // Metrics is where metrics are registered that /metrics shows: for what a program does
 // around the server. They stay when the server has ended.
-func (s *Server) Metrics() prometheus.Registerer { return s.metrics.registry }
+func (s *Server) Metrics() prometheus.Registerer { return s.registry }
 
 // ServeHTTP answers one request: who, whether, what.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, h, s.authenticator) }

@@ -45,7 +45,7 @@ func (b *Builder) newShares(s *Server) (err error) {
 	s.bodies, s.answers, s.zipping = fair.NewPool(s.limits.LargeBodies), fair.NewPool(s.limits.LongAnswers), fair.NewPool(maxZipping)
 	config, wait := b.flowControl(), s.limits.RequestTime/4
 	s.given = b.Serving.FlowControl != nil
-	if s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.metrics.registry}, config); err != nil {
+	if s.seats, err = fair.New(fair.Options{Seats: s.limits.InFlight, MaxWait: wait, Metrics: s.registry}, config); err != nil {
 		return err
 	}
 	if s.makers, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: wait}, oneLevel(config)); err != nil {
