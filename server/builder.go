@@ -63,8 +63,10 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
@@ -382,15 +384,17 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 }
 
 // newServer makes a server of the parts that need nothing of the store.
-func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
-	s := &Server{
-		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log},
+func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
+	s = &Server{
+		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log,
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		connector: b.Connector, audit: b.Audit, version: b.gitVersion(), features: b.features,
 	}
-	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
+	s.errors = &errorlog.Log{Logger: log, Panics: func(where string) { s.metrics.panics.WithLabelValues(where).Inc() }}
+	s.responder.Names, s.responder.Errors = b.Names, s.errors
+	s.responder.Compress.From, s.responder.Compress.Local = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
 	if !s.features.Enabled(features.APIResponseCompression) {
-		s.zipper.from = -1
+		s.responder.Compress.From = -1
 	}
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
@@ -402,7 +406,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	set := metrics.For(b.shown)
 	s.registry, s.metrics = b.shown, newCounts(set)
 	s.catalog = definitions.New(definitions.Options{
-		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.failures.report),
+		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
 	})
 	if err := s.authenticator.Measure(b.shown); err != nil {
 		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
@@ -416,10 +420,13 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 		s.handlers = map[string]http.Handler{}
 	}
 	s.handlers["/metrics"] = telemetry.NewHandler(b.shown, b.Metrics, log)
-	if err := b.newShares(s); err != nil {
-		return nil, err
-	}
-	return s, nil
+	s.capacity, err = capacity.New(capacity.Options{
+		Names: b.Names, Metrics: b.shown, Config: b.flowControl(), Pinned: b.Serving.FlowControl != nil,
+		Seats: s.limits.InFlight, MaxWait: s.limits.RequestTime / 4,
+		Requests: s.limits.Requests, Watches: s.limits.Watches, Connections: s.limits.Connections,
+		BodyBytes: s.limits.LargeBodies, AnswerBytes: s.limits.LongAnswers,
+	})
+	return s, err
 }
 
 // open loads what the store holds and makes the parts that stand on it.
@@ -445,7 +452,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	s.migrator = migration.New(migration.Options{Names: s.names, Catalog: s.catalog, Objects: s.objects, Hub: s.hub, Client: s.client, Log: s.log})
 	s.manager, err = manager.New(manager.Options{
 		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,
-		Metrics: s.registry, Panicked: s.panicked, Advertise: b.Advertise,
+		Metrics: s.registry, Panicked: s.errors.Panic, Advertise: b.Advertise,
 	})
 	selection := manager.Selection(b.RunControllers)
 	if err := errors.Join(err, figures, s.addMetrics(), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
@@ -490,7 +497,7 @@ func (s *Server) addMetrics() error {
 func (s *Server) newHealth(b *Builder) *health.Handler {
 	o := health.Options{
 		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
-		Audit: s.audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.failures.report,
+		Audit: s.audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
 	}
 	if s.aggregation != nil {
 		o.Aggregator, o.Registers, o.Observes = s.aggregation.Aggregator, s.registers(), s.manager.Has("apiservice-availability")
@@ -509,7 +516,7 @@ func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*
 		return nil, fmt.Errorf("beginning the store: %w", err)
 	}
 	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
-		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
+		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
 		Followed: s.catalog.Follow,
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)

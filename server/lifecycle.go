@@ -127,7 +127,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
-	s.failures.close()
+	s.errors.Close()
 	s.chain.Close()
 	if s.aggregation != nil {
 		s.aggregation.Close()

@@ -23,7 +23,6 @@ type counts struct {
 	events, slowWatchers           *prometheus.CounterVec
 	running, deprecated            *prometheus.GaugeVec
 	panics                         *prometheus.CounterVec
-	reading, writing               flight
 	waited                         prometheus.Observer
 	authn                          outcomes // success, failure, error
 	authz                          outcomes // allowed, denied, no-opinion, error
@@ -32,9 +31,6 @@ type counts struct {
 	kept metrics.Kept[requestKey, *requestCounts]
 	told map[resourceLabels]bool // under the lock of kept
 }
-
-// flight is the requests of a kind that hold a seat, or wait for one.
-type flight struct{ inFlight, inQueue prometheus.Gauge }
 
 // latencies are the buckets of requests. Alerts know their bounds.
 var latencies = []float64{.05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60}
@@ -78,7 +74,6 @@ func newCounts(set *metrics.Set) *counts {
 		}),
 	}
 	m.addWatches(set)
-	m.addFlights(set)
 	m.addCallers(set)
 	return m
 }
@@ -101,24 +96,6 @@ func (m *counts) addWatches(set *metrics.Set) {
 		Name: "apiserver_watch_cache_read_wait_seconds", Help: "Time that reads waited until the cache showed what they ask for, in seconds, of those that had to.",
 		Buckets: []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3},
 	}).WithLabelValues()
-}
-
-// addFlights adds how many requests there are at a time.
-func (m *counts) addFlights(set *metrics.Set) {
-	kind := []string{"request_kind"}
-	inFlight := set.Gauges(metrics.Family{Name: "apiserver_current_inflight_requests", Help: "Requests that hold a seat: those that are worked on.", Stability: metrics.Stable, Labels: kind})
-	inQueue := set.Gauges(metrics.Family{Name: "apiserver_current_inqueue_requests", Help: "Requests that wait for a seat.", Labels: kind})
-	m.reading = flight{inFlight.WithLabelValues("readOnly"), inQueue.WithLabelValues("readOnly")}
-	m.writing = flight{inFlight.WithLabelValues("mutating"), inQueue.WithLabelValues("mutating")}
-}
-
-// flight is where a request with a verb counts.
-func (m *counts) flight(verb string) *flight {
-	switch verb {
-	case "create", "update", "patch", "delete", "deletecollection", "post", "put":
-		return &m.writing
-	}
-	return &m.reading
 }
 
 // addCallers adds what became of the questions who calls and whether he may.

@@ -1,9 +1,10 @@
-package server
+package capacity
 
 import (
 	"context"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -13,10 +14,10 @@ import (
 	"orch.io/controlplane/server/internal/fair"
 )
 
-// TestMakersAreFew: as many make long answers at a time as there is room for,
-// whatever levels their requests are of.
-func TestMakersAreFew(t *testing.T) {
-	makers, err := fair.New(fair.Options{Seats: 2}, oneLevel(flowcontrol.Default(names.Kubernetes)))
+// TestBuildersAreOneLevel takes builders for requests of several priority levels, which share
+// the same seats.
+func TestBuildersAreOneLevel(t *testing.T) {
+	builders, err := fair.New(fair.Options{Seats: 2}, oneLevel(flowcontrol.Default(names.Kubernetes)))
 	require.NoError(t, err)
 	var got []fair.Seat
 	for _, u := range []*auth.User{
@@ -24,8 +25,8 @@ func TestMakersAreFew(t *testing.T) {
 		{Name: "somebody", Groups: []string{auth.Authenticated}}, {Name: "account", Groups: []string{auth.ServiceAccounts}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // nobody waits
-		seat, err := makers.Acquire(ctx, makers.Classify(&auth.Action{User: u, Verb: "list", Resource: "pods"}), 1)
+		cancel() // no request waits
+		seat, err := builders.Acquire(ctx, builders.Classify(&auth.Action{User: u, Verb: "list", Resource: "pods"}), 1)
 		if err == nil {
 			got = append(got, seat)
 		}
@@ -33,21 +34,20 @@ func TestMakersAreFew(t *testing.T) {
 	assert.Len(t, got, 2)
 }
 
-// TestMakersFollow: those who make long answers are told apart by the schemas of
-// the newest configuration.
-func TestMakersFollow(t *testing.T) {
+// TestBuildersFollow replaces the configuration: builders distinguish flows by the schemas of the
+// newest one.
+func TestBuildersFollow(t *testing.T) {
 	config := flowcontrol.Default(names.Kubernetes)
-	s, err := (&Builder{Authorizer: auth.AllowAll}).Build(t.Context())
+	l, err := New(Options{Names: names.Kubernetes, Config: config, Metrics: prometheus.NewRegistry(), Seats: 10})
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, s.Shutdown(t.Context())) }()
 	a := &auth.Action{User: &auth.User{Name: "somebody", Groups: []string{auth.Authenticated}}, Verb: "list", Resource: "pods"}
-	before := s.makers.Classify(a)
+	before := l.builders.Classify(a)
 	config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: "own", Level: "workload-low", Rules: []flowcontrol.Rule{{
 		Subjects: []flowcontrol.Subject{{User: a.User.Name}}, Resources: config.Schemas[0].Rules[0].Resources,
 	}}})
-	require.NoError(t, s.SetFlowControl(config))
-	after := s.makers.Classify(a)
+	require.NoError(t, l.SetConfig(config))
+	after := l.builders.Classify(a)
 	assert.NotEqual(t, before.SchemaUID(), after.SchemaUID())
-	assert.Equal(t, s.seats.Classify(a).SchemaUID(), after.SchemaUID())
+	assert.Equal(t, l.seats.Classify(a).SchemaUID(), after.SchemaUID())
 	assert.Equal(t, "all", after.Level())
 }
