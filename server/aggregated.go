@@ -87,6 +87,15 @@ func (s *Server) registers() bool {
 	return s.aggregation != nil && s.manager.Has("apiservice-registration")
 }
 
+// remoteTable returns the versions that other servers serve, or nil if the kind APIService is not
+// registered.
+func (s *Server) remoteTable() *aggregator.Table {
+	if s.aggregation == nil {
+		return nil
+	}
+	return s.aggregation.Table()
+}
+
 // remoteOf returns the version that a request is about, if another server serves it.
 func (s *Server) remoteOf(r *exchange.Request) *aggregator.Version {
 	if s.aggregation == nil {
@@ -105,9 +114,6 @@ func (s *Server) remoteOf(r *exchange.Request) *aggregator.Version {
 	}
 	return v
 }
-
-// longSubresources are those whose requests last as long as their callers want.
-var longSubresources = []string{"attach", "exec", "log", "portforward", "proxy"}
 
 // forward hands a request on to the server that serves its version.
 func (s *Server) forward(ctx context.Context, w *exchange.Response, r *exchange.Request) error {

@@ -35,7 +35,7 @@ func (s *Server) identifyUser(r *exchange.Request, who auth.Authenticator) error
 	if err == nil {
 		begun := time.Now()
 		user, err = who.Authenticate(r.HTTP.WithContext(s.objects.With(r.HTTP.Context(), &r.Index)))
-		s.metrics.authenticated(user, err, begun)
+		s.metrics.Authenticated(user, err, begun)
 	}
 	if err != nil || user == nil {
 		s.log.Debug("authentication failed", "path", r.Path, "error", err)
@@ -89,7 +89,7 @@ func (s *Server) impersonate(ctx context.Context, w *exchange.Response, r *excha
 func (s *Server) authorize(ctx context.Context, r *exchange.Request) error {
 	a, begun := r.Action(), time.Now()
 	decision, reason, err := s.authorizer.Authorize(ctx, a)
-	s.metrics.authorized(decision, err, begun)
+	s.metrics.Authorized(decision, err, begun)
 	r.Audit.Decided(s.names, decision == auth.Allow, reason)
 	return s.enforce(a, decision, reason, err)
 }

@@ -19,7 +19,7 @@ func (s *Server) readBody(ctx context.Context, r *exchange.Request) ([]byte, err
 		return nil, err
 	}
 	if r.HTTP.ContentLength != 0 {
-		s.metrics.of(s, r, received, 0).size.Observe(float64(len(body)))
+		s.metrics.ReceivedBody(r, len(body))
 	}
 	return body, r.Usage.AcquireSeat(ctx)
 }

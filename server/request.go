@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -10,6 +9,7 @@ import (
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/health"
+	"orch.io/controlplane/server/internal/requestinfo"
 )
 
 // anyVersion reports whether a request reads its objects at any revision that the server has.
@@ -76,7 +76,7 @@ func (s *Server) locate(r *exchange.Request) {
 
 func (s *Server) connects(r *exchange.Request) bool {
 	if r.Remote != nil {
-		return r.Upgrades() || slices.Contains(longSubresources, r.Subresource)
+		return r.Upgrades() || requestinfo.ConnectsBy(r.Subresource)
 	}
 	if r.Subresource == "" {
 		return false

@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -44,7 +45,7 @@ func (s *Server) serveWatch(ctx context.Context, w *exchange.Response, r *exchan
 	if err := r.Usage.AcquireSeat(r.HTTP.Context()); err != nil {
 		return err
 	}
-	defer s.runs(r)()
+	defer s.metrics.Running(r)()
 	ctx, cancel := context.WithTimeout(r.HTTP.Context(), s.watchTime(o)) // no longer within the time of a request
 	defer cancel()
 	stop := context.AfterFunc(s.watching, cancel)
@@ -108,7 +109,7 @@ func (s *Server) watch(ctx context.Context, w *exchange.Response, r *exchange.Re
 		return nil
 	}
 	if current && o.initialEvents {
-		s.metrics.of(s, r, started, 0).size.Observe(time.Since(begun).Seconds())
+		s.metrics.WatchStarted(r, time.Since(begun))
 	}
 	st.follow(ctx, cursor, o.bookmarks)
 	return nil
@@ -148,14 +149,14 @@ type stream struct {
 	socket   *socket // nil: plain HTTP
 	out      http.ResponseWriter
 	control  *http.ResponseController
-	counts   *streamCounts
+	counts   *requestmetrics.Watch
 }
 
 // startStream sends the head of the answer. The context that it returns is the
 // one to follow. There is no stream if that failed; without an error, the caller
 // has been told.
 func (s *Server) startStream(ctx context.Context, w *exchange.Response, r *exchange.Request) (*stream, context.Context, error) {
-	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w), counts: s.metrics.stream(s, r.Version)}
+	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w), counts: s.metrics.Watch(r.Version)}
 	var err error
 	if r.Media.View == media.Table {
 		if st.table, err = s.table(r); err != nil {
@@ -203,7 +204,7 @@ func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bo
 				quiet = time.Now()
 			}
 		case errors.Is(err, watch.ErrGone):
-			st.counts.slow.Inc()
+			st.counts.Slow.Inc()
 			st.fail(goneStatus(cursor.Revision(), err))
 			_ = st.flush()
 		case errors.Is(err, context.DeadlineExceeded) && ended == nil:
@@ -248,7 +249,7 @@ func (st *stream) sendEvents(ctx context.Context, events []watch.Event) error {
 	if err != nil {
 		return st.broken(ctx, nil, err)
 	}
-	st.counts.events.Add(float64(len(events)))
+	st.counts.Events.Add(float64(len(events)))
 	var buf []byte
 	for i, e := range events {
 		frame, err := st.frame(e, entries[i])
@@ -256,7 +257,7 @@ func (st *stream) sendEvents(ctx context.Context, events []watch.Event) error {
 		case err != nil:
 			return st.broken(ctx, buf, err)
 		default:
-			st.counts.sizes.Observe(float64(len(frame)))
+			st.counts.Sizes.Observe(float64(len(frame)))
 		}
 		switch {
 		case st.socket != nil, buf == nil && (i == len(events)-1 || len(frame) >= batch):
@@ -309,7 +310,7 @@ func (st *stream) sendAll(ctx context.Context, entries []*watch.Entry) error {
 // sendSome writes objects that are there already. What frames them is not kept: few
 // callers begin at the same state.
 func (st *stream) sendSome(ctx context.Context, entries []*watch.Entry) error {
-	st.counts.events.Add(float64(len(entries)))
+	st.counts.Events.Add(float64(len(entries)))
 	var buf []byte
 	for i, e := range entries {
 		var err error
@@ -317,7 +318,7 @@ func (st *stream) sendSome(ctx context.Context, entries []*watch.Entry) error {
 		if buf, err = st.appendFramed(buf, watch.Added.String(), e); err != nil {
 			return st.broken(ctx, buf, err)
 		}
-		st.counts.sizes.Observe(float64(len(buf) - before))
+		st.counts.Sizes.Observe(float64(len(buf) - before))
 		if st.socket != nil || len(buf) >= batch || i == len(entries)-1 {
 			if err := st.write(buf); err != nil {
 				return err
