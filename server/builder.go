@@ -63,9 +63,11 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/discovery"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/health"
@@ -389,7 +391,7 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	s = &Server{
 		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log,
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		connector: b.Connector, audit: b.Audit, version: b.gitVersion(), features: b.features,
+		audit: b.Audit, version: b.gitVersion(), features: b.features,
 	}
 	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
 	s.responder.Names, s.responder.Errors = b.Names, s.errors
@@ -408,7 +410,7 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	s.catalog = definitions.New(definitions.Options{
 		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
 	})
-	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, s.remoteTable)
+	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, func() *aggregator.Table { return s.aggregator.Table() })
 	if err := s.authenticator.Measure(b.shown); err != nil {
 		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
 	}
@@ -460,7 +462,10 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
 	s.logFeatures()
-	s.health = s.newHealth(b)
+	s.health, s.proxy = s.newHealth(b), s.newProxy(b)
+	s.discovery = &discovery.Handler{
+		Names: s.names, Version: s.version, Types: s.catalog.Types, Aggregator: s.aggregator, Paths: slices.Collect(maps.Keys(s.handlers)),
+	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}
@@ -472,7 +477,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		err = n.Start(ctx, s.client)
 	}
 	if s.registers() && err == nil {
-		err = s.aggregation.Register(ctx, s.client)
+		err = s.aggregator.Register(ctx, s.client)
 	}
 	for _, prepare := range b.Prepare {
 		if err == nil {
@@ -490,7 +495,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 func (s *Server) addMetrics() error {
 	return telemetry.Register(telemetry.Options{
 		Names: s.names, Registry: s.registry, Types: s.catalog.Types, Hub: s.hub, Backend: s.backend,
-		Features: s.features, Audit: s.audit, Build: s.versionDocument(),
+		Features: s.features, Audit: s.audit, Build: discovery.Version(s.version),
 	})
 }
 
@@ -500,8 +505,8 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
 		Audit: s.audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
 	}
-	if s.aggregation != nil {
-		o.Aggregator, o.Registers, o.Observes = s.aggregation.Aggregator, s.registers(), s.manager.Has("apiservice-availability")
+	if s.aggregator != nil {
+		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.registers(), s.manager.Has("apiservice-availability")
 	}
 	return health.New(o)
 }

@@ -69,7 +69,7 @@ func slotOf(r *exchange.Request) capacity.Kind {
 
 // locate finds out which server the request goes on to, if any, and how long it lasts.
 func (s *Server) locate(r *exchange.Request) {
-	r.Remote = s.remoteOf(r)
+	r.Remote = s.aggregator.VersionFor(&r.Info)
 	r.Connects = s.connects(r)
 	r.LongRunning = r.Verb == "watch" || r.Connects
 }

@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/quirks"
-	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
+	"orch.io/controlplane/server/internal/proxy"
 )
 
 // route hands the request to what its path names.
@@ -21,7 +21,7 @@ func (s *Server) route(ctx context.Context, w *exchange.Response, r *exchange.Re
 	serve := s.serveResource
 	switch {
 	case r.Remote != nil:
-		serve = s.forward
+		serve = s.proxy.Forward
 	case !r.IsResource:
 		s.serveOther(w, r)
 		return
@@ -40,7 +40,7 @@ func (s *Server) serveResource(ctx context.Context, w *exchange.Response, r *exc
 		return err
 	}
 	if r.Sub != nil && r.Sub.Connect != nil {
-		return s.connect(ctx, w, r)
+		return s.proxy.Connect(ctx, w, r)
 	}
 	if r.Version.Read != nil {
 		return s.readVirtual(ctx, w, r)
@@ -96,7 +96,7 @@ func (s *Server) prepare(r *exchange.Request) error {
 // resolve finds the version and sub-resource that the path names.
 func (s *Server) resolve(r *exchange.Request) error {
 	if r.Version = s.versionOf(r); r.Version == nil {
-		if !s.hasBuiltin(r.Group) {
+		if !s.catalog.Types().Registered(r.Group) {
 			return exchange.ErrNoPath
 		}
 		return meta.NoSuchResource()
@@ -125,14 +125,6 @@ func (s *Server) resolve(r *exchange.Request) error {
 	return nil
 }
 
-// hasBuiltin reports whether a registered kind has the group; groups that only
-// definitions made are not there beyond what these define.
-func (s *Server) hasBuiltin(group string) bool {
-	return slices.ContainsFunc(s.catalog.Types().Types(), func(t *resource.Type) bool {
-		return !t.Defined() && slices.ContainsFunc(t.Versions, func(v *resource.Version) bool { return v.Group == group })
-	})
-}
-
 // isNamespace reports whether the request is for Namespace objects, whose name
 // stands where other paths have their namespace. There are none inside a
 // namespace: a right in one must not reach another.
@@ -143,7 +135,7 @@ func isNamespace(r *exchange.Request) bool {
 // allowed reports whether the resource, or sub-resource, has the verb there.
 func allowed(r *exchange.Request) bool {
 	if r.Proxied() {
-		return slices.Contains(proxyMethods, r.HTTP.Method)
+		return proxy.Forwards(r.HTTP.Method)
 	}
 	if r.HTTP.Method == http.MethodHead || r.Verb == "watch" && r.HTTP.Method != http.MethodGet {
 		return false
@@ -199,7 +191,7 @@ func (s *Server) serveOther(w *exchange.Response, r *exchange.Request) {
 		return
 	}
 	path := strings.TrimSuffix(r.Path, "/")
-	for _, serve := range []func(*exchange.Response, *exchange.Request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
+	for _, serve := range []func(*exchange.Response, *exchange.Request, string) bool{s.serveHealth, s.discovery.Serve, s.serveExtra} {
 		if serve(w, r, path) {
 			return
 		}

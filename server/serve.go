@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,16 +18,18 @@ import (
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/discovery"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/openapi"
+	"orch.io/controlplane/server/internal/proxy"
 	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -45,7 +46,7 @@ type Server struct {
 	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
-	aggregation   *aggregation // nil: the server has no such kind
+	aggregator    *aggregator.Aggregator // nil if the kind APIService is not registered
 	limits        Limits
 	log           *slog.Logger
 	errors        *errorlog.Log
@@ -54,7 +55,8 @@ type Server struct {
 	authenticator *auth.Methods
 	authorizer    auth.Authorizer
 	handlers      map[string]http.Handler
-	connector     Connector // nil: none
+	proxy         *proxy.Proxy
+	discovery     *discovery.Handler
 	audit         auth.Auditor
 	registry      *metrics.Registry
 	metrics       *requestmetrics.Metrics
@@ -64,10 +66,6 @@ type Server struct {
 	manager       *manager.Manager
 	migrator      *migration.Migrator
 	version       string
-
-	openapi   openapi.Cache
-	discovery atomic.Pointer[discovered]
-	foreign   atomic.Pointer[openapi.Others]
 
 	watching   context.Context // watches and other requests without a time limit end with it
 	endWatches context.CancelFunc

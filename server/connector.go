@@ -1,0 +1,46 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/proxy"
+)
+
+// Connector connects a server to the targets of sub-resources such as log, exec and proxy: agents of
+// nodes, pods and services.
+type Connector interface {
+	// Connect returns the scheme and host of a target and the transport to it. The transport must
+	// support upgrades: the body of a response with code 101 is an io.ReadWriteCloser. The server does
+	// not pass the credentials of its callers on; the transport has its own. If Connect or the
+	// transport returns a *meta.Status as its error, that is the response to the caller.
+	Connect(ctx context.Context, to *registry.Target) (*url.URL, http.RoundTripper, error)
+}
+
+// newProxy returns the part that passes requests on to other servers.
+func (s *Server) newProxy(b *Builder) *proxy.Proxy {
+	p := &proxy.Proxy{
+		Objects: s.objects, Aggregator: s.aggregator, Metrics: s.metrics, Log: s.log, FlowHeaders: s.capacity.Headers(),
+		Allow: s.allow,
+		Admit: func(ctx context.Context, r *exchange.Request, options *meta.Object) error {
+			return s.objects.Admit(ctx, s.newWrite(r, &writeOptions{}, ""), options)
+		},
+		Call: func(r *exchange.Request, options *meta.Object) *registry.Call {
+			return s.newCall(r, &writeOptions{}, options)
+		},
+		StripCredentials: func(h http.Header) {
+			s.authenticator.Strip(h)
+			s.dropSocketTokens(h)
+		},
+		AfterEnd: func(f func()) func() bool { return context.AfterFunc(s.watching, f) },
+		Ended:    func() bool { return s.watching.Err() != nil },
+	}
+	if b.Connector != nil {
+		p.Dial = b.Connector.Connect
+	}
+	return p
+}
