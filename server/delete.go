@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -60,7 +60,7 @@ func (s *Server) newDelete(r *exchange.Request, key meta.Key, o *deleteOptions) 
 
 // deleteCollection answers DELETE on a collection: what a list with the same
 // parameters shows is deleted, each object on its own. The answer is a Status
-// (configuration and storage, Operation template), or that list, see quirks.ListsDeleted.
+// (configuration and storage, Operation template), or that list, see compat.ListsDeleted.
 func (s *Server) deleteCollection(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	list, err := s.listOptions(r, false)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *exchange.Response, r *
 		return meta.TooLarge("%d objects are too many for one request: set a limit", len(page.Entries))
 	}
 	deleted := *page
-	if s.rules.Has(quirks.ListsDeleted) { // a failed conversion must not come after the deletions
+	if s.rules.Has(compat.ListsDeleted) { // a failed conversion must not come after the deletions
 		if deleted.Entries, err = objects.InVersion(ctx, page.Entries, r.Version); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *exchange.Response, r *
 	if err != nil {
 		return err
 	}
-	if s.rules.Has(quirks.ListsDeleted) {
+	if s.rules.Has(compat.ListsDeleted) {
 		return s.respondList(ctx, w, r, &deleted)
 	}
 	w.SendSuccess(http.StatusOK, &meta.Status{Status: "Success", Details: &meta.Details{

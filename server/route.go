@@ -9,8 +9,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/metrics"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/proxy"
@@ -170,7 +170,7 @@ func refuseMethod(r *exchange.Request) error {
 
 // negotiate agrees with the client on the form of the response.
 func (s *Server) negotiate(r *exchange.Request) (err error) {
-	list := r.Verb == "list" || r.Verb == "deletecollection" && s.rules.Has(quirks.ListsDeleted)
+	list := r.Verb == "list" || r.Verb == "deletecollection" && s.rules.Has(compat.ListsDeleted)
 	offer := media.Offer{Views: true, List: list, Watch: r.Verb == "watch", Protobuf: r.BodyVersion().Proto() != nil}
 	offer.Metadata = r.Version.Act == nil && r.Sub == nil
 	offer.NoTable = r.Version.Act != nil || r.Sub != nil && r.Sub.Act != nil // objects that are not stored have no rows
