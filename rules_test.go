@@ -76,6 +76,7 @@ var layers = []struct {
 }{
 	{"server/servertest", 22}, {"server/access", 21}, {"server/serving", 21}, {"server", 20}, {"server/flowcontrol", 9}, {"server/nodeagent", 9},
 	{"server/internal/exchange", 12}, {"server/internal/capacity", 11}, {"server/internal/errorlog", 1},
+	{"server/internal/definitions", 11}, {"server/internal/health", 11}, {"server/internal/manager", 11}, {"server/internal/migration", 12}, {"server/internal/services", 11}, {"server/internal/telemetry", 11},
 	{"server/internal/aggregator", 10}, {"server/internal/objects", 10}, {"server/internal/controllers", 10}, {"server/internal/fair", 10},
 	{"server/internal/conversion", 9}, {"server/internal/metered", 9}, {"server/internal/watch", 9}, {"server/internal/openapi", 9}, {"server/internal/media", 9}, {"server/internal/impersonate", 9}, {"server/internal/requestinfo", 9},
 	{"clientconfig/exec", 3}, {"clientconfig", 4},

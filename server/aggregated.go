@@ -11,10 +11,10 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/watch"
 )
@@ -22,7 +22,6 @@ import (
 // aggregation is what a server has if the kind APIService is registered.
 type aggregation struct {
 	*aggregator.Aggregator
-	availability *plugged
 }
 
 // apiServices are the objects in the cache.
@@ -42,31 +41,31 @@ func (a apiServices) List() (list []aggregator.Record) {
 // openAggregation begins to look at APIServices, if their kind is registered.
 func (s *Server) openAggregation(b *Builder) error {
 	r := meta.GroupResource{Group: s.names.Group(names.GroupAggregation), Resource: "apiservices"}
-	if s.types().Type(r) == nil {
+	if s.catalog.Types().Type(r) == nil {
 		return nil
 	}
-	p := &plugged{}
+	p := &manager.Plugin{}
 	a, err := aggregator.New(aggregator.Options{
-		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.metrics.registry,
-		Services: b.finds, Missing: b.missing, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
-	}, func(key string) { p.ask(key, 0) })
-	s.aggregation = &aggregation{availability: p, Aggregator: a}
-	p.controller = s.aggregation.Availability(s.servedAmong(
+		Names: s.names, Objects: apiServices{s.hub.Cache(r)}, Log: s.log, Metrics: s.registry,
+		Services: b.resolver.Resolve, Missing: b.resolver.Fault, Certificate: b.Serving.ProxyCertificate, Local: s.localVersions,
+	}, func(key string) { p.Enqueue(key, 0) })
+	s.aggregation = &aggregation{a}
+	p.Controller = s.aggregation.Availability(s.servedAmong(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},
 		meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"})...)
-	b.plugged = append(b.plugged, p)
+	b.plugins = append(b.plugins, p)
 	return err
 }
 
 // servedAmong returns those of some resources that the server has.
 func (s *Server) servedAmong(all ...meta.GroupResource) []meta.GroupResource {
-	return slices.DeleteFunc(all, func(r meta.GroupResource) bool { return s.types().Type(r) == nil })
+	return slices.DeleteFunc(all, func(r meta.GroupResource) bool { return s.catalog.Types().Type(r) == nil })
 }
 
 // localVersions are those that the server serves itself.
 func (s *Server) localVersions() (list []aggregator.LocalVersion) {
 	at := map[meta.GroupVersion]int{}
-	for _, t := range s.types().Types() {
+	for _, t := range s.catalog.Types().Types() {
 		for _, v := range t.Versions {
 			if !v.Served {
 				continue
@@ -85,32 +84,7 @@ func (s *Server) localVersions() (list []aggregator.LocalVersion) {
 
 // registers reports whether the server keeps APIServices for what it serves itself.
 func (s *Server) registers() bool {
-	return s.aggregation != nil && slices.ContainsFunc(s.controllers, func(c controller.Controller) bool { return c.Name == registration })
-}
-
-// registration is the name of the controller that does.
-const registration = "apiservice-registration"
-
-// checkRegistered fails until there is an APIService for everything that is served here.
-func (s *Server) checkRegistered(context.Context) error {
-	if !s.aggregation.Registered() {
-		return errors.New("some versions have no APIService yet")
-	}
-	return nil
-}
-
-// checkAggregated fails until it is known of the other servers what they serve, as far as
-// that can be waited for.
-func (s *Server) checkAggregated(context.Context) error {
-	if !s.aggregation.Settled() {
-		return errors.New("some servers of APIServices were not looked at yet")
-	}
-	return nil
-}
-
-// looksAt reports whether the server looks at the other servers that APIServices lead to.
-func (s *Server) looksAt() bool {
-	return s.aggregation != nil && slices.Contains(s.plugged, s.aggregation.availability)
+	return s.aggregation != nil && s.manager.Has("apiservice-registration")
 }
 
 // remoteOf returns the version that a request is about, if another server serves it.

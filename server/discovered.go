@@ -29,7 +29,7 @@ type documentForm struct {
 
 // discovered returns what discovery says of the types that are served now.
 func (s *Server) discovered() *discovered {
-	state := s.types()
+	state := s.catalog.Types()
 	var table *aggregator.Table
 	if s.aggregation != nil {
 		table = s.aggregation.Table()

@@ -141,7 +141,7 @@ func (m *counts) of(s *Server, r *exchange.Request, f figure, code int) *request
 	if f == received {
 		k.verb = r.Verb
 	}
-	return m.handles(s, s.types(), k)
+	return m.handles(s, s.catalog.Types(), k)
 }
 
 func (m *counts) handles(s *Server, state *resource.State, k requestKey) *requestCounts {
@@ -155,7 +155,7 @@ func (m *counts) labels(s *Server, k requestKey) resourceLabels {
 	if v := k.version; v != nil {
 		l = resourceLabels{v.Group, v.Name, v.Plural}
 	}
-	if !s.tells(s.types(), l) {
+	if !s.tells(s.catalog.Types(), l) {
 		return resourceLabels{}
 	}
 	m.told[l] = true
@@ -203,7 +203,7 @@ func (m *counts) make(s *Server, k requestKey) *requestCounts {
 // stream returns the handles of the watches of a version.
 func (m *counts) stream(s *Server, v *resource.Version) *streamCounts {
 	k := requestKey{figure: streamed, version: v}
-	return m.handles(s, s.types(), k).stream
+	return m.handles(s, s.catalog.Types(), k).stream
 }
 
 func (m *counts) makeStream(l resourceLabels) *streamCounts {
@@ -215,7 +215,7 @@ func (m *counts) makeStream(l resourceLabels) *streamCounts {
 
 // forget drops what is told of versions that are gone. The lock of kept is held.
 func (m *counts) forget(s *Server) {
-	state := s.types()
+	state := s.catalog.Types()
 	for l := range m.told {
 		if s.tells(state, l) {
 			continue

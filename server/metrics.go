@@ -1,17 +1,12 @@
 package server
 
 import (
-	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/metrics"
@@ -21,19 +16,13 @@ import (
 // the catalog and from lists of words, never from the caller, so that their number is
 // bounded; those of a type that is gone go with it.
 type counts struct {
-	registry *metrics.Registry
-	handler  http.Handler
-	warned   sync.Once // about deprecated metrics that somebody reads
-	log      *slog.Logger
-
 	requests, aborts, terminations *prometheus.CounterVec
 	duration, sli, responseSizes   *prometheus.HistogramVec
 	bodySizes, eventSizes          *prometheus.HistogramVec
 	watchStarts                    *prometheus.HistogramVec
 	events, slowWatchers           *prometheus.CounterVec
 	running, deprecated            *prometheus.GaugeVec
-	panics, slowRenewals           *prometheus.CounterVec
-	leads                          *prometheus.GaugeVec
+	panics                         *prometheus.CounterVec
 	waited                         prometheus.Observer
 	authn                          outcomes // success, failure, error
 	authz                          outcomes // allowed, denied, no-opinion, error
@@ -46,11 +35,11 @@ type counts struct {
 // latencies are the buckets of requests. Alerts know their bounds.
 var latencies = []float64{.05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60}
 
-func newCounts(reg *metrics.Registry, gather prometheus.Gatherer, set *metrics.Set, log *slog.Logger) *counts {
+func newCounts(set *metrics.Set) *counts {
 	about := []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}
 	with := func(labels ...string) []string { return append(about[:len(about):len(about)], labels...) }
 	m := &counts{
-		registry: reg, handler: promhttp.HandlerFor(gather, promhttp.HandlerOpts{}), log: log, told: map[resourceLabels]bool{},
+		told: map[resourceLabels]bool{},
 		requests: set.Counters(metrics.Family{
 			Name: "apiserver_request_total", Help: "Requests by verb, resource and HTTP code.", Stability: metrics.Stable, Labels: with("dry_run", "code"),
 		}),
@@ -86,8 +75,6 @@ func newCounts(reg *metrics.Registry, gather prometheus.Gatherer, set *metrics.S
 	}
 	m.addWatches(set)
 	m.addCallers(set)
-	m.leads = set.Gauges(metrics.Family{Name: "leader_election_master_status", Help: "1 while this server leads the controllers of a Lease, 0 while another one may.", Labels: []string{"name"}})
-	m.slowRenewals = set.Counters(metrics.Family{Name: "leader_election_slowpath_total", Help: "Renewals of a Lease that found it changed by somebody else.", Labels: []string{"name"}})
 	return m
 }
 
@@ -190,50 +177,6 @@ func (m *counts) authorized(d auth.Decision, err error, begun time.Time) {
 		result = "denied"
 	}
 	m.authz.observe(result, time.Since(begun))
-}
-
-// addProcess adds what Go and the system tell of the process.
-func addProcess(reg prometheus.Registerer) {
-	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
-		_ = reg.Register(c) // the program, whose registry it may be, has registered its own
-	}
-}
-
-// addBuild adds what /version tells.
-func (s *Server) addBuild(set *metrics.Set, name string) {
-	v := s.versionDocument()
-	var labels, values []string
-	for _, l := range [][2]string{{"major", "major"}, {"minor", "minor"}, {"git_version", "gitVersion"}, {"git_commit", "gitCommit"}, {"git_tree_state", "gitTreeState"},
-		{"build_date", "buildDate"}, {"go_version", "goVersion"}, {"compiler", "compiler"}, {"platform", "platform"}} {
-		text, _ := v[l[1]].(string)
-		labels, values = append(labels, l[0]), append(values, text)
-	}
-	set.Gauges(metrics.Family{Name: name, Help: "1, with the version of the server and what it was built with.", Stability: metrics.Beta, Labels: labels}).WithLabelValues(values...).Set(1)
-}
-
-// addAudit adds what an audit that is a prometheus.Collector counts.
-func (m *counts) addAudit(a auth.Auditor) error {
-	c, ok := a.(prometheus.Collector)
-	if !ok {
-		return nil
-	}
-	err := m.registry.Register(c)
-	var twice prometheus.AlreadyRegisteredError
-	if errors.As(err, &twice) { // servers may share an audit
-		return nil
-	}
-	return err
-}
-
-// serve answers /metrics. Who reads what is deprecated is told once.
-func (m *counts) serve(w http.ResponseWriter, h *http.Request) {
-	m.registry.Refresh()
-	if names := m.registry.Deprecated(); len(names) > 0 {
-		m.warned.Do(func() {
-			m.log.Warn("/metrics shows deprecated metrics, which a later release hides", "metrics", strings.Join(names, " "))
-		})
-	}
-	m.handler.ServeHTTP(w, h)
 }
 
 // codeLabel is the label of a code. One that nobody knows stands for its class.

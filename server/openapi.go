@@ -29,7 +29,7 @@ func (s *Server) serveOpenAPI(w *exchange.Response, r *exchange.Request, path st
 		w.Fail(exchange.MethodNotAllowed())
 		return true
 	}
-	state, info := s.types(), s.openapiInfo()
+	state, info := s.catalog.Types(), s.openapiInfo()
 	switch rest {
 	case "v2":
 		s.sendDocument(w, r, s.openapi.V2(state, info), "2", false)

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/health"
 )
 
 // anyVersion reports whether a request reads its objects at any revision that the server has.
@@ -19,7 +20,7 @@ func (s *Server) anyVersion(r *exchange.Request) bool {
 
 // versionOf returns the version that the path names, nil if the server has no such resource.
 func (s *Server) versionOf(r *exchange.Request) *resource.Version {
-	return s.types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
+	return s.catalog.Types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
 }
 
 // catchUp waits until the caches show every commit that was acknowledged before the request
@@ -30,7 +31,7 @@ func (s *Server) versionOf(r *exchange.Request) *resource.Version {
 // or not to, it gets another slot; full is the 429 if there is none.
 func (s *Server) catchUp(ctx context.Context, r *exchange.Request) (full, err error) {
 	switch {
-	case s.anyVersion(r), healthEndpoint(r.Path):
+	case s.anyVersion(r), health.Endpoint(r.Path):
 		return nil, nil
 	case r.IsResource:
 		err = s.catchUpWithin(ctx, r)

@@ -128,7 +128,7 @@ func (s *Server) resolve(r *exchange.Request) error {
 // hasBuiltin reports whether a registered kind has the group; groups that only
 // definitions made are not there beyond what these define.
 func (s *Server) hasBuiltin(group string) bool {
-	return slices.ContainsFunc(s.types().Types(), func(t *resource.Type) bool {
+	return slices.ContainsFunc(s.catalog.Types().Types(), func(t *resource.Type) bool {
 		return !t.Defined() && slices.ContainsFunc(t.Versions, func(v *resource.Version) bool { return v.Group == group })
 	})
 }
@@ -208,10 +208,6 @@ func (s *Server) serveOther(w *exchange.Response, r *exchange.Request) {
 }
 
 func (s *Server) serveExtra(w *exchange.Response, r *exchange.Request, path string) bool {
-	if path == "/metrics" {
-		s.metrics.serve(w, r.HTTP)
-		return true
-	}
 	if h, ok := s.handlers[path]; ok {
 		h.ServeHTTP(w, r.HTTP)
 		return true

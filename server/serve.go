@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,14 +16,17 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/quirks"
-	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/controllers"
-	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/health"
+	"orch.io/controlplane/server/internal/manager"
+	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/watch"
@@ -39,11 +41,9 @@ type Server struct {
 	features      *features.Set
 	backend       storage.Backend
 	stored        storage.Backend // backend, measured: what objects are read from and written to
-	writer        storage.Writer  // nil: the backend is none
-	catalog       resource.Catalog
+	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
-	definitions   definitions
 	aggregation   *aggregation // nil: the server has no such kind
 	limits        Limits
 	log           *slog.Logger
@@ -55,40 +55,24 @@ type Server struct {
 	handlers      map[string]http.Handler
 	connector     Connector // nil: none
 	audit         auth.Auditor
+	registry      *metrics.Registry
 	metrics       *counts
-	conversions   *conversion.Webhooks
-	slis          *slis
+	health        *health.Handler
 	client        *objects.Client
 	chain         *admission.Chain
-	controllers   []controller.Controller
-	plugged       []*plugged // controllers of admission plugins
-	checks        map[string]func(context.Context) error
+	manager       *manager.Manager
+	migrator      *migration.Migrator
 	version       string
-	started       time.Time
-	livezGrace    time.Duration
-	advertise     netip.AddrPort // where others reach the server; zero: nobody is told
 
-	notReady  atomic.Bool
 	openapi   openapi.Cache
 	discovery atomic.Pointer[discovered]
 	foreign   atomic.Pointer[openapi.Others]
 
-	life           context.Context // ends with the server; controllers end with it
-	end            context.CancelFunc
-	leading        context.Context // ends with life, or before; what the server leads ends with it
-	resign         context.CancelFunc
-	watching       context.Context // ends with life, or before; watches, and what else lasts, end with it
-	endWatches     context.CancelFunc
-	requests       sync.WaitGroup
-	controllersRun sync.WaitGroup
-	migrating      chan struct{} // has one for the migration that runs
-	begun          chan struct{} // closed when Run has begun, see Running
-	broken         chan struct{} // closed when Run has failed
-	mu             sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
-	closing        bool
-	ran            bool                  // Run was called
-	fault          error                 // for which broken is closed
-	runners        []*controllers.Runner // of the controllers that run now
+	watching   context.Context // watches and other requests without a time limit end with it
+	endWatches context.CancelFunc
+	requests   sync.WaitGroup
+	mu         sync.Mutex // guards closing, and requests against an Add after closing
+	closing    bool
 }
 
 // Objects returns the server's own way to its objects, without authentication
@@ -97,7 +81,7 @@ func (s *Server) Objects() controller.Client { return s.client }
 
 // Metrics is where metrics are registered that /metrics shows: for what a program does
 // around the server. They stay when the server has ended.
-func (s *Server) Metrics() prometheus.Registerer { return s.metrics.registry }
+func (s *Server) Metrics() prometheus.Registerer { return s.registry }
 
 // SetFlowControl replaces Serving.FlowControl and the objects of flow control while the server
 // runs. Requests keep what they hold; waiting requests are classified again. An invalid
@@ -109,7 +93,7 @@ func (s *Server) SetFlowControl(config flowcontrol.Config) error { return s.capa
 func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
 	group := s.names.Group(names.GroupFlowControl)
 	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
-		if s.catalog.Now().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
+		if s.catalog.Known().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
 			return f, false
 		}
 	}

@@ -89,7 +89,7 @@ func (s *Server) watch(ctx context.Context, w *exchange.Response, r *exchange.Re
 		return err
 	}
 	defer cursor.Close()
-	if now := s.types().Type(r.Version.GroupResource()); now == nil || now.Origin != r.Version.Origin {
+	if now := s.catalog.Types().Type(r.Version.GroupResource()); now == nil || now.Origin != r.Version.Origin {
 		cursor.Close() // replaced before the cursor was there to be ended
 	}
 	st, ctx, err := s.startStream(ctx, w, r)

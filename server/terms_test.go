@@ -179,7 +179,7 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 		time.Sleep(time.Second) // the Lease is its own still: another term begins
 		assert.Equal(t, 0, f.leader(testLease, 0))
 		inProcess(t, f.servers[0]).must(200, "GET", configMaps+"/made", nil)
-		assert.Contains(t, f.logs[0].String(), `msg="a write was refused, since another server leads"`)
+		assert.Contains(t, f.logs[0].String(), `msg="write refused: another server leads"`)
 	})
 }
 

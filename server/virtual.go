@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
@@ -54,19 +53,4 @@ func selected(obj *meta.Object, sel *objects.Selection) bool {
 		return obj.Namespace()
 	}
 	return (sel.Namespace == "" || sel.Namespace == obj.Namespace()) && sel.Labels.Matches(label) && sel.Fields.Matches(field)
-}
-
-// components tells of the parts that the server stands on and that the program named, as
-// objects of the kind ComponentStatus.
-func (s *Server) components(ctx context.Context) ([]*meta.Object, error) {
-	parts := slices.DeleteFunc(s.checksOf("readyz"), func(c check) bool { return !c.part })
-	list := make([]*meta.Object, len(parts))
-	for i, c := range parts {
-		healthy := map[string]any{"type": "Healthy", "status": "True", "message": "ok"}
-		if err := c.run(ctx); err != nil {
-			healthy["status"], healthy["message"] = "False", err.Error()
-		}
-		list[i] = meta.NewObject(map[string]any{"metadata": map[string]any{"name": c.name}, "conditions": []any{healthy}})
-	}
-	return list, nil
 }

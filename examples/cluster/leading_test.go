@@ -209,7 +209,7 @@ func TestOneLeaderAtATime(t *testing.T) {
 	k.beats(others[next])
 	k.servers[paused].signal(syscall.SIGCONT)
 	require.Eventually(t, func() bool {
-		return strings.Contains(k.servers[paused].log.String(), `msg="a write was refused, since another server leads" lease=kube-system/`+beatingLease)
+		return strings.Contains(k.servers[paused].log.String(), `msg="write refused: another server leads" lease=kube-system/`+beatingLease)
 	}, time.Minute, 10*time.Millisecond)
 	k.beats(others[next])
 	require.Eventually(t, func() bool { return k.metric(k.servers[paused], beatingLease) == "0" }, time.Minute, 10*time.Millisecond)

@@ -1,4 +1,4 @@
-package server
+package definitions
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server/internal/watch"
 )
 
-// TestOutlineIsSmall: it is kept of each definition for as long as that is served.
+// TestOutlineIsSmall: an outline is kept in memory for each definition that is served.
 func TestOutlineIsSmall(t *testing.T) {
 	o := outline(watch.NewEntry(meta.Key{Name: "w.example.com"}, 0, []byte(`{"metadata":{"name":"w.example.com","uid":"u",
 		"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"all of it"},"managedFields":[{"manager":"m"}]},

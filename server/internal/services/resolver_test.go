@@ -1,4 +1,4 @@
-package server
+package services
 
 import (
 	"context"
@@ -17,9 +17,7 @@ import (
 	"orch.io/controlplane/controller/fake"
 )
 
-// TestServicesLeadSomewhere: what the objects say of a service, unless the program says
-// it.
-func TestServicesLeadSomewhere(t *testing.T) {
+func TestResolve(t *testing.T) {
 	var client fake.Client
 	for _, text := range []string{
 		"{kind: services, metadata: {namespace: a, name: usual}, spec: {clusterIP: 10.0.0.1, ports: [{port: 443}]}}",
@@ -45,7 +43,7 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		_, err = client.Create(t.Context(), r, meta.NewObject(whole.(map[string]any)))
 		require.NoError(t, err)
 	}
-	s := newServices(names.Kubernetes, &client, nil)
+	s := New(names.Kubernetes, &client, nil)
 	of := func(name string, port int32) clientconfig.Service {
 		return clientconfig.Service{Namespace: "a", Name: name, Port: port}
 	}
@@ -53,7 +51,7 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		of("usual", 443): "10.0.0.1:443", of("six", 443): "[fd00::1]:443", of("away", 8443): "example.com:8443",
 		of("headless", 443): "10.1.0.2:9443", of("old", 443): "10.1.0.4:8443",
 	} {
-		e, err := s.find(t.Context(), service)
+		e, err := s.Resolve(t.Context(), service)
 		require.NoError(t, err)
 		assert.Equal(t, clientconfig.Endpoint{Address: want}, e)
 	}
@@ -61,7 +59,7 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		of("usual", 80): "the service a/usual has no port 80", of("headless", 80): `no endpoints available for service "headless"`,
 		of("empty", 443): `no endpoints available for service "empty"`, of("missing", 443): `services "missing" not found`,
 	} {
-		_, err := s.find(t.Context(), service)
+		_, err := s.Resolve(t.Context(), service)
 		assert.EqualError(t, err, want)
 	}
 
@@ -72,14 +70,14 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	e, err := s.find(t.Context(), of("empty", 443))
+	e, err := s.Resolve(t.Context(), of("empty", 443))
 	require.NoError(t, err)
 	assert.Equal(t, "10.1.0.3:1", e.Address, "a slice is another service's now")
 	require.NoError(t, client.Delete(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, controller.DeleteOptions{}))
-	_, err = s.find(t.Context(), of("empty", 443))
+	_, err = s.Resolve(t.Context(), of("empty", 443))
 	assert.EqualError(t, err, `no endpoints available for service "empty"`)
 
-	s.own = func(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+	s.override = func(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
 		switch of.Name {
 		case "usual":
 			return clientconfig.Endpoint{}, nil
@@ -88,12 +86,12 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		}
 		return clientconfig.Endpoint{Handler: http.NotFoundHandler()}, nil
 	}
-	e, err = s.find(t.Context(), of("usual", 443))
+	e, err = s.Resolve(t.Context(), of("usual", 443))
 	require.NoError(t, err)
 	assert.Equal(t, "10.0.0.1:443", e.Address)
-	e, err = s.find(t.Context(), of("missing", 443))
+	e, err = s.Resolve(t.Context(), of("missing", 443))
 	require.NoError(t, err)
 	assert.NotNil(t, e.Handler)
-	_, err = s.find(t.Context(), of("away", 443))
+	_, err = s.Resolve(t.Context(), of("away", 443))
 	assert.EqualError(t, err, "no way")
 }

@@ -1,4 +1,4 @@
-package server
+package services_test
 
 import (
 	"context"
@@ -12,11 +12,13 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/services"
 )
 
-// BenchmarkServices is what it costs to find what a service leads to, among many slices.
-func BenchmarkServices(b *testing.B) {
-	build := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
+// BenchmarkResolve resolves one service among many EndpointSlices.
+func BenchmarkResolve(b *testing.B) {
+	build := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
 	build.Register(builtin.Kinds()...)
 	s, err := build.Build(b.Context())
 	require.NoError(b, err)
@@ -34,7 +36,7 @@ func BenchmarkServices(b *testing.B) {
 	}
 	put("", "services", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "s7"}, "spec": map[string]any{"clusterIP": "None", "ports": port}})
 	put("", "services", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "ip"}, "spec": map[string]any{"ports": port}})
-	find := newServices(names.Kubernetes, client, nil).find
+	find := services.New(names.Kubernetes, client, nil).Resolve
 	for _, name := range []string{"s7", "ip"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
