@@ -31,6 +31,7 @@ import (
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/door"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/health"
@@ -352,8 +353,8 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	s = &Server{
 		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log,
-		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		connector: b.Connector, audit: b.Audit, version: b.gitVersion(), features: b.features,
+		authenticator: auth.Union(b.Authenticators...),
+		connector:     b.Connector, audit: b.Audit, version: b.gitVersion(), features: b.features,
 	}
 	s.errors = &errorlog.Log{Logger: log, Panics: func(where string) { s.metrics.panics.WithLabelValues(where).Inc() }}
 	s.responder.Names, s.responder.Errors = b.Names, s.errors
@@ -364,7 +365,6 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
-	s.watching, s.endWatches = context.WithCancel(context.Background())
 	if s.backend == nil {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
@@ -406,14 +406,19 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}
 	s.catalog.Open(s.hub)
 	figures := s.openAggregation(b)
+	var auditWrites func(*objects.Write) (objects.Notes, func(objects.Audited))
+	if b.Audit != nil {
+		auditWrites = (&door.WriteAuditor{Names: s.names, Audit: b.Audit, Errors: s.errors}).Begin
+	}
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
-		Audit:  s.ownAudit(),
+		Audit:  auditWrites,
 		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
+	s.openRequests(b)
 	s.migrator = migration.New(migration.Options{Names: s.names, Catalog: s.catalog, Objects: s.objects, Hub: s.hub, Client: s.client, Log: s.log})
 	s.manager, err = manager.New(manager.Options{
 		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,

@@ -72,7 +72,7 @@ func (s *Server) connect(ctx context.Context, w *exchange.Response, r *exchange.
 func (s *Server) target(ctx context.Context, r *exchange.Request) (*registry.Target, error) {
 	style := r.Sub.Connect.Style
 	if style == registry.Streams && r.Verb != "create" {
-		if err := s.allow(ctx, r, "create"); err != nil { // scripts in a browser can open a WebSocket by GET only
+		if err := s.door.Allow(ctx, r, "create"); err != nil { // scripts in a browser can open a WebSocket by GET only
 			return nil, err
 		}
 	}
@@ -84,11 +84,11 @@ func (s *Server) target(ctx context.Context, r *exchange.Request) (*registry.Tar
 	if err != nil {
 		return nil, err
 	}
-	o := &writeOptions{}
-	if err := s.objects.Admit(ctx, s.newWrite(r, o, ""), options); err != nil {
+	call, err := s.verbs.AdmitConnect(ctx, r, options)
+	if err != nil {
 		return nil, err
 	}
-	return r.Sub.Connect.Target(ctx, s.newCall(r, o, options))
+	return r.Sub.Connect.Target(ctx, call)
 }
 
 // cleanPath is a path without what leads up. It begins with a slash, and ends in one
@@ -108,9 +108,6 @@ func redirect(w *exchange.Response, r *exchange.Request) {
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusMovedPermanently)
 }
-
-// proxyMethods are those that go on to what is proxied.
-var proxyMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 
 // connectOptions makes the options of a connection of its query: of every field of
 // their kind that is a single value or a list of them, the parameters of its name.

@@ -45,13 +45,13 @@ func (c *connection) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if r.LongRunning {
-		defer context.AfterFunc(s.watching, cancel)()
+		defer s.lifetime.Bind(cancel)()
 	}
 	r.Deadline.Pause()
 	_ = r.Deadline.Control.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, r.Deadline.Cut)()
 	defer func() {
-		if s.watching.Err() != nil && c.style() == registry.Reads && requestinfo.Truthy(r.Query, "follow") { // it is over as a watch would be
+		if s.lifetime.Ended() && c.style() == registry.Reads && requestinfo.Truthy(r.Query, "follow") { // it is over as a watch would be
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				panic(p)
 			}
@@ -115,7 +115,7 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	p.SetXForwarded()
 	p.Out.Header.Del("Authorization")
 	c.server.authenticator.Strip(p.Out.Header)
-	c.server.dropSocketTokens(p.Out.Header)
+	exchange.DropWebSocketTokens(p.Out.Header, c.server.names)
 	if c.style() == aggregated {
 		p.Out.Host = to.Host
 		c.server.aggregation.Identify(p.Out.Header, c.request.User)
@@ -237,7 +237,7 @@ func (c *connection) failure(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &told):
 		return told
-	case c.server.watching.Err() != nil:
+	case c.server.lifetime.Ended():
 		return exchange.ShuttingDown()
 	case c.style() == aggregated:
 		return c.lostFrom(ctx, err)

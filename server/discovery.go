@@ -173,7 +173,7 @@ func (s *Server) discoverVersion(w *exchange.Response, r *exchange.Request, d *d
 	}
 	j := slices.IndexFunc(groups[i].versions, func(v groupVersion) bool { return v.name == version })
 	if j < 0 {
-		if !s.hasBuiltin(groupName) {
+		if !d.state.HasBuiltin(groupName) {
 			return false
 		}
 		w.Fail(meta.NoSuchResource())

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
+	"orch.io/controlplane/server/internal/watchstream"
 )
 
 // component is who answers, in metrics.
@@ -82,14 +83,7 @@ type requestCounts struct {
 	duration, sli prometheus.Observer
 	size          prometheus.Observer // or another amount; nil: not told of the verb
 	running       prometheus.Gauge
-	stream        *streamCounts
-}
-
-// streamCounts are the handles of the watches of a version.
-type streamCounts struct {
-	events prometheus.Counter
-	sizes  prometheus.Observer
-	slow   prometheus.Counter
+	stream        *watchstream.Counts
 }
 
 // count counts a request out that was counted in when it began.
@@ -201,15 +195,15 @@ func (m *counts) make(s *Server, k requestKey) *requestCounts {
 }
 
 // stream returns the handles of the watches of a version.
-func (m *counts) stream(s *Server, v *resource.Version) *streamCounts {
+func (m *counts) stream(s *Server, v *resource.Version) *watchstream.Counts {
 	k := requestKey{figure: streamed, version: v}
 	return m.handles(s, s.catalog.Types(), k).stream
 }
 
-func (m *counts) makeStream(l resourceLabels) *streamCounts {
-	return &streamCounts{
-		events: m.events.WithLabelValues(l.group, l.version, l.resource), sizes: m.eventSizes.WithLabelValues(l.group, l.version, l.resource),
-		slow: m.slowWatchers.WithLabelValues(l.group, l.resource),
+func (m *counts) makeStream(l resourceLabels) *watchstream.Counts {
+	return &watchstream.Counts{
+		Events: m.events.WithLabelValues(l.group, l.version, l.resource), Sizes: m.eventSizes.WithLabelValues(l.group, l.version, l.resource),
+		Slow: m.slowWatchers.WithLabelValues(l.group, l.resource),
 	}
 }
 
