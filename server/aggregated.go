@@ -87,27 +87,14 @@ func (s *Server) registers() bool {
 	return s.aggregation != nil && s.manager.Has("apiservice-registration")
 }
 
-// remoteOf returns the version that a request is about, if another server serves it.
-func (s *Server) remoteOf(r *exchange.Request) *aggregator.Version {
+// remoteTable returns the versions that other servers serve, or nil if the kind APIService is not
+// registered.
+func (s *Server) remoteTable() *aggregator.Table {
 	if s.aggregation == nil {
 		return nil
 	}
-	gv := meta.GroupVersion{Group: r.Group, Version: r.APIVersion}
-	if !r.IsResource {
-		var ok bool
-		if gv, ok = aggregator.PathVersion(r.Path); !ok {
-			return nil
-		}
-	}
-	v := s.aggregation.Table().Remote(gv)
-	if v != nil && strings.HasPrefix(r.Path, "/openapi/") && !v.TellsV3() {
-		return nil
-	}
-	return v
+	return s.aggregation.Table()
 }
-
-// longSubresources are those whose requests last as long as their callers want.
-var longSubresources = []string{"attach", "exec", "log", "portforward", "proxy"}
 
 // forward hands a request on to the server that serves its version.
 func (s *Server) forward(ctx context.Context, w *exchange.Response, r *exchange.Request) error {

@@ -39,6 +39,7 @@ import (
 	"orch.io/controlplane/server/internal/metered"
 	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/services"
 	"orch.io/controlplane/server/internal/telemetry"
 	"orch.io/controlplane/server/internal/watch"
@@ -356,7 +357,7 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 		authenticator: auth.Union(b.Authenticators...),
 		connector:     b.Connector, audit: b.Audit, version: b.gitVersion(), features: b.features,
 	}
-	s.errors = &errorlog.Log{Logger: log, Panics: func(where string) { s.metrics.panics.WithLabelValues(where).Inc() }}
+	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
 	s.responder.Names, s.responder.Errors = b.Names, s.errors
 	s.responder.Compress.From, s.responder.Compress.Local = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
 	if !s.features.Enabled(features.APIResponseCompression) {
@@ -369,10 +370,10 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
 	set := metrics.For(b.shown)
-	s.registry, s.metrics = b.shown, newCounts(set)
 	s.catalog = definitions.New(definitions.Options{
 		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
 	})
+	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, s.remoteTable)
 	if err := s.authenticator.Measure(b.shown); err != nil {
 		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
 	}
@@ -413,7 +414,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
 		Audit:  auditWrites,
-		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
+		Waited: s.metrics.Waited, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)
 	s.client, s.chain = &b.client, chain

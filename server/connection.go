@@ -40,7 +40,7 @@ func (c *connection) run(ctx context.Context) {
 	s, r := c.server, c.request
 	r.Usage.Worked()
 	if r.Remote == nil || r.LongRunning {
-		defer s.runs(r)()
+		defer s.metrics.Running(r)()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -29,6 +29,7 @@ import (
 	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
+	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/verbs"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -58,7 +59,7 @@ type Server struct {
 	connector     Connector // nil: none
 	audit         auth.Auditor
 	registry      *metrics.Registry
-	metrics       *counts
+	metrics       *requestmetrics.Metrics
 	health        *health.Handler
 	client        *objects.Client
 	chain         *admission.Chain
@@ -116,7 +117,7 @@ func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authent
 	defer s.requests.Done()
 	s.door.Begin(to, r)
 	defer r.Deadline.Release()
-	defer s.count(r, w, time.Now())
+	defer s.metrics.Finished(r, w, time.Now())
 	defer s.door.End(w, r)
 	defer func() {
 		if p := recover(); p != nil {

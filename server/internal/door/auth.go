@@ -36,7 +36,7 @@ func (d *Door) findUser(r *exchange.Request, who auth.Authenticator) error {
 	if err == nil {
 		begun := time.Now()
 		user, err = who.Authenticate(r.HTTP.WithContext(d.o.Objects.With(r.HTTP.Context(), &r.Index)))
-		d.o.Authenticated(user, err, begun)
+		d.o.Metrics.Authenticated(user, err, begun)
 	}
 	if err != nil || user == nil {
 		d.o.Log.Debug("authentication failed", "path", r.Path, "error", err)
@@ -86,7 +86,7 @@ func (d *Door) impersonate(ctx context.Context, w *exchange.Response, r *exchang
 func (d *Door) authorize(ctx context.Context, r *exchange.Request) error {
 	a, begun := r.Action(), time.Now()
 	decision, reason, err := d.o.Authorizer.Authorize(ctx, a)
-	d.o.Authorized(decision, err, begun)
+	d.o.Metrics.Authorized(decision, err, begun)
 	r.Audit.Decided(d.o.Names, decision == auth.Allow, reason)
 	return d.enforce(a, decision, reason, err)
 }

@@ -11,11 +11,14 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestmetrics"
 )
 
 // Options are what a Door needs of a server.
@@ -27,16 +30,10 @@ type Options struct {
 	Objects     *objects.Store
 	Log         *slog.Logger
 	Errors      *errorlog.Log
-	RequestTime time.Duration // of a request that is not long-running
-
-	// Locate sets Remote, Connects and LongRunning of a request, by the caches as they are.
-	Locate func(*exchange.Request)
-	// AnyRevision reports whether a located request reads this server's objects at any revision.
-	AnyRevision func(*exchange.Request) bool
-
-	// Authenticated and Authorized count outcomes; begun is when the question was asked.
-	Authenticated func(user *auth.User, err error, begun time.Time)
-	Authorized    func(decision auth.Decision, err error, begun time.Time)
+	Metrics     *requestmetrics.Metrics
+	Types       func() *resource.State
+	Table       func() *aggregator.Table // returns nil if no other server serves versions
+	RequestTime time.Duration            // of a request that is not long-running
 }
 
 // Door lets requests into a server. Its methods may be called concurrently.
@@ -63,7 +60,7 @@ func (d *Door) End(w *exchange.Response, r *exchange.Request) {
 // time is over. If the request may not enter, Enter answers it, and ok is false. The caller
 // calls cancel in any case.
 func (d *Door) Enter(w *exchange.Response, r *exchange.Request, who auth.Authenticator) (ctx context.Context, cancel context.CancelFunc, ok bool) {
-	d.o.Locate(r)
+	d.locate(r)
 	err := d.authenticate(w, r, who)
 	full := r.Usage.AcquireSlot(slotOf(r))
 	ctx, cancel = context.WithTimeout(d.o.Objects.With(r.HTTP.Context(), &r.Index), r.Limit)
@@ -121,7 +118,7 @@ func reject(w *exchange.Response, r *exchange.Request, full error) {
 // connects, or does not, it gets another slot; full is the 429 if there is none.
 func (d *Door) catchUp(ctx context.Context, r *exchange.Request) (full, err error) {
 	switch {
-	case d.o.AnyRevision(r), health.Endpoint(r.Path):
+	case d.anyRevision(r), health.Endpoint(r.Path):
 		return nil, nil
 	case r.IsResource:
 		err = d.refresh(ctx, r)
@@ -143,7 +140,7 @@ const otherWait = 2 * time.Second
 // refresh waits until the caches show the newest commit, and locates the request again.
 func (d *Door) refresh(ctx context.Context, r *exchange.Request) error {
 	err := d.o.Objects.CatchUp(ctx)
-	d.o.Locate(r)
+	d.locate(r)
 	return err
 }
 

@@ -19,7 +19,7 @@ func (h *Handler) readBody(ctx context.Context, r *exchange.Request) ([]byte, er
 		return nil, err
 	}
 	if r.HTTP.ContentLength != 0 {
-		h.o.Received(r, len(body))
+		h.o.Metrics.ReceivedBody(r, len(body))
 	}
 	return body, r.Usage.AcquireSeat(ctx)
 }

@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/views"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/server/internal/watchstream"
@@ -34,13 +35,12 @@ type Options struct {
 	Client   *objects.Client // for the functions of kinds
 	Encoder  *views.Encoder
 	Watches  *watchstream.Streamer
+	Metrics  *requestmetrics.Metrics
 
 	// Allow returns a 403 unless the user may use another verb on what the request is about.
 	Allow func(ctx context.Context, r *exchange.Request, verb string) error
 	// Connect serves sub-resources that connect to a node or a pod.
 	Connect func(context.Context, *exchange.Response, *exchange.Request) error
-	// Received observes the size of a body.
-	Received func(r *exchange.Request, bytes int)
 }
 
 // Limits bound requests. They are the fields of server.Limits with the same names.

@@ -11,13 +11,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/views"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -31,20 +30,8 @@ type Options struct {
 	Types    func() *resource.State
 	Lifetime *exchange.Lifetime // ends the watches
 	Log      *slog.Logger
+	Metrics  *requestmetrics.Metrics
 	Time     time.Duration // see Streamer.duration
-
-	// Metrics of watches. Running counts a watch in until ended is called, Started observes the
-	// time until a watch sent the initial state, and Counts returns what is counted for a version.
-	Running func(*exchange.Request) (ended func())
-	Started func(*exchange.Request, time.Duration)
-	Counts  func(*resource.Version) Counts
-}
-
-// Counts are the metrics of the watches of a version.
-type Counts struct {
-	Events prometheus.Counter
-	Sizes  prometheus.Observer
-	Slow   prometheus.Counter // watches whose callers fell behind the history
 }
 
 // Streamer sends watches. Its methods may be called concurrently.
@@ -67,7 +54,7 @@ func (o *Watch) current() bool { return o.InitialEvents || o.Revision == 0 }
 
 // Serve sends a watch until it ends. An error means that nothing was sent.
 func (s *Streamer) Serve(w *exchange.Response, r *exchange.Request, o *Watch) error {
-	defer s.o.Running(r)()
+	defer s.o.Metrics.Running(r)()
 	ctx, cancel := context.WithTimeout(r.HTTP.Context(), s.duration(o))
 	defer cancel()
 	defer s.o.Lifetime.Bind(cancel)()
@@ -125,7 +112,7 @@ func (s *Streamer) watch(ctx context.Context, w *exchange.Response, r *exchange.
 		return nil
 	}
 	if current && o.InitialEvents {
-		s.o.Started(r, time.Since(begun))
+		s.o.Metrics.WatchStarted(r, time.Since(begun))
 	}
 	st.follow(ctx, cursor, o.Bookmarks)
 	return nil
@@ -164,13 +151,13 @@ type stream struct {
 	socket   *socket      // nil: plain HTTP
 	out      http.ResponseWriter
 	control  *http.ResponseController
-	counts   Counts
+	counts   *requestmetrics.Watch
 }
 
 // start writes the head of the response, or opens the WebSocket. It returns the context of the
 // stream. If it returns no stream and no error, the caller was answered.
 func (s *Streamer) start(ctx context.Context, w *exchange.Response, r *exchange.Request) (*stream, context.Context, error) {
-	st := &stream{Streamer: s, request: r, out: w, control: http.NewResponseController(w), counts: s.o.Counts(r.Version)}
+	st := &stream{Streamer: s, request: r, out: w, control: http.NewResponseController(w), counts: s.o.Metrics.Watch(r.Version)}
 	var err error
 	if r.Media.View == media.Table {
 		if st.table, err = s.o.Encoder.NewTable(r); err != nil {
