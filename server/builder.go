@@ -1,38 +1,3 @@
-// Package server is the API server: it takes a request apart, asks who and
-// whether, and reads, writes or watches objects of the registered kinds.
-//
-// The way of a GET and of a POST through its files is told in the documentation of
-// the module's root, [orch.io/controlplane]. A watch takes the same door, then
-// stream.go.
-//
-// # Metrics
-//
-// /metrics shows what dashboards and alerts for the field's API server ask for, under the
-// same names, with the same labels and buckets. Help texts begin with the class of the
-// family: STABLE and BETA ones are shown for three releases and for one after they were
-// deprecated, ALPHA ones for none; Serving.ShowHiddenMetricsFor brings back what was hidden
-// since the release before. testdata/metrics.txt lists all of them.
-//
-//	apiserver_request_total, _duration_seconds, _sli_duration_seconds  what was asked for, and how long it took; sli: without webhooks and queues
-//	apiserver_response_sizes, apiserver_request_body_size_bytes        how much went out and came in
-//	apiserver_current_inflight_requests, _inqueue_requests             what is worked on, and waits
-//	apiserver_longrunning_requests, apiserver_watch_events_*           watches and connections, and what watches were sent
-//	apiserver_request_terminations_total, _aborts_total                what the server refused or cut to protect itself
-//	apiserver_flowcontrol_*                                            how callers share the server
-//	authentication_*, authorization_*, authenticated_user_requests     who calls, and whether they may
-//	apiserver_client_certificate_*, serviceaccount_*_tokens_total      what callers show
-//	apiserver_admission_*, apiserver_conversion_webhook_*              plugins, admission webhooks, conversion webhooks
-//	apiserver_audit_*                                                  records made, and lost
-//	etcd_request_duration_seconds, etcd_requests_total, _errors_total  the store, whatever store it is: a slow one shows here
-//	apiserver_resource_objects, _size_estimate_bytes                   objects that there are, by kind
-//	apiserver_storage_size_bytes, _damaged_records, _lost_commits      the store's room and what is wrong with it
-//	apiserver_storage_list_*, apiserver_cache_list_*                   lists, from the store and from memory
-//	apiserver_watch_cache_*                                            the cache; _history_used_ratio and _history_shortened_total: a full history
-//	workqueue_*, apiserver_recovered_panics_total                      controllers
-//	leader_election_master_status, _slowpath_total                     who leads, by Lease, where several servers may be over the store
-//	process_*, go_*, kubernetes_build_info                             the process
-//
-// Labels are words of the server and names of what it serves; what callers send makes none.
 package server
 
 import (
@@ -67,6 +32,7 @@ import (
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/discovery"
+	"orch.io/controlplane/server/internal/door"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/health"
@@ -388,8 +354,8 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	s = &Server{
 		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log,
-		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		audit: b.Audit, version: b.gitVersion(), features: b.features,
+		authenticator: auth.Union(b.Authenticators...),
+		audit:         b.Audit, version: b.gitVersion(), features: b.features,
 	}
 	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
 	s.responder.Names, s.responder.Errors = b.Names, s.errors
@@ -400,7 +366,6 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
-	s.watching, s.endWatches = context.WithCancel(context.Background())
 	if s.backend == nil {
 		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
 	}
@@ -442,14 +407,19 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}
 	s.catalog.Open(s.hub)
 	figures := s.openAggregation(b)
+	var auditWrites func(*objects.Write) (objects.Notes, func(objects.Audited))
+	if b.Audit != nil {
+		auditWrites = (&door.WriteAuditor{Names: s.names, Audit: b.Audit, Errors: s.errors}).Begin
+	}
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
-		Audit:  s.ownAudit(),
+		Audit:  auditWrites,
 		Waited: s.metrics.Waited, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
 		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
+	s.openRequests(b)
 	s.migrator = migration.New(migration.Options{Names: s.names, Catalog: s.catalog, Objects: s.objects, Hub: s.hub, Client: s.client, Log: s.log})
 	s.manager, err = manager.New(manager.Options{
 		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,
@@ -460,7 +430,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
 	s.logFeatures()
-	s.health, s.proxy = s.newHealth(b), s.newProxy(b)
+	s.health = s.newHealth(b)
 	s.discovery = &discovery.Handler{
 		Names: s.names, Version: s.version, Types: s.catalog.Types, Aggregator: s.aggregator, Paths: slices.Collect(maps.Keys(s.handlers)),
 	}

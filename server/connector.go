@@ -25,19 +25,14 @@ type Connector interface {
 func (s *Server) newProxy(b *Builder) *proxy.Proxy {
 	p := &proxy.Proxy{
 		Objects: s.objects, Aggregator: s.aggregator, Metrics: s.metrics, Log: s.log, FlowHeaders: s.capacity.Headers(),
-		Allow: s.allow,
-		Admit: func(ctx context.Context, r *exchange.Request, options *meta.Object) error {
-			return s.objects.Admit(ctx, s.newWrite(r, &writeOptions{}, ""), options)
-		},
-		Call: func(r *exchange.Request, options *meta.Object) *registry.Call {
-			return s.newCall(r, &writeOptions{}, options)
+		Allow: s.door.Allow, Lifetime: &s.lifetime,
+		Admit: func(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error) {
+			return s.verbs.AdmitConnect(ctx, r, options)
 		},
 		StripCredentials: func(h http.Header) {
 			s.authenticator.Strip(h)
-			s.dropSocketTokens(h)
+			exchange.DropWebSocketTokens(h, s.names)
 		},
-		AfterEnd: func(f func()) func() bool { return context.AfterFunc(s.watching, f) },
-		Ended:    func() bool { return s.watching.Err() != nil },
 	}
 	if b.Connector != nil {
 		p.Dial = b.Connector.Connect

@@ -99,7 +99,7 @@ func (s *Server) Settle(ctx context.Context) error { return s.manager.Settle(ctx
 // EndWatches ends watches and whatever else lasts as long as its caller wants, those that begin
 // from now on at once. Other requests are served until Shutdown, for which a net/http server ends
 // first that has this function registered by RegisterOnShutdown: it waits for all requests.
-func (s *Server) EndWatches() { s.endWatches() }
+func (s *Server) EndWatches() { s.lifetime.End() }
 
 // Shutdown ends the server: new requests are refused, watches end, requests in
 // flight finish, controllers stop, the store is closed. It returns when nothing of
@@ -113,7 +113,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.closing = true
 	s.mu.Unlock()
-	s.endWatches()
+	s.lifetime.End()
 	s.manager.Stop()
 	idle := make(chan struct{})
 	go func() {

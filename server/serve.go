@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/discovery"
+	"orch.io/controlplane/server/internal/door"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/health"
@@ -31,6 +31,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/proxy"
 	"orch.io/controlplane/server/internal/requestmetrics"
+	"orch.io/controlplane/server/internal/verbs"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -53,7 +54,8 @@ type Server struct {
 	responder     exchange.Responder
 	capacity      *capacity.Limiter
 	authenticator *auth.Methods
-	authorizer    auth.Authorizer
+	door          *door.Door
+	verbs         *verbs.Handler
 	handlers      map[string]http.Handler
 	proxy         *proxy.Proxy
 	discovery     *discovery.Handler
@@ -67,11 +69,10 @@ type Server struct {
 	migrator      *migration.Migrator
 	version       string
 
-	watching   context.Context // watches and other requests without a time limit end with it
-	endWatches context.CancelFunc
-	requests   sync.WaitGroup
-	mu         sync.Mutex // guards closing, and requests against an Add after closing
-	closing    bool
+	lifetime exchange.Lifetime // of watches and connections
+	requests sync.WaitGroup
+	mu       sync.Mutex // guards closing, and requests against an Add after closing
+	closing  bool
 }
 
 // Objects returns the server's own way to its objects, without authentication
@@ -102,8 +103,7 @@ func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, h, s.authenticator) }
 
-// serve answers a request of the user that an authenticator finds: it authenticates the user,
-// takes a slot, catches up with the store, authorizes and routes the request.
+// serve answers a request of the user that an authenticator finds.
 func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
 	w, r := s.responder.New(to, h)
@@ -113,50 +113,20 @@ func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authent
 		return
 	}
 	defer s.requests.Done()
-	r.Usage.Begin(s.capacity)
-	r.Deadline.Begin(to, h, s.limits.RequestTime)
+	s.door.Begin(to, r)
 	defer r.Deadline.Release()
 	defer s.metrics.Finished(r, w, time.Now())
-	defer s.endRecord(w, r)
-	defer w.End()
+	defer s.door.End(w, r)
 	defer func() {
 		if p := recover(); p != nil {
 			w.Panicked(p)
 		}
 	}()
-	s.locate(r)
-	err := s.authenticate(w, r, who)
-	full := r.Usage.AcquireSlot(slotOf(r))
-	ctx, cancel := context.WithTimeout(s.objects.With(r.HTTP.Context(), &r.Index), r.Limit)
+	ctx, cancel, ok := s.door.Enter(w, r, who)
 	defer cancel()
-	if err == nil && full == nil {
-		ctx, full, err = s.impersonate(ctx, w, r)
+	if ok {
+		s.route(ctx, w, r)
 	}
-	if err == nil && full == nil {
-		full, err = s.catchUp(ctx, r)
-	}
-	if full != nil {
-		reject(w, r, full)
-		return
-	}
-	if err == nil {
-		err = s.authorize(ctx, r)
-	}
-	if err != nil {
-		w.Fail(err)
-		return
-	}
-	s.route(ctx, w, r)
-}
-
-// reject refuses a request that has no slot. The caller gets a moment to take the response; if
-// too many callers wait like that, the connection is cut without one.
-func reject(w *exchange.Response, r *exchange.Request, why error) {
-	if !r.Usage.AcquireRefusal() {
-		panic(http.ErrAbortHandler)
-	}
-	r.Deadline.Cut()
-	w.Fail(why)
 }
 
 // growStack grows the goroutine's stack at once to the size that most requests need. Growth by

@@ -209,8 +209,11 @@ func (a *Aggregator) learn(of *Version, change func(*Documents)) {
 	a.publish()
 }
 
-// Remote returns a version that another server serves, nil if this one does or nobody.
+// Remote returns a version that another server serves, or nil. A nil Table has no such versions.
 func (t *Table) Remote(gv meta.GroupVersion) *Version {
+	if t == nil {
+		return nil
+	}
 	if v := t.versions[gv]; v != nil && v.way != nil {
 		return v
 	}

@@ -43,14 +43,14 @@ func (c *connection) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if r.LongRunning {
-		defer p.AfterEnd(cancel)()
+		defer p.Lifetime.Bind(cancel)()
 	}
 	r.Deadline.Pause()
 	_ = r.Deadline.Control.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, r.Deadline.Cut)()
 	defer func() {
 		// A log that is followed ends with the server like a watch, without an error.
-		if p.Ended() && c.style == registry.Reads && requestinfo.Truthy(r.Query, "follow") {
+		if p.Lifetime.Ended() && c.style == registry.Reads && requestinfo.Truthy(r.Query, "follow") {
 			if value := recover(); value != nil && value != http.ErrAbortHandler {
 				panic(value)
 			}
@@ -204,7 +204,7 @@ func (c *connection) failure(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &st):
 		return st
-	case c.proxy.Ended():
+	case c.proxy.Lifetime.Ended():
 		return exchange.ShuttingDown()
 	case c.style == aggregated:
 		return c.aggregatedFailure(ctx, err)

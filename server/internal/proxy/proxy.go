@@ -29,21 +29,16 @@ type Proxy struct {
 	// nil if the server reaches no nodes and pods.
 	Dial func(context.Context, *registry.Target) (*url.URL, http.RoundTripper, error)
 
-	// Admit runs admission for a request to connect with options.
-	Admit func(ctx context.Context, r *exchange.Request, options *meta.Object) error
 	// Allow authorizes a further verb on the object of a request.
 	Allow func(ctx context.Context, r *exchange.Request, verb string) error
-	// Call returns the arguments of the functions of a kind.
-	Call func(r *exchange.Request, options *meta.Object) *registry.Call
+	// Admit runs admission for a request to connect with options, and returns the arguments for the
+	// functions of its kind.
+	Admit func(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error)
 
 	// StripCredentials removes the credentials of this server's callers from a header.
 	StripCredentials func(http.Header)
 	FlowHeaders      [2]string // the response headers of flow control
-
-	// AfterEnd calls f in a goroutine when the server ends its long-running requests, unless stop is
-	// called before. Ended reports whether it has.
-	AfterEnd func(f func()) (stop func() bool)
-	Ended    func() bool
+	Lifetime         *exchange.Lifetime
 }
 
 // Connect answers a request to a sub-resource that connects. Its parameters are in the query; for
@@ -115,10 +110,11 @@ func (p *Proxy) target(ctx context.Context, r *exchange.Request) (*registry.Targ
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Admit(ctx, r, options); err != nil {
+	call, err := p.Admit(ctx, r, options)
+	if err != nil {
 		return nil, err
 	}
-	return r.Sub.Connect.Target(ctx, p.Call(r, options))
+	return r.Sub.Connect.Target(ctx, call)
 }
 
 // cleanPath returns a path without "." and ".." elements. The result begins with a slash, and ends with
@@ -137,13 +133,4 @@ func redirect(w *exchange.Response, r *exchange.Request) {
 	to := url.URL{Path: r.Path + "/", RawQuery: r.HTTP.URL.RawQuery}
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusMovedPermanently)
-}
-
-// Forwards reports whether requests of a method are passed on by a sub-resource that proxies.
-func Forwards(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-		return true
-	}
-	return false
 }

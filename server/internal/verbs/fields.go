@@ -1,4 +1,4 @@
-package server
+package verbs
 
 import (
 	"strconv"
@@ -7,17 +7,17 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 )
 
-// ignoreFields and strictFields are modes of fieldValidation; any other warns.
+// Modes of fieldValidation. Any other mode warns.
 const (
 	ignoreFields = "Ignore"
 	strictFields = "Strict"
 )
 
-// fieldFaults are the unknown and the duplicate fields of a body, in the order
-// and in the words that clients know.
+// fieldFaults are the unknown and the duplicate fields of a body, in the order and the words that
+// clients expect.
 type fieldFaults struct {
-	lines []string // of YAML: line 9: key "a" already set in map
-	texts []string // unknown field "spec.a"
+	lines []string // of YAML, such as: line 9: key "a" already set in map
+	texts []string // such as: unknown field "spec.a"
 }
 
 func (f *fieldFaults) unknown(paths []string)   { f.add("unknown field ", paths) }
@@ -29,7 +29,7 @@ func (f *fieldFaults) add(what string, paths []string) {
 	}
 }
 
-// String returns the faults as one text.
+// String returns all violations as one text.
 func (f fieldFaults) String() string {
 	all := f.texts
 	if len(f.lines) > 0 {
@@ -42,8 +42,9 @@ func (f fieldFaults) ofYAML() string {
 	return "yaml: unmarshal errors:\n  " + strings.Join(f.lines, "\n  ")
 }
 
-// enforceFieldValidation does with unknown and duplicate fields what the mode says.
-func (s *Server) enforceFieldValidation(r *exchange.Request, mode string, f fieldFaults, refuse func(why string) error) error {
+// enforceFieldValidation warns about unknown and duplicate fields, returns the error of refuse, or
+// does nothing, depending on the mode.
+func enforceFieldValidation(r *exchange.Request, mode string, f fieldFaults, refuse func(why string) error) error {
 	if mode == ignoreFields || len(f.lines)+len(f.texts) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package server
+package door
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package server
+package verbs
 
 import (
 	"context"
@@ -14,27 +14,27 @@ import (
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
-// longestGrace bounds a grace period, in seconds; more of them overflow times.
+// longestGrace bounds a grace period in seconds, so that times do not overflow.
 const longestGrace = 1<<31 - 1
 
-// deleteOptions are the options of delete and deletecollection, from the body
-// or, without one, from the query.
+// deleteOptions are the options of delete and deletecollection: those of the body, or of the query
+// if there is no body.
 type deleteOptions struct {
 	objects.Deletion
 	dryRun bool
 	object *meta.Object
 }
 
-// delete answers DELETE on an item.
-func (s *Server) delete(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
-	o, err := s.parseDeleteOptions(ctx, r)
+// delete serves DELETE on an item.
+func (h *Handler) delete(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	o, err := h.parseDeleteOptions(ctx, r)
 	if err != nil {
 		return err
 	}
 	if o.Unreadable {
-		r.Notes.Annotate(s.names.Wire(names.AuditUnsafeDelete), "")
+		r.Notes.Annotate(h.o.Names.Wire(names.AuditUnsafeDelete), "")
 	}
-	res, err := s.objects.Delete(ctx, s.newDelete(r, r.Key(), o), &o.Deletion)
+	res, err := h.o.Objects.Delete(ctx, h.newDelete(r, r.Key(), o), &o.Deletion)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (s *Server) delete(ctx context.Context, w *exchange.Response, r *exchange.R
 			code = http.StatusAccepted
 		}
 		if !(res.Deleted && r.Version.DeleteAnswersStatus) && objects.Shows(ctx, res.Entry, r.Version) {
-			return s.respondEntry(ctx, w, r, code, res.Entry)
+			return h.o.Encoder.SendEntry(ctx, w, r, code, res.Entry)
 		}
 		details.UID = res.Entry.Object().UID()
 	}
@@ -53,50 +53,50 @@ func (s *Server) delete(ctx context.Context, w *exchange.Response, r *exchange.R
 	return nil
 }
 
-// newDelete fills in the write that a delete of an object is.
-func (s *Server) newDelete(r *exchange.Request, key meta.Key, o *deleteOptions) *objects.Write {
-	return &objects.Write{Caller: s.caller(r), Version: r.Version, Key: key, DryRun: o.dryRun, Options: o.object}
+// newDelete returns the write of a delete.
+func (h *Handler) newDelete(r *exchange.Request, key meta.Key, o *deleteOptions) *objects.Write {
+	return &objects.Write{Caller: h.caller(r), Version: r.Version, Key: key, DryRun: o.dryRun, Options: o.object}
 }
 
-// deleteCollection answers DELETE on a collection: what a list with the same
-// parameters shows is deleted, each object on its own. The answer is a Status
-// (configuration and storage, Operation template), or that list, see compat.ListsDeleted.
-func (s *Server) deleteCollection(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
-	list, err := s.listOptions(r, false)
+// deleteCollection serves DELETE on a collection. It deletes the objects that a list with the same
+// parameters returns, each on its own. The response is a Status (configuration and storage,
+// Operation template), or that list, see compat.ListsDeleted.
+func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	list, err := h.listOptions(r, false)
 	if err != nil {
 		return err
 	}
-	s.estimateSeats(r, list)
-	o, err := s.parseDeleteOptions(ctx, r)
+	h.estimateSeats(r, list)
+	o, err := h.parseDeleteOptions(ctx, r)
 	if err != nil {
 		return err
 	}
 	if o.Unreadable {
-		return s.invalidDeleteOptions([]meta.Cause{unreadableFault("is not allowed with DELETECOLLECTION, try again after removing the option")})
+		return h.invalidDeleteOptions([]meta.Cause{unreadableFault("is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
-	page, err := s.objects.List(ctx, r.Version, &list.Selection)
+	page, err := h.o.Objects.List(ctx, r.Version, &list.Selection)
 	if err != nil {
 		return err
 	}
-	if len(page.Entries) > s.limits.CollectionPage {
+	if len(page.Entries) > h.o.Limits.CollectionPage {
 		return meta.TooLarge("%d objects are too many for one request: set a limit", len(page.Entries))
 	}
 	deleted := *page
-	if s.rules.Has(compat.ListsDeleted) { // a failed conversion must not come after the deletions
+	if h.o.Rules.Has(compat.ListsDeleted) { // convert before anything is deleted, because a conversion may fail
 		if deleted.Entries, err = objects.InVersion(ctx, page.Entries, r.Version); err != nil {
 			return err
 		}
 	}
-	err = s.objects.DeleteAll(ctx, r.Version, &list.Selection, page, func(key meta.Key) (*objects.Write, *objects.Deletion) {
+	err = h.o.Objects.DeleteAll(ctx, r.Version, &list.Selection, page, func(key meta.Key) (*objects.Write, *objects.Deletion) {
 		own := *o
-		own.object = o.object.Clone() // admission may write to it
-		return s.newDelete(r, key, &own), &own.Deletion
+		own.object = o.object.Clone() // admission may modify it
+		return h.newDelete(r, key, &own), &own.Deletion
 	})
 	if err != nil {
 		return err
 	}
-	if s.rules.Has(compat.ListsDeleted) {
-		return s.respondList(ctx, w, r, &deleted)
+	if h.o.Rules.Has(compat.ListsDeleted) {
+		return h.o.Encoder.SendList(ctx, w, r, &deleted)
 	}
 	w.SendSuccess(http.StatusOK, &meta.Status{Status: "Success", Details: &meta.Details{
 		Group: r.Version.Group, Kind: r.Version.Plural,
@@ -104,14 +104,14 @@ func (s *Server) deleteCollection(ctx context.Context, w *exchange.Response, r *
 	return nil
 }
 
-// parseDeleteOptions reads the options of a delete.
-func (s *Server) parseDeleteOptions(ctx context.Context, r *exchange.Request) (*deleteOptions, error) {
-	tree, err := s.readDeleteOptions(ctx, r)
+// parseDeleteOptions reads and checks the options of a delete.
+func (h *Handler) parseDeleteOptions(ctx context.Context, r *exchange.Request) (*deleteOptions, error) {
+	tree, err := h.readDeleteOptions(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	o := &deleteOptions{object: meta.NewObject(tree)}
-	o.object.SetGVK(meta.GroupVersionKind{Group: s.names.Group(names.GroupMeta), Version: "v1", Kind: "DeleteOptions"})
+	o.object.SetGVK(meta.GroupVersionKind{Group: h.o.Names.Group(names.GroupMeta), Version: "v1", Kind: "DeleteOptions"})
 	o.UID, o.Version = optional(o.object, "preconditions", "uid"), optional(o.object, "preconditions", "resourceVersion")
 	o.Propagation = optional(o.object, "propagationPolicy")
 	if b, ok := tree["orphanDependents"].(bool); ok {
@@ -126,7 +126,7 @@ func (s *Server) parseDeleteOptions(ctx context.Context, r *exchange.Request) (*
 	o.dryRun, faults = parseDryRun(o.object.Strings("dryRun"))
 	causes := slices.Concat(o.policyFaults(), faults, o.unreadableFaults())
 	if len(causes) > 0 {
-		return nil, s.invalidDeleteOptions(causes)
+		return nil, h.invalidDeleteOptions(causes)
 	}
 	if text := r.Version.OrphanWarning; text != "" && o.Propagation == nil && o.Orphan == nil {
 		r.Notes.Warn(text)
@@ -134,7 +134,7 @@ func (s *Server) parseDeleteOptions(ctx context.Context, r *exchange.Request) (*
 	return o, nil
 }
 
-// optional returns a field that may be empty, nil if it is not there.
+// optional returns a field, which may be empty, or nil if it is absent.
 func optional(o *meta.Object, path ...string) *string {
 	if v, _ := o.Get(path...); v != nil {
 		text := o.String(path...)
@@ -159,18 +159,18 @@ func (o *deleteOptions) policyFaults() (causes []meta.Cause) {
 	return causes
 }
 
-func (s *Server) invalidDeleteOptions(causes []meta.Cause) *meta.Status {
-	return meta.Invalid(meta.GroupKind{Group: s.names.Group(names.GroupMeta), Kind: "DeleteOptions"}, "", causes)
+func (h *Handler) invalidDeleteOptions(causes []meta.Cause) *meta.Status {
+	return meta.Invalid(meta.GroupKind{Group: h.o.Names.Group(names.GroupMeta), Kind: "DeleteOptions"}, "", causes)
 }
 
-// ignoreReadError is the option to delete an object only if it cannot be read.
+// ignoreReadError is the option to delete an object that cannot be read.
 const ignoreReadError = "ignoreStoreReadErrorWithClusterBreakingPotential"
 
 func unreadableFault(why string) meta.Cause {
 	return meta.Cause{Reason: meta.CauseInvalid, Field: ignoreReadError, Message: "Invalid value: true: " + why}
 }
 
-// unreadableFaults returns the other options that cannot be honoured for an object that
+// unreadableFaults returns a violation for each option that cannot be applied to an object that
 // cannot be read.
 func (o *deleteOptions) unreadableFaults() (causes []meta.Cause) {
 	if !o.Unreadable {
@@ -184,10 +184,9 @@ func (o *deleteOptions) unreadableFaults() (causes []meta.Cause) {
 	return causes
 }
 
-// readDeleteOptions returns the options in the body, or those in the query if
-// there is no body.
-func (s *Server) readDeleteOptions(ctx context.Context, r *exchange.Request) (map[string]any, error) {
-	tree, err := s.readDeleteBody(ctx, r)
+// readDeleteOptions returns the options of the body, or of the query if there is no body.
+func (h *Handler) readDeleteOptions(ctx context.Context, r *exchange.Request) (map[string]any, error) {
+	tree, err := h.readDeleteBody(ctx, r)
 	if err != nil || tree != nil {
 		return tree, err
 	}

@@ -1,4 +1,4 @@
-package server
+package verbs
 
 import (
 	"context"
@@ -9,17 +9,17 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// update answers PUT on an item or on a sub-resource.
-func (s *Server) update(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
-	o, err := parseWriteOptions(r.Query, s.names, "UpdateOptions")
+// update serves PUT on an item or on a sub-resource.
+func (h *Handler) update(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	o, err := parseWriteOptions(r.Query, h.o.Names, "UpdateOptions")
 	if err != nil {
 		return err
 	}
-	in, err := s.readObject(ctx, r, o.validation)
+	in, err := h.readObject(ctx, r, o.validation)
 	if err != nil {
 		return err
 	}
-	if err := placeInNamespace(r, in); err != nil {
+	if err := setNamespace(r, in); err != nil {
 		return err
 	}
 	switch in.Name() {
@@ -29,22 +29,22 @@ func (s *Server) update(ctx context.Context, w *exchange.Response, r *exchange.R
 	default:
 		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", in.Name(), r.Name)
 	}
-	res, err := s.put(ctx, r, o, in)
+	res, err := h.put(ctx, r, o, in)
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(ctx, w, r, code(res), res.Entry)
+	return h.o.Encoder.SendEntry(ctx, w, r, code(res), res.Entry)
 }
 
-// put replaces the object, or its part behind a sub-resource, by in.
-func (s *Server) put(ctx context.Context, r *exchange.Request, o *writeOptions, in *meta.Object) (*objects.Result, error) {
-	wr := s.newWrite(r, o, "UpdateOptions")
+// put replaces the object, or the part that the sub-resource writes, by in.
+func (h *Handler) put(ctx context.Context, r *exchange.Request, o *writeOptions, in *meta.Object) (*objects.Result, error) {
+	wr := h.newWrite(r, o, "UpdateOptions")
 	wr.Create = r.Version.CreateOnPut && r.Sub == nil
 	wr.UID = in.UID()
 	wr.Versioned = versioned(in)
 	wr.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
-			if err := s.allow(ctx, r, "create"); err != nil {
+			if err := h.o.Allow(ctx, r, "create"); err != nil {
 				return nil, err
 			}
 			return in.Clone(), nil
@@ -57,11 +57,10 @@ func (s *Server) put(ctx context.Context, r *exchange.Request, o *writeOptions, 
 		}
 		return in.Clone(), nil
 	}
-	return s.objects.Write(ctx, wr)
+	return h.o.Objects.Write(ctx, wr)
 }
 
-// preconditions checks the resourceVersion and uid that a caller put into an
-// object against the live one.
+// preconditions returns an error if in names another resourceVersion or uid than the live object.
 func preconditions(r *exchange.Request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
 		return objects.OtherUID(r.Version, r.Name, uid, live.UID())
@@ -69,8 +68,8 @@ func preconditions(r *exchange.Request, in, live *meta.Object) error {
 	return sameVersion(r, in, live)
 }
 
-// sameVersion refuses a resourceVersion that is not the live object's; 0 stands
-// for none.
+// sameVersion returns a conflict if in names another resourceVersion than the live object. Zero
+// means any.
 func sameVersion(r *exchange.Request, in, live *meta.Object) error {
 	rev, err := objects.ParseRevision(in.ResourceVersion())
 	if err != nil {
@@ -82,13 +81,13 @@ func sameVersion(r *exchange.Request, in, live *meta.Object) error {
 	return nil
 }
 
-// versioned reports whether an object names a version; zero is none at all.
+// versioned reports whether an object names a resourceVersion other than zero.
 func versioned(o *meta.Object) bool {
 	v := o.ResourceVersion()
 	return v != "" && v != "0"
 }
 
-// needsVersion reports whether an update has to name the version that it means.
+// needsVersion reports whether an update must name a resourceVersion.
 func needsVersion(r *exchange.Request) bool {
 	return r.Version.PutWithVersion && (r.Sub == nil || r.Sub.Body == nil)
 }
@@ -99,7 +98,7 @@ func versionMissing(r *exchange.Request) error {
 	}})
 }
 
-// code is the HTTP status of a write that succeeded.
+// code returns the HTTP code of a write that succeeded.
 func code(r *objects.Result) int {
 	if r.Created {
 		return http.StatusCreated

@@ -1,4 +1,4 @@
-package server
+package verbs
 
 import (
 	"context"
@@ -18,38 +18,39 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// patch answers PATCH on an item or on a sub-resource, in four languages.
-func (s *Server) patch(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+// patch serves PATCH on an item or on a sub-resource: JSON patch, merge patch, strategic merge patch
+// and server-side apply.
+func (h *Handler) patch(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	kind, err := media.PatchContentType(r.HTTP.Header.Get("Content-Type"), r.Version.Strategic)
 	if err != nil {
 		return err
 	}
-	o, err := s.parsePatchOptions(r, kind)
+	o, err := h.parsePatchOptions(r, kind)
 	if err != nil {
 		return err
 	}
-	body, err := s.readBody(ctx, r)
+	body, err := h.readBody(ctx, r)
 	if err != nil {
 		return err
 	}
 	r.Audit.SentBytes(body)
-	wr := s.newWrite(r, o, "PatchOptions")
+	wr := h.newWrite(r, o, "PatchOptions")
 	if kind == media.ApplyPatch {
-		err = s.applyPatch(ctx, r, o, body, wr)
+		err = h.applyPatch(ctx, r, o, body, wr)
 	} else {
-		err = s.plainPatch(ctx, r, o, kind, body, wr)
+		err = h.plainPatch(ctx, r, o, kind, body, wr)
 	}
 	if err != nil {
 		return err
 	}
-	res, err := s.objects.Write(ctx, wr)
+	res, err := h.o.Objects.Write(ctx, wr)
 	if err != nil {
 		return err
 	}
-	return s.respondEntry(ctx, w, r, code(res), res.Entry)
+	return h.o.Encoder.SendEntry(ctx, w, r, code(res), res.Entry)
 }
 
-func (s *Server) parsePatchOptions(r *exchange.Request, kind media.PatchType) (*writeOptions, error) {
+func (h *Handler) parsePatchOptions(r *exchange.Request, kind media.PatchType) (*writeOptions, error) {
 	var causes []meta.Cause
 	applies := kind == media.ApplyPatch
 	if r.Query.Has("force") && !applies {
@@ -58,17 +59,16 @@ func (s *Server) parsePatchOptions(r *exchange.Request, kind media.PatchType) (*
 	if applies && r.Query.Get("fieldManager") == "" {
 		causes = apply.CheckManager("", true)
 	}
-	return parseWriteOptions(r.Query, s.names, "PatchOptions", causes...)
+	return parseWriteOptions(r.Query, h.o.Names, "PatchOptions", causes...)
 }
 
-// change makes a tree from the live one; the input is not modified.
+// change returns a tree made from the live one, which it does not modify.
 type change func(live map[string]any) (map[string]any, error)
 
-// plainPatch prepares a write by JSON patch, merge patch or strategic merge
-// patch.
-func (s *Server) plainPatch(ctx context.Context, r *exchange.Request, o *writeOptions, kind media.PatchType, body []byte, w *objects.Write) error {
-	alter, faults, err := s.parsePatch(r, kind, body, w)
-	if err != nil { // a missing object is told first
+// plainPatch prepares a write by JSON patch, merge patch or strategic merge patch.
+func (h *Handler) plainPatch(ctx context.Context, r *exchange.Request, o *writeOptions, kind media.PatchType, body []byte, w *objects.Write) error {
+	alter, faults, err := h.parsePatch(r, kind, body, w)
+	if err != nil { // reported only if the object exists
 		w.Mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
 		return nil
 	}
@@ -82,7 +82,7 @@ func (s *Server) plainPatch(ctx context.Context, r *exchange.Request, o *writeOp
 			return nil, err
 		}
 		in := meta.NewObject(tree)
-		if err := s.checkPatched(r, o, in, shown, faults); err != nil {
+		if err := h.checkPatched(r, o, in, shown, faults); err != nil {
 			return nil, err
 		}
 		return in, nil
@@ -90,37 +90,36 @@ func (s *Server) plainPatch(ctx context.Context, r *exchange.Request, o *writeOp
 	return nil
 }
 
-// parsePatch reads the body once, for however many attempts. The faults are those
-// of the patch; what it names that the object cannot have is judged with the
-// object that it makes.
-func (s *Server) parsePatch(r *exchange.Request, kind media.PatchType, body []byte, w *objects.Write) (alter change, faults fieldFaults, err error) {
-	limits := codec.Limits{Depth: s.limits.Depth}
+// parsePatch decodes the patch once for all attempts. It returns the violations of the patch
+// itself; checkPatched finds the unknown fields of its result.
+func (h *Handler) parsePatch(r *exchange.Request, kind media.PatchType, body []byte, w *objects.Write) (alter change, faults fieldFaults, err error) {
+	limits := codec.Limits{Depth: h.o.Limits.Depth}
 	if kind == media.JSONPatch {
 		value, duplicates, err := codec.DecodeValue(body, limits)
 		if err != nil {
 			return nil, faults, err
 		}
-		if err := s.checkWidth(body, map[string]any{"": value}); err != nil {
+		if err := h.checkWidth(body, map[string]any{"": value}); err != nil {
 			return nil, faults, err
 		}
 		faults.add("json patch unknown field ", strayFields(value))
 		faults.add("json patch duplicate field ", duplicates)
 		w.Versioned = readsVersion(value)
 		return func(live map[string]any) (map[string]any, error) {
-			return apply.JSONPatch(live, body, apply.Limits{Operations: s.limits.PatchOps})
+			return apply.JSONPatch(live, body, apply.Limits{Operations: h.o.Limits.PatchOps})
 		}, faults, nil
 	}
 	limits.WholeFloats = kind == media.StrategicPatch
 	patch, duplicates, err := codec.DecodeJSON(body, limits)
 	if errors.Is(err, codec.ErrNull) {
 		if err = errNullPatch(); kind == media.StrategicPatch {
-			err = nil // to them null is a patch that changes nothing
+			err = nil // a strategic merge patch of null changes nothing
 		}
 	}
 	if err != nil {
 		return nil, faults, err
 	}
-	if err := s.checkWidth(body, patch); err != nil {
+	if err := h.checkWidth(body, patch); err != nil {
 		return nil, faults, err
 	}
 	faults.duplicate(duplicates)
@@ -133,8 +132,8 @@ func (s *Server) parsePatch(r *exchange.Request, kind media.PatchType, body []by
 	}, faults, nil
 }
 
-// readsVersion reports whether operations of a JSON patch look at the
-// resourceVersion, such as to test that it is the one that is meant.
+// readsVersion reports whether an operation of a JSON patch reads the resourceVersion, such as a
+// test of it.
 func readsVersion(patch any) bool {
 	list, _ := patch.([]any)
 	return slices.ContainsFunc(list, func(e any) bool {
@@ -148,11 +147,10 @@ func readsVersion(patch any) bool {
 	})
 }
 
-// maxStray bounds how many stray fields are told.
+// maxStray bounds the unknown fields that are reported.
 const maxStray = 100
 
-// strayFields returns what the operations of a JSON patch have beside the fields
-// that operations have.
+// strayFields returns the unknown fields of the operations of a JSON patch.
 func strayFields(patch any) (paths []string) {
 	list, _ := patch.([]any)
 	for i, e := range list {
@@ -166,8 +164,8 @@ func strayFields(patch any) (paths []string) {
 	return paths
 }
 
-// strategic merges patch into live. A strategic merge patch does not change the
-// apiVersion and kind, but if it has them, they must be strings.
+// strategic merges patch into live. A strategic merge patch does not change the apiVersion and
+// kind, but they must be strings if it has them.
 func strategic(live, patch map[string]any, v *resource.Version) (map[string]any, error) {
 	for _, field := range []string{"apiVersion", "kind"} {
 		if _, isText := patch[field].(string); !isText && patch[field] != nil {
@@ -183,10 +181,9 @@ func strategic(live, patch map[string]any, v *resource.Version) (map[string]any,
 
 func errNullPatch() error { return meta.BadRequest("the patch must be an object, found null") }
 
-// checkPatched checks what a patch made of an object: still the same object,
-// still of its schema, and the preconditions that the patch put into it. The
-// faults are those of the patch.
-func (s *Server) checkPatched(r *exchange.Request, o *writeOptions, in, live *meta.Object, faults fieldFaults) error {
+// checkPatched checks the result of a patch: it is the same object, it conforms to the schema, and
+// the preconditions that the patch set hold. faults are the violations of the patch itself.
+func (h *Handler) checkPatched(r *exchange.Request, o *writeOptions, in, live *meta.Object, faults fieldFaults) error {
 	v := r.BodyVersion()
 	unknown, mismatches := v.Conform(in)
 	if len(mismatches) > 0 {
@@ -207,13 +204,12 @@ func (s *Server) checkPatched(r *exchange.Request, o *writeOptions, in, live *me
 	if needsVersion(r) && !versioned(in) {
 		return versionMissing(r)
 	}
-	faults.texts = slices.Clone(faults.texts) // every attempt begins with those of the patch
+	faults.texts = slices.Clone(faults.texts) // every attempt begins with the violations of the patch
 	faults.unknown(unknown)
-	return s.enforceFieldValidation(r, o.validation, faults, func(why string) error { return badPatch("strict decoding error: " + why) })
+	return enforceFieldValidation(r, o.validation, faults, func(why string) error { return badPatch("strict decoding error: " + why) })
 }
 
-// sameKind refuses patches that make an object of another kind or version of
-// it, or of none.
+// sameKind returns an error if the result of a patch has another kind or apiVersion, or none.
 func sameKind(r *exchange.Request, in *meta.Object, v *resource.Version) error {
 	want := v.GVK()
 	version, kind := in.APIVersion(), in.Kind()
@@ -240,8 +236,8 @@ func sameKind(r *exchange.Request, in *meta.Object, v *resource.Version) error {
 	return nil
 }
 
-// conditions holds the uid and resourceVersion that a patch sets against the
-// live object.
+// conditions returns an error if the result of a patch names another uid or resourceVersion than
+// the live object.
 func conditions(r *exchange.Request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
 		return meta.Invalid(r.Version.GroupKind(), r.Name, []meta.Cause{{
@@ -251,12 +247,12 @@ func conditions(r *exchange.Request, in, live *meta.Object) error {
 	return sameVersion(r, in, live)
 }
 
-// badPatch is the error for a patch that makes something else than an object of
-// the kind.
+// badPatch returns the error of a patch whose result is not an object of the kind.
 func badPatch(why string) error {
 	return meta.Invalid(meta.GroupKind{}, "", []meta.Cause{{Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: " + why}})
 }
 
+// sameIdentity returns an error if the result of a patch has another name or namespace.
 func sameIdentity(r *exchange.Request, in *meta.Object) error {
 	name, _ := in.Get("metadata", "name")
 	if name == "" || name == nil {
@@ -265,30 +261,30 @@ func sameIdentity(r *exchange.Request, in *meta.Object) error {
 	if name != r.Name {
 		return meta.BadRequest("the name of the object (%v) does not match the name on the URL (%s)", name, r.Name)
 	}
-	return placeInNamespace(r, in)
+	return setNamespace(r, in)
 }
 
 // applyPatch prepares a write by server-side apply.
-func (s *Server) applyPatch(ctx context.Context, r *exchange.Request, o *writeOptions, body []byte, w *objects.Write) error {
-	tree, lines, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
+func (h *Handler) applyPatch(ctx context.Context, r *exchange.Request, o *writeOptions, body []byte, w *objects.Write) error {
+	tree, lines, err := codec.DecodeYAML(body, codec.Limits{Depth: h.o.Limits.Depth})
 	if errors.Is(err, codec.ErrNull) {
 		err = errNullPatch()
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.checkWidth(body, tree); err != nil {
+	if err := h.checkWidth(body, tree); err != nil {
 		return err
 	}
 	patch := meta.NewObject(tree)
-	if err := s.checkApplied(r, patch); err != nil {
+	if err := h.checkApplied(r, patch); err != nil {
 		return err
 	}
-	if patch, err = s.applyToItem(ctx, r, patch); err != nil {
+	if patch, err = h.applyToItem(ctx, r, patch); err != nil {
 		return err
 	}
 	w.Create, w.Versioned, w.Applied = r.Sub == nil, versioned(patch), true
-	var owners []any // as the apply makes them, also where a sub-resource takes only a part
+	var owners []any // as Apply returns them, also if the sub-resource writes only a part of the object
 	w.Own = func(_ context.Context, _, obj *meta.Object) error {
 		obj.Delete("metadata", "managedFields")
 		if owners != nil {
@@ -303,7 +299,7 @@ func (s *Server) applyPatch(ctx context.Context, r *exchange.Request, o *writeOp
 			if patch.UID() != "" {
 				return nil, objects.UIDMismatch(r.Version, r.Name, patch.UID())
 			}
-			if err := s.allow(ctx, r, "create"); err != nil {
+			if err := h.o.Allow(ctx, r, "create"); err != nil {
 				return nil, err
 			}
 		} else if err := conditions(r, patch, live); err != nil {
@@ -313,10 +309,10 @@ func (s *Server) applyPatch(ctx context.Context, r *exchange.Request, o *writeOp
 		if err != nil {
 			return nil, err
 		}
-		if err := s.conformApplied(r, obj, v); err != nil {
+		if err := h.conformApplied(r, obj, v); err != nil {
 			return nil, err
 		}
-		if err := s.enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil {
+		if err := enforceFieldValidation(r, o.validation, fieldFaults{lines: lines}, strictApply); err != nil {
 			return nil, err
 		}
 		if status, sent := obj.Get("status"); sent && status == nil && r.Subresource == "status" {
@@ -328,16 +324,16 @@ func (s *Server) applyPatch(ctx context.Context, r *exchange.Request, o *writeOp
 	return nil
 }
 
-// applyToItem makes what was applied to a sub-resource with a kind of its own
-// a patch of the item.
-func (s *Server) applyToItem(ctx context.Context, r *exchange.Request, body *meta.Object) (*meta.Object, error) {
+// applyToItem returns the body of an apply to a sub-resource with a kind of its own as a patch of
+// the item.
+func (h *Handler) applyToItem(ctx context.Context, r *exchange.Request, body *meta.Object) (*meta.Object, error) {
 	if r.Sub == nil || r.Sub.Body == nil {
 		return body, nil
 	}
 	if _, faults := r.Sub.Body.Conform(body); len(faults) > 0 {
 		return nil, r.Sub.Body.DecodeError(faults)
 	}
-	identity := map[string]any{} // the rest of its metadata is nobody's
+	identity := map[string]any{} // the sub-resource owns no other metadata
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "managedFields"} {
 		if v, ok := body.Metadata()[f]; ok {
 			identity[f] = meta.Clone(v)
@@ -345,14 +341,14 @@ func (s *Server) applyToItem(ctx context.Context, r *exchange.Request, body *met
 	}
 	patch := meta.NewObject(map[string]any{"metadata": identity})
 	patch.SetGVK(r.Version.ItemVersion(r.Sub).GVK())
-	if len(body.Map("spec")) > 0 { // what is not applied is not owned
+	if len(body.Map("spec")) > 0 { // an absent spec is not owned
 		return patch, r.Sub.Take(ctx, patch, body)
 	}
 	return patch, nil
 }
 
-// checkApplied checks what can be known of an apply body before the live object.
-func (s *Server) checkApplied(r *exchange.Request, patch *meta.Object) error {
+// checkApplied checks the body of an apply without the live object.
+func (h *Handler) checkApplied(r *exchange.Request, patch *meta.Object) error {
 	if patch.APIVersion() == "" || patch.Kind() == "" {
 		return meta.BadRequest("an applied object must name its apiVersion and kind")
 	}
@@ -365,25 +361,26 @@ func (s *Server) checkApplied(r *exchange.Request, patch *meta.Object) error {
 	if name := patch.Name(); name != "" && name != r.Name {
 		return meta.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, r.Name)
 	}
-	return placeInNamespace(r, patch.Clone()) // the body stays as it is: the last-applied annotation may quote it
+	return setNamespace(r, patch.Clone()) // a clone, because the last-applied annotation may quote the body
 }
 
-// strictApply is the error for an applied body that is not strictly valid.
+// strictApply returns the error of an apply with unknown or duplicate fields under strict validation.
 func strictApply(why string) error {
 	return meta.BadRequest("error strict decoding YAML: error converting YAML to JSON: %s", why)
 }
 
-func (s *Server) conformApplied(r *exchange.Request, obj *meta.Object, v *resource.Version) error {
+// conformApplied checks that the result of an apply is the same object and conforms to the schema.
+func (h *Handler) conformApplied(r *exchange.Request, obj *meta.Object, v *resource.Version) error {
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}
-	// Fields that the schema does not have are refused where the patch is typed. Those that
-	// only a schema around them preserves are accepted there, and pruned here without a word.
+	// Apply refuses fields that the schema does not have. It accepts fields that only an outer
+	// schema preserves; Conform prunes them here without a warning.
 	_, faults := v.Conform(obj)
 	if len(faults) == 0 {
 		return nil
 	}
-	if f := faults[0]; v.ConformOnRead && !strings.HasPrefix(f.Field, "metadata") { // of an embedded object
+	if f := faults[0]; v.ConformOnRead && !strings.HasPrefix(f.Field, "metadata") { // in an embedded object
 		f.Reason, f.Message = meta.CauseInvalid, strings.TrimPrefix(f.Message, f.Field+": ")
 		return meta.Invalid(v.GroupKind(), r.Name, []meta.Cause{f})
 	}

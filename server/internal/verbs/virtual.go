@@ -1,4 +1,4 @@
-package server
+package verbs
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/server/internal/watch"
 )
 
-// readVirtual answers a get or a list of objects that are made when they are asked for.
-func (s *Server) readVirtual(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
-	list, err := s.listOptions(r, false)
+// readVirtual serves a get or a list of a virtual kind, whose objects are made at each read.
+func (h *Handler) readVirtual(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	list, err := h.listOptions(r, false)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (s *Server) readVirtual(ctx context.Context, w *exchange.Response, r *excha
 	for _, obj := range all {
 		obj.SetGVK(r.Version.GVK())
 		if r.Name != "" && r.Name == obj.Name() {
-			return s.respondObject(w, r, http.StatusOK, obj)
+			return h.o.Encoder.SendObject(w, r, http.StatusOK, obj)
 		}
 		if selected(obj, &list.Selection) {
 			found = append(found, watch.NewEntry(meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, 0, codec.EncodeJSON(nil, obj.Tree())))
@@ -37,10 +37,10 @@ func (s *Server) readVirtual(ctx context.Context, w *exchange.Response, r *excha
 	if r.Name != "" {
 		return meta.NotFound(r.Version.GroupResource(), r.Name)
 	}
-	return s.respondList(ctx, w, r, &objects.Page{Page: watch.Page{Entries: found}, Remaining: -1})
+	return h.o.Encoder.SendList(ctx, w, r, &objects.Page{Page: watch.Page{Entries: found}, Remaining: -1})
 }
 
-// selected reports whether an object is among those that are asked for.
+// selected reports whether a selection has the object.
 func selected(obj *meta.Object, sel *objects.Selection) bool {
 	label := func(key string) (string, bool) {
 		v, ok := obj.Labels()[key]

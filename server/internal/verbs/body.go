@@ -1,4 +1,4 @@
-package server
+package verbs
 
 import (
 	"context"
@@ -13,37 +13,36 @@ import (
 
 // readBody reads the body of a request, and then takes a seat: a request whose body is still on
 // its way needs none.
-func (s *Server) readBody(ctx context.Context, r *exchange.Request) ([]byte, error) {
-	body, err := r.ReadBody(ctx, s.limits.Body)
+func (h *Handler) readBody(ctx context.Context, r *exchange.Request) ([]byte, error) {
+	body, err := r.ReadBody(ctx, h.o.Limits.Body)
 	if err != nil {
 		return nil, err
 	}
 	if r.HTTP.ContentLength != 0 {
-		s.metrics.ReceivedBody(r, len(body))
+		h.o.Metrics.ReceivedBody(r, len(body))
 	}
 	return body, r.Usage.AcquireSeat(ctx)
 }
 
-// readObject reads the object in the body: decoded, of the right kind, conforming
-// to the schema. Unknown and duplicate fields are ignored, warned about or
-// refused, as fieldValidation asks.
-func (s *Server) readObject(ctx context.Context, r *exchange.Request, validation string) (*meta.Object, error) {
-	format, err := media.ContentType(r.HTTP.Header.Get("Content-Type"), s.names, r.BodyVersion().Proto() != nil)
+// readObject reads the object of the body, checks its kind, and conforms it to the schema. Unknown
+// and duplicate fields are ignored, warned about or refused, depending on validation.
+func (h *Handler) readObject(ctx context.Context, r *exchange.Request, validation string) (*meta.Object, error) {
+	format, err := media.ContentType(r.HTTP.Header.Get("Content-Type"), h.o.Names, r.BodyVersion().Proto() != nil)
 	if err != nil {
 		return nil, err
 	}
-	body, err := s.readBody(ctx, r)
+	body, err := h.readBody(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	obj, faults, err := s.decode(r, format, body)
+	obj, faults, err := h.decode(r, format, body)
 	if errors.Is(err, codec.ErrNull) {
-		obj, err = meta.NewObject(map[string]any{}), nil // an object of which nothing is said
+		obj, err = meta.NewObject(map[string]any{}), nil // null is an empty object
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkWidth(body, obj.Tree()); err != nil {
+	if err := h.checkWidth(body, obj.Tree()); err != nil {
 		return nil, err
 	}
 	v := r.BodyIn(obj.APIVersion())
@@ -60,13 +59,13 @@ func (s *Server) readObject(ctx context.Context, r *exchange.Request, validation
 	} else {
 		faults.unknown(unknown)
 	}
-	return obj, s.enforceFieldValidation(r, validation, faults, func(why string) error {
+	return obj, enforceFieldValidation(r, validation, faults, func(why string) error {
 		return v.CannotHandle("strict decoding error: " + why)
 	})
 }
 
-func (s *Server) decode(r *exchange.Request, format codec.Format, body []byte) (*meta.Object, fieldFaults, error) {
-	limits := codec.Limits{Depth: s.limits.Depth}
+func (h *Handler) decode(r *exchange.Request, format codec.Format, body []byte) (*meta.Object, fieldFaults, error) {
+	limits := codec.Limits{Depth: h.o.Limits.Depth}
 	var faults fieldFaults
 	switch format {
 	case codec.Protobuf:
@@ -81,17 +80,16 @@ func (s *Server) decode(r *exchange.Request, format codec.Format, body []byte) (
 	return meta.NewObject(tree), faults, err
 }
 
-// checkWidth refuses a body with too many entries in one place: recording who
-// owns them costs the square of their number.
-func (s *Server) checkWidth(body []byte, tree map[string]any) error {
-	if len(body) < 2*s.limits.Entries || width(tree) <= s.limits.Entries {
+// checkWidth returns a 413 if an object or list of the body has too many entries, because tracking
+// their owners costs the square of their number.
+func (h *Handler) checkWidth(body []byte, tree map[string]any) error {
+	if len(body) < 2*h.o.Limits.Entries || width(tree) <= h.o.Limits.Entries {
 		return nil
 	}
-	return meta.TooLarge("Request entity too large: limit is %d entries of one object or list", s.limits.Entries)
+	return meta.TooLarge("Request entity too large: limit is %d entries of one object or list", h.o.Limits.Entries)
 }
 
-// width is the largest number of entries that an object or list has. The depth
-// was checked.
+// width returns the largest number of entries of an object or list in v, whose depth is bounded.
 func width(v any) int {
 	n := 0
 	switch v := v.(type) {
@@ -109,8 +107,8 @@ func width(v any) int {
 	return n
 }
 
-// decodeEnvelope decodes a protobuf object and the type around it. Of says how objects of
-// an apiVersion are written.
+// decodeEnvelope decodes a protobuf object in its envelope. of returns the encoding of objects of an
+// apiVersion.
 func decodeEnvelope(of func(apiVersion string) *codec.Proto, data []byte, l codec.Limits) (*meta.Object, error) {
 	apiVersion, kind, message, err := codec.OpenEnvelope(data)
 	if err != nil {
@@ -124,18 +122,18 @@ func decodeEnvelope(of func(apiVersion string) *codec.Proto, data []byte, l code
 	return meta.NewObject(tree), nil
 }
 
-// readDeleteBody reads the options of a delete in the body, or nothing.
-func (s *Server) readDeleteBody(ctx context.Context, r *exchange.Request) (map[string]any, error) {
+// readDeleteBody returns the options in the body of a delete, nil if there is no body.
+func (h *Handler) readDeleteBody(ctx context.Context, r *exchange.Request) (map[string]any, error) {
 	const kind = "DeleteOptions"
-	body, err := s.readBody(ctx, r)
+	body, err := h.readBody(ctx, r)
 	if err != nil || len(body) == 0 {
 		return nil, err
 	}
-	format, err := media.ContentType(r.HTTP.Header.Get("Content-Type"), s.names, true)
+	format, err := media.ContentType(r.HTTP.Header.Get("Content-Type"), h.o.Names, true)
 	if err != nil {
 		return nil, err
 	}
-	limits := codec.Limits{Depth: s.limits.Depth}
+	limits := codec.Limits{Depth: h.o.Limits.Depth}
 	var tree map[string]any
 	switch format {
 	case codec.Protobuf:
@@ -158,8 +156,7 @@ func (s *Server) readDeleteBody(ctx context.Context, r *exchange.Request) (map[s
 	if k := meta.NewObject(tree).Kind(); k != "" && k != kind {
 		return nil, meta.BadRequest("the body holds a %s, not %s", k, kind)
 	}
-	// An option that is not understood must not be left out: it might be what
-	// keeps the object.
+	// An unknown option must not be ignored, because it might prevent the deletion.
 	if _, faults := codec.Metas().DeleteOptionsSchema.Conform(tree); len(faults) > 0 {
 		return nil, meta.BadRequest("%s cannot be read: %s", kind, faults[0].Message)
 	}

@@ -1,4 +1,4 @@
-package server
+package verbs
 
 import (
 	"fmt"
@@ -17,26 +17,21 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
+	"orch.io/controlplane/server/internal/watchstream"
 )
 
-// listOptions are the query parameters of list, watch and deletecollection.
-type listOptions struct {
-	objects.Selection
-	timeout       time.Duration
-	bookmarks     bool
-	initialEvents bool
-	sendInitial   bool // sendInitialEvents was given
-}
+// listOptions are the parameters of list, watch and deletecollection.
+type listOptions watchstream.Watch
 
-// listOptions reads and checks the parameters. Selectors and numbers that
-// cannot be read are 400, combinations that make no sense 422 ListOptions.
-func (s *Server) listOptions(r *exchange.Request, watch bool) (*listOptions, error) {
+// listOptions reads and checks the parameters of a list, watch or deletecollection. Malformed
+// selectors and numbers are a 400, invalid combinations a 422 of ListOptions.
+func (h *Handler) listOptions(r *exchange.Request, watch bool) (*listOptions, error) {
 	q, t := r.Query, r.Version.Type
 	o := &listOptions{Selection: objects.Selection{
 		Namespace: r.Namespace, Name: r.Name,
 		Version: q.Get("resourceVersion"), Match: q.Get("resourceVersionMatch"), Continue: q.Get("continue"),
-	}, bookmarks: requestinfo.Truthy(q, "allowWatchBookmarks"), initialEvents: requestinfo.Truthy(q, "sendInitialEvents")}
-	_, o.sendInitial = q["sendInitialEvents"]
+	}, Bookmarks: requestinfo.Truthy(q, "allowWatchBookmarks"), InitialEvents: requestinfo.Truthy(q, "sendInitialEvents")}
+	_, o.SendInitial = q["sendInitialEvents"]
 	var err error
 	if o.Labels, err = meta.ParseLabelSelector(q.Get("labelSelector")); err != nil {
 		return nil, err
@@ -51,9 +46,9 @@ func (s *Server) listOptions(r *exchange.Request, watch bool) (*listOptions, err
 	if err != nil {
 		return nil, err
 	}
-	o.timeout = time.Duration(max(0, min(seconds, 1<<31))) * time.Second
+	o.Timeout = time.Duration(max(0, min(seconds, 1<<31))) * time.Second
 	causes := o.faults(watch)
-	if watch && o.sendInitial && !s.features.Enabled(features.WatchList) {
+	if watch && o.SendInitial && !h.o.Features.Enabled(features.WatchList) {
 		causes = append(causes, mustNot("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"))
 	}
 	if len(causes) > 0 {
@@ -65,15 +60,15 @@ func (s *Server) listOptions(r *exchange.Request, watch bool) (*listOptions, err
 	if o.Revision, err = objects.ParseRevision(o.Version); err != nil {
 		return nil, err
 	}
-	if !s.features.Enabled(features.APIListChunking) {
+	if !h.o.Features.Enabled(features.APIListChunking) {
 		o.Limit, o.Continue = 0, ""
 	}
-	o.bookmarks = o.bookmarks && s.features.Enabled(features.WatchBookmark)
+	o.Bookmarks = o.Bookmarks && h.o.Features.Enabled(features.WatchBookmark)
 	return o, nil
 }
 
-// faults checks the list table: which of resourceVersionMatch, resourceVersion,
-// continue and sendInitialEvents may stand together.
+// faults returns the violations of the list table: invalid combinations of resourceVersionMatch,
+// resourceVersion, continue and sendInitialEvents.
 func (o *listOptions) faults(watch bool) []meta.Cause {
 	if watch {
 		return o.watchFaults()
@@ -93,17 +88,17 @@ func (o *listOptions) faults(watch bool) []meta.Cause {
 			causes = append(causes, mustNot("resourceVersionMatch", `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`))
 		}
 	}
-	if o.sendInitial {
+	if o.SendInitial {
 		causes = append(causes, mustNot("sendInitialEvents", "sendInitialEvents is forbidden for list"))
 	}
 	return causes
 }
 
-// watchFaults are the faults of a watch. One that names no version asks for the
-// current state first, as with sendInitialEvents.
+// watchFaults is faults for a watch. A watch without resourceVersion asks for the current state
+// first, as with sendInitialEvents.
 func (o *listOptions) watchFaults() []meta.Cause {
 	var causes []meta.Cause
-	match, initial := o.Match, o.sendInitial
+	match, initial := o.Match, o.SendInitial
 	if match == "" && !initial && (o.Version == "" || o.Version == "0") {
 		match, initial = "NotOlderThan", true
 	}
@@ -129,12 +124,12 @@ func noMatchWithToken() meta.Cause {
 	return mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
 }
 
-// mustNot is the fault of a parameter that may not stand where it does.
+// mustNot returns the violation of a parameter that is forbidden in its place.
 func mustNot(field, why string) meta.Cause {
 	return meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
 }
 
-// checkFields refuses fields that objects of a version cannot be selected by.
+// checkFields returns an error if a field selector has a field that the version cannot select by.
 func checkFields(s meta.FieldSelector, v *resource.Version) error {
 	for _, r := range s.Requirements() {
 		inNamespace := r.Field == "metadata.namespace" && (v.Namespaced || v.AnyNamespace)
@@ -162,12 +157,12 @@ type writeOptions struct {
 	dryRun     bool
 	manager    string
 	validation string // Ignore, Warn or Strict
-	validate   string // fieldValidation as it was sent; empty: it was not
+	validate   string // fieldValidation as sent
 	force      bool
 	forceSet   bool
 }
 
-// parseWriteOptions reads them; causes are the faults found before.
+// parseWriteOptions reads and checks the parameters. causes are violations that were found before.
 func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...meta.Cause) (*writeOptions, error) {
 	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), validate: q.Get("fieldValidation"), force: requestinfo.Truthy(q, "force")}
 	_, o.forceSet = q["force"]
@@ -187,8 +182,7 @@ func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...met
 	return o, nil
 }
 
-// parseDryRun reads the dryRun parameter: unset or bare means a normal request,
-// All a dry run; anything else is a fault.
+// parseDryRun reads the parameter dryRun: All is a dry run, an absent or empty one is none.
 func parseDryRun(values []string) (dry bool, faults []meta.Cause) {
 	if len(values) == 0 || slices.Equal(values, []string{""}) {
 		return false, nil
@@ -201,7 +195,7 @@ func parseDryRun(values []string) (dry bool, faults []meta.Cause) {
 	return true, nil
 }
 
-// unsupported is the fault of a parameter that takes certain words only.
+// unsupported returns the violation of a parameter that must be one of some words.
 func unsupported(field, value string, supported ...string) meta.Cause {
 	for i, word := range supported {
 		supported[i] = strconv.Quote(word)
@@ -210,8 +204,8 @@ func unsupported(field, value string, supported ...string) meta.Cause {
 		Message: fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Join(supported, ", "))}
 }
 
-// managerFor is the field manager of a write: the one that was named, else the
-// product part of the User-Agent.
+// managerFor returns the field manager of a write: the parameter fieldManager, or the product part
+// of the User-Agent.
 func (o *writeOptions) managerFor(h *http.Request) string {
 	agent := ""
 	if h != nil {
@@ -220,7 +214,7 @@ func (o *writeOptions) managerFor(h *http.Request) string {
 	return apply.ManagerName(o.manager, agent)
 }
 
-// object returns the options as admission sees them.
+// object returns the options as an object, for admission.
 func (o *writeOptions) object(p names.Profile, kind string) *meta.Object {
 	tree := map[string]any{"kind": kind, "apiVersion": p.Group(names.GroupMeta) + "/v1"}
 	if o.dryRun {
