@@ -242,6 +242,6 @@ func TestNoConnector(t *testing.T) {
 	c := newCluster(t, func(b *server.Builder) { b.Connector = nil })
 	for _, path := range []string{podPath + "/one/log", podPath + "/one/exec?command=x", podPath + "/one/proxy/x"} {
 		got := c.must(503, "GET", path, nil)
-		assert.Equal(t, "this server connects to no nodes and pods: it was not told how", got.body["message"])
+		assert.Equal(t, "this server has no Connector to nodes and pods", got.body["message"])
 	}
 }

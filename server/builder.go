@@ -1,14 +1,12 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -27,25 +25,11 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
-	"orch.io/controlplane/server/internal/aggregator"
-	"orch.io/controlplane/server/internal/capacity"
-	"orch.io/controlplane/server/internal/conversion"
-	"orch.io/controlplane/server/internal/definitions"
-	"orch.io/controlplane/server/internal/discovery"
-	"orch.io/controlplane/server/internal/door"
-	"orch.io/controlplane/server/internal/errorlog"
-	"orch.io/controlplane/server/internal/fair"
-	"orch.io/controlplane/server/internal/health"
+	"orch.io/controlplane/server/internal/fairqueue"
 	"orch.io/controlplane/server/internal/manager"
-	"orch.io/controlplane/server/internal/metered"
-	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/serviceresolver"
-	"orch.io/controlplane/server/internal/telemetry"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/memstore"
 )
 
 // Builder says what a server is made of. Fill in its fields, Register kinds and
@@ -167,6 +151,7 @@ type Builder struct {
 	plugins  []*manager.Plugin // the controllers of admission plugins
 	resolver *serviceresolver.Resolver
 	shown    *metrics.Registry // what /metrics shows
+	measured storage.Backend   // of the server, with metrics
 	built    bool              // a server was made of it
 
 	features *features.Set // by Build
@@ -284,12 +269,13 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	faults = append(faults, unserved...)
 	plugs := b.pluginFaults()
 	faults = append(faults, plugs...)
-	if err := fair.Check(b.flowControl()); err != nil {
+	if err := fairqueue.Check(b.flowControl()); err != nil {
 		faults = append(faults, fmt.Errorf("Serving.FlowControl: %w", err))
 	}
 	log := b.Logger
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		b.Logger = log
 	}
 	if err := b.showMetrics(); err != nil {
 		return nil, errors.Join(append(faults, err)...)
@@ -350,161 +336,6 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	})
 }
 
-// newServer makes a server of the parts that need nothing of the store.
-func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
-	s = &Server{
-		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log,
-		authenticator: auth.Union(b.Authenticators...),
-		audit:         b.Audit, version: b.gitVersion(), features: b.features,
-	}
-	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
-	s.responder.Names, s.responder.Errors = b.Names, s.errors
-	s.responder.Compress.From, s.responder.Compress.Local = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
-	if !s.features.Enabled(features.APIResponseCompression) {
-		s.responder.Compress.From = -1
-	}
-	if len(b.Authenticators) == 0 {
-		s.authenticator = auth.Union(auth.AnonymousAccess)
-	}
-	if s.backend == nil {
-		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
-	}
-	set := metrics.For(b.shown)
-	s.catalog = definitions.New(definitions.Options{
-		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
-	})
-	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, func() *aggregator.Table { return s.aggregator.Table() })
-	if err := s.authenticator.Measure(b.shown); err != nil {
-		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
-	}
-	s.stored = metered.New(s.backend, set, s.catalog.Known)
-	if err := set.Err(); err != nil {
-		return nil, err
-	}
-	s.handlers = maps.Clone(b.Handlers)
-	if s.handlers == nil {
-		s.handlers = map[string]http.Handler{}
-	}
-	s.handlers["/metrics"] = telemetry.NewHandler(b.shown, b.Metrics, log)
-	s.capacity, err = capacity.New(capacity.Options{
-		Names: b.Names, Metrics: b.shown, Config: b.flowControl(), Pinned: b.Serving.FlowControl != nil,
-		Seats: s.limits.InFlight, MaxWait: s.limits.RequestTime / 4,
-		Requests: s.limits.Requests, Watches: s.limits.Watches, Connections: s.limits.Connections,
-		BodyBytes: s.limits.LargeBodies, AnswerBytes: s.limits.LongAnswers,
-	})
-	return s, err
-}
-
-// open loads what the store holds and makes the parts that stand on it.
-func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, chain *admission.Chain) (*Server, error) {
-	s.catalog.Register(types...)
-	if err := s.stamp(ctx); err != nil {
-		return nil, err
-	}
-	records, err := s.load(ctx, types, b.KeepUnfit)
-	if err != nil {
-		return nil, err
-	}
-	s.catalog.Open(s.hub)
-	figures := s.openAggregation(b)
-	var auditWrites func(*objects.Write) (objects.Notes, func(objects.Audited))
-	if b.Audit != nil {
-		auditWrites = (&door.WriteAuditor{Names: s.names, Audit: b.Audit, Errors: s.errors}).Begin
-	}
-	s.objects = objects.New(objects.Options{
-		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
-		Audit:  auditWrites,
-		Waited: s.metrics.Waited, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
-		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
-	}, types)
-	s.client, s.chain = &b.client, chain
-	s.client.Open(s.objects)
-	s.openRequests(b)
-	s.migrator = migration.New(migration.Options{Names: s.names, Catalog: s.catalog, Objects: s.objects, Hub: s.hub, Client: s.client, Log: s.log})
-	s.manager, err = manager.New(manager.Options{
-		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,
-		Metrics: s.registry, Panicked: s.errors.Panic, Advertise: b.Advertise,
-	})
-	selection := manager.Selection(b.RunControllers)
-	if err := errors.Join(err, figures, s.addMetrics(), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
-		return nil, errors.Join(err, s.Shutdown(ctx))
-	}
-	s.logFeatures()
-	s.health = s.newHealth(b)
-	s.discovery = &discovery.Handler{
-		Names: s.names, Version: s.version, Types: s.catalog.Types, Aggregator: s.aggregator, Paths: slices.Collect(maps.Keys(s.handlers)),
-	}
-	if err := s.objects.ReserveHeld(ctx); err != nil {
-		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
-	}
-	err = s.objects.Bootstrap(ctx, s.client)
-	if f, ok := s.flowObjects(); ok && err == nil {
-		err = f.Start(ctx, s.client)
-	}
-	if n, ok := s.serviceNetworks(); ok && err == nil {
-		err = n.Start(ctx, s.client)
-	}
-	if s.registers() && err == nil {
-		err = s.aggregator.Register(ctx, s.client)
-	}
-	for _, prepare := range b.Prepare {
-		if err == nil {
-			err = prepare(ctx, s.client)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Shutdown(ctx))
-	}
-	s.tellUnserved()
-	return s, nil
-}
-
-// addMetrics registers the metrics of the store, the caches and the process.
-func (s *Server) addMetrics() error {
-	return telemetry.Register(telemetry.Options{
-		Names: s.names, Registry: s.registry, Types: s.catalog.Types, Hub: s.hub, Backend: s.backend,
-		Features: s.features, Audit: s.audit, Build: discovery.Version(s.version),
-	})
-}
-
-// newHealth returns the handler of the health endpoints.
-func (s *Server) newHealth(b *Builder) *health.Handler {
-	o := health.Options{
-		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
-		Audit: s.audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
-	}
-	if s.aggregator != nil {
-		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.registers(), s.manager.Has("apiservice-availability")
-	}
-	return health.New(o)
-}
-
-// load reads what the store holds, and refuses what the types cannot show unless it is
-// to be kept.
-func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*objects.Records, error) {
-	records, err := objects.OpenRecords(ctx, s.stored, types, s.log)
-	if err != nil {
-		return nil, err
-	}
-	if err := records.Begin(ctx); err != nil {
-		return nil, fmt.Errorf("beginning the store: %w", err)
-	}
-	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
-		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
-		Followed: s.catalog.Follow,
-	}); err != nil {
-		return nil, fmt.Errorf("loading the store: %w", err)
-	}
-	problems, err := records.Accept(ctx, keep)
-	if len(problems) > 0 {
-		err = newStoredError(problems)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.hub.Close())
-	}
-	return records, nil
-}
-
 // served returns the types that the server has, and what is wrong with what the Builder says
 // of them.
 func (b *Builder) served(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
@@ -561,36 +392,4 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 		faults = append(faults, err)
 	}
 	return types, errors.Join(faults...)
-}
-
-// stamp marks the store with the naming profile, or refuses a store that was
-// filled under another, or only in part.
-func (s *Server) stamp(ctx context.Context) error {
-	if _, err := s.backend.Get(ctx, storage.UnfinishedKey, 0); !errors.Is(err, storage.ErrNotFound) {
-		if err == nil {
-			err = errors.New("a copy into it has not ended, so that it has a part of its data; copy again")
-		}
-		return fmt.Errorf("looking at the store: %w", err)
-	}
-	st, ok := s.backend.(storage.Stamper)
-	if !ok {
-		return nil
-	}
-	found, err := st.Stamp(ctx, "names", s.names.String())
-	if err != nil {
-		return fmt.Errorf("stamping the store: %w", err)
-	}
-	if found != s.names.String() {
-		return &NamesError{Store: found, Server: s.names.String()}
-	}
-	return nil
-}
-
-// NamesError says that a store was filled under other names than the server's.
-// What it holds cannot be served under these.
-type NamesError struct{ Store, Server string }
-
-// Error implements error.
-func (e *NamesError) Error() string {
-	return fmt.Sprintf("the store was filled with %q names, this server uses %q", e.Store, e.Server)
 }

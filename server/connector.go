@@ -24,14 +24,14 @@ type Connector interface {
 // newProxy returns the part that passes requests on to other servers.
 func (s *Server) newProxy(b *Builder) *proxy.Proxy {
 	p := &proxy.Proxy{
-		Objects: s.objects, Aggregator: s.aggregator, Metrics: s.metrics, Log: s.log, FlowHeaders: s.capacity.Headers(),
+		Objects: s.objects, Aggregator: s.aggregator, Metrics: s.metrics, Log: b.Logger, FlowHeaders: s.capacity.Headers(),
 		Allow: s.door.Allow, Lifetime: &s.lifetime,
 		Admit: func(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error) {
 			return s.verbs.AdmitConnect(ctx, r, options)
 		},
 		StripCredentials: func(h http.Header) {
 			s.authenticator.Strip(h)
-			exchange.DropWebSocketTokens(h, s.names)
+			exchange.DropWebSocketTokens(h, s.responder.Names)
 		},
 	}
 	if b.Connector != nil {

@@ -16,10 +16,10 @@ func (b *Builder) Enabled(name string) bool {
 }
 
 // logFeatures warns of feature gates that are set without effect.
-func (s *Server) logFeatures() {
-	for _, g := range s.features.All() {
+func (b *Builder) logFeatures() {
+	for _, g := range b.features.All() {
 		if g.Warning != "" {
-			s.log.Warn(g.Warning, "gate", g.Name, "set", g.On)
+			b.Logger.Warn(g.Warning, "gate", g.Name, "set", g.On)
 		}
 	}
 }

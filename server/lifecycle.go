@@ -20,7 +20,7 @@ func ControllerNames() []string { return manager.BuiltinNames() }
 
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
+	list := []controller.Controller{controllers.Namespaces(s.responder.Names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.responder.Names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
 	if s.catalog.Extensible() {
 		list = append(list, s.catalog.Controller(s.objects, s.client))
 	}
@@ -45,11 +45,11 @@ func (s *Server) builtinControllers() []controller.Controller {
 		}
 		switch t.GroupResource() {
 		case meta.GroupResource{Resource: "persistentvolumeclaims"}:
-			list = append(list, controllers.ClaimProtection(s.names, s.client))
+			list = append(list, controllers.ClaimProtection(s.responder.Names, s.client))
 		case meta.GroupResource{Resource: "persistentvolumes"}:
-			list = append(list, controllers.VolumeProtection(s.names))
-		case meta.GroupResource{Group: s.names.Group(names.GroupStorage), Resource: "volumeattributesclasses"}:
-			list = append(list, controllers.ClassProtection(s.names))
+			list = append(list, controllers.VolumeProtection(s.responder.Names))
+		case meta.GroupResource{Group: s.responder.Names.Group(names.GroupStorage), Resource: "volumeattributesclasses"}:
+			list = append(list, controllers.ClassProtection(s.responder.Names))
 		}
 	}
 	return list
@@ -71,8 +71,8 @@ func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 	if services == nil || services.Pool == nil || services.Pool.Initial == nil {
 		return n, false
 	}
-	source := meta.GroupResource{Group: s.names.Group(services.Pool.Source.Group), Resource: services.Pool.Source.Resource}
-	n = controllers.ServiceNetworks{Names: s.names, Initial: services.Pool.Initial(s.names)}
+	source := meta.GroupResource{Group: s.responder.Names.Group(services.Pool.Source.Group), Resource: services.Pool.Source.Resource}
+	n = controllers.ServiceNetworks{Names: s.responder.Names, Initial: services.Pool.Initial(s.responder.Names)}
 	return n, s.catalog.Known().Type(source) != nil
 }
 
@@ -127,7 +127,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
-	s.errors.Close()
+	s.responder.Errors.Close()
 	s.chain.Close()
 	if s.aggregator != nil {
 		s.aggregator.Close()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/health"
 )
 
 // route hands the request to the part of the server that serves its path.
@@ -54,5 +55,18 @@ func (s *Server) serveExtra(w *exchange.Response, r *exchange.Request, path stri
 		return false
 	}
 	s.handlers[longest].ServeHTTP(w, r.HTTP)
+	return true
+}
+
+// serveHealth answers /livez, /readyz, /healthz, single checks below them, and /metrics/slis.
+func (s *Server) serveHealth(w *exchange.Response, r *exchange.Request, path string) bool {
+	if !health.Serves(path) {
+		return false
+	}
+	if r.HTTP.Method != http.MethodGet && r.HTTP.Method != http.MethodHead {
+		w.Fail(exchange.MethodNotAllowed())
+		return true
+	}
+	s.health.ServeHTTP(w, r.HTTP)
 	return true
 }

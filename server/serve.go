@@ -1,7 +1,6 @@
 package server
 
 import (
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -9,12 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/aggregator"
@@ -23,7 +20,6 @@ import (
 	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/discovery"
 	"orch.io/controlplane/server/internal/door"
-	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
@@ -39,18 +35,12 @@ import (
 // Server is a running API server. It is an http.Handler and may be mounted on
 // any mux, also below a prefix with http.StripPrefix.
 type Server struct {
-	names         names.Profile
-	rules         compat.Rules // where the specification and the reference differ
-	features      *features.Set
 	backend       storage.Backend
-	stored        storage.Backend // backend, measured: what objects are read from and written to
 	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
 	aggregator    *aggregator.Aggregator // nil if the kind APIService is not registered
 	limits        Limits
-	log           *slog.Logger
-	errors        *errorlog.Log
 	responder     exchange.Responder
 	capacity      *capacity.Limiter
 	authenticator *auth.Methods
@@ -59,7 +49,6 @@ type Server struct {
 	handlers      map[string]http.Handler
 	proxy         *proxy.Proxy
 	discovery     *discovery.Handler
-	audit         auth.Auditor
 	registry      *metrics.Registry
 	metrics       *requestmetrics.Metrics
 	health        *health.Handler
@@ -67,7 +56,6 @@ type Server struct {
 	chain         *admission.Chain
 	manager       *manager.Manager
 	migrator      *migration.Migrator
-	version       string
 
 	lifetime exchange.Lifetime // of watches and connections
 	requests sync.WaitGroup
@@ -91,13 +79,13 @@ func (s *Server) SetFlowControl(config flowcontrol.Config) error { return s.capa
 // flowObjects returns the parts that follow the objects of flow control, if their kinds are
 // registered.
 func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
-	group := s.names.Group(names.GroupFlowControl)
+	group := s.responder.Names.Group(names.GroupFlowControl)
 	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
 		if s.catalog.Known().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
 			return f, false
 		}
 	}
-	return controllers.FlowControl{Names: s.names, Apply: s.capacity.Follow}, true
+	return controllers.FlowControl{Names: s.responder.Names, Apply: s.capacity.Follow}, true
 }
 
 // ServeHTTP answers one request.
