@@ -17,12 +17,14 @@
 //     access, the usual access control of a cluster in one call, serving, TLS and an
 //     orderly end for a program of its own, and servertest, a server for a test, with users,
 //     faults, crashes and a record of what was asked for.
-//     What is below server/internal is its own: objects, the engine, watch, the
-//     cache that every read is served from (current entries, one event log for each
-//     type, exact lists), controllers, fair, media, impersonate, openapi, the documents that
-//     clients explain, check and patch by, conversion, which asks the webhooks of definitions,
-//     aggregator, which knows the servers that APIServices name, and metered, which measures the
-//     store.
+//     Below server/internal are its parts. Requests: exchange, door, verbs, views, watchstream,
+//     proxy (requests that go on to nodes, pods and other servers), discovery (the documents about
+//     what is served), openapi, health. Objects: objects, the engine; watch, the cache that every
+//     read is served from; definitions, the types of CustomResourceDefinitions; conversion, their
+//     webhooks; migration, the rewriting of stored objects. Controllers: controllers, and manager,
+//     which runs them and elects leaders. Other servers: aggregator (APIServices) and serviceresolver.
+//     Capacity: capacity and fairqueue. Metrics: requestmetrics, telemetry (objects, store, process)
+//     and metered (operations of the store).
 //   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
 //     Status), names (the naming table), features (which of a server's are on), schema
 //     (shapes as data), check (what is wrong with an object).
