@@ -22,7 +22,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
@@ -108,11 +107,10 @@ type Builder struct {
 	// there is none, and what leads there (log, exec, attach, portforward, proxy) is 503.
 	Connector Connector
 
-	// Services find what a service leads to that the server itself calls, such as that
-	// of a webhook: an address, or a handler of this program. nil, and an empty Endpoint
-	// without an error, is what the objects say: the Service's clusterIP or external
-	// name, or one of its ready endpoints.
-	Services clientconfig.Services
+	// ServiceResolver finds the endpoints of services that the server calls, such as those
+	// of webhooks and aggregated API servers. If it is nil or returns an empty Endpoint, the
+	// Service object decides: its clusterIP or external name, or one of its ready endpoints.
+	ServiceResolver ServiceResolver
 
 	// Advertise is where other machines reach the server; package access sets it to what it
 	// publishes. Where several servers may be over the store (storage.Shared), the server tells
@@ -294,7 +292,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if err := b.showMetrics(); err != nil {
 		return nil, errors.Join(append(faults, err)...)
 	}
-	resolver := services.New(b.Names, &b.client, b.Services)
+	resolver := services.New(b.Names, &b.client, b.ServiceResolver)
 	b.plugins, b.resolver = nil, resolver
 	var chain *admission.Chain
 	if len(plugs) == 0 {

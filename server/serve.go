@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/metrics"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/controllers"
@@ -39,7 +39,7 @@ import (
 // any mux, also below a prefix with http.StripPrefix.
 type Server struct {
 	names         names.Profile
-	rules         quirks.Rules // where the specification and the reference differ
+	rules         compat.Rules // where the specification and the reference differ
 	features      *features.Set
 	backend       storage.Backend
 	stored        storage.Backend // backend, measured: what objects are read from and written to

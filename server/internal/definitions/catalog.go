@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/objects"
@@ -26,7 +26,7 @@ import (
 // Options configure a Catalog.
 type Options struct {
 	Names    names.Profile
-	Rules    quirks.Rules
+	Rules    compat.Rules
 	Features *features.Set
 	Log      *slog.Logger
 	Webhooks *conversion.Webhooks // convert the objects of several versions

@@ -10,7 +10,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/services"
@@ -41,7 +40,7 @@ func BenchmarkResolve(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := find(ctx, clientconfig.Service{Namespace: "default", Name: name, Port: 443}); err != nil {
+				if _, err := find(ctx, server.Service{Namespace: "default", Name: name, Port: 443}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/server/internal/aggregator"
 )
 
 // Fault returns why the objects of a service lead to no endpoint, or nil. The texts are those of
 // APIService conditions.
-func (r *Resolver) Fault(ctx context.Context, of clientconfig.Service) *aggregator.Fault {
+func (r *Resolver) Fault(ctx context.Context, of services.Service) *aggregator.Fault {
 	if r.override != nil {
 		if e, err := r.override(ctx, of); err != nil || e.Handler != nil || e.Address != "" {
 			return nil // the objects do not matter
@@ -37,7 +37,7 @@ func (r *Resolver) Fault(ctx context.Context, of clientconfig.Service) *aggregat
 }
 
 // endpointFault returns why a service has no ready endpoint, or nil.
-func (r *Resolver) endpointFault(ctx context.Context, of clientconfig.Service, port string) *aggregator.Fault {
+func (r *Resolver) endpointFault(ctx context.Context, of services.Service, port string) *aggregator.Fault {
 	_, err := r.ready(ctx, of, port)
 	if err == nil {
 		return nil
@@ -55,7 +55,7 @@ func (r *Resolver) endpointFault(ctx context.Context, of clientconfig.Service, p
 }
 
 // endpointsExist reports whether a service has EndpointSlices or an Endpoints object.
-func (r *Resolver) endpointsExist(ctx context.Context, of clientconfig.Service) (bool, error) {
+func (r *Resolver) endpointsExist(ctx context.Context, of services.Service) (bool, error) {
 	if len(r.slicesOf(of)) > 0 {
 		return true, nil
 	}

@@ -13,21 +13,21 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/services"
 )
 
-// Resolver resolves services by their Service, EndpointSlice and Endpoints objects.
+// Resolver resolves services by their services.Service, EndpointSlice and Endpoints objects.
 type Resolver struct {
 	names    names.Profile
 	client   controller.Client
-	override clientconfig.Services // of the program, called first; may be nil
+	override services.Resolver // of the program, called first; may be nil
 	slices   *controller.Index[sliceNames]
 }
 
 // New returns a Resolver that reads objects from a client. If override, which may be nil, returns an
-// empty Endpoint, the objects decide.
-func New(p names.Profile, client controller.Client, override clientconfig.Services) *Resolver {
+// empty services.Endpoint, the objects decide.
+func New(p names.Profile, client controller.Client, override services.Resolver) *Resolver {
 	r := &Resolver{names: p, client: client, override: override}
 	service := func(slice *meta.Object) meta.Key {
 		return meta.Key{Namespace: slice.Namespace(), Name: slice.Labels()[p.Wire(names.ServiceName)]}
@@ -65,8 +65,8 @@ func (s sliceNames) remove(service meta.Key, slice string) {
 }
 
 // Resolve returns an endpoint of a service: its cluster IP or external name, or a random one of its
-// ready endpoints if it has no cluster IP. It implements clientconfig.Services.
-func (r *Resolver) Resolve(ctx context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+// ready endpoints if it has no cluster IP. It implements services.Resolver.
+func (r *Resolver) Resolve(ctx context.Context, of services.Service) (services.Endpoint, error) {
 	if r.override != nil {
 		if e, err := r.override(ctx, of); err != nil || e.Handler != nil || e.Address != "" {
 			return e, err
@@ -74,7 +74,7 @@ func (r *Resolver) Resolve(ctx context.Context, of clientconfig.Service) (client
 	}
 	service, err := r.client.Get(ctx, meta.GroupResource{Resource: "services"}, meta.Key{Namespace: of.Namespace, Name: of.Name})
 	if err != nil {
-		return clientconfig.Endpoint{}, err
+		return services.Endpoint{}, err
 	}
 	if service.String("spec", "type") == "ExternalName" {
 		return endpoint(service.String("spec", "externalName"), int64(of.Port)), nil
@@ -88,24 +88,24 @@ func (r *Resolver) Resolve(ctx context.Context, of clientconfig.Service) (client
 		}
 		return r.ready(ctx, of, port.String("name"))
 	}
-	return clientconfig.Endpoint{}, fmt.Errorf("the service %s/%s has no port %d", of.Namespace, of.Name, of.Port)
+	return services.Endpoint{}, fmt.Errorf("the service %s/%s has no port %d", of.Namespace, of.Name, of.Port)
 }
 
-func endpoint(host string, port int64) clientconfig.Endpoint {
-	return clientconfig.Endpoint{Address: net.JoinHostPort(host, strconv.FormatInt(port, 10))}
+func endpoint(host string, port int64) services.Endpoint {
+	return services.Endpoint{Address: net.JoinHostPort(host, strconv.FormatInt(port, 10))}
 }
 
 // ready returns a random one of the ready endpoints of a service, from its EndpointSlices, or from its
 // Endpoints if the slices have none.
-func (r *Resolver) ready(ctx context.Context, of clientconfig.Service, port string) (clientconfig.Endpoint, error) {
-	var found []clientconfig.Endpoint
+func (r *Resolver) ready(ctx context.Context, of services.Service, port string) (services.Endpoint, error) {
+	var found []services.Endpoint
 	for _, name := range r.slicesOf(of) {
 		slice, err := r.client.Get(ctx, r.endpointSlices(), meta.Key{Namespace: of.Namespace, Name: name})
 		if meta.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return clientconfig.Endpoint{}, err
+			return services.Endpoint{}, err
 		}
 		if slice.Labels()[r.names.Wire(names.ServiceName)] != of.Name {
 			continue // the slice was given to another service after the index was read
@@ -123,17 +123,17 @@ func (r *Resolver) ready(ctx context.Context, of clientconfig.Service, port stri
 	if len(found) == 0 {
 		var err error
 		if found, err = r.endpoints(ctx, of, port); err != nil {
-			return clientconfig.Endpoint{}, err
+			return services.Endpoint{}, err
 		}
 	}
 	if len(found) == 0 {
-		return clientconfig.Endpoint{}, fmt.Errorf("no endpoints available for service %q", of.Name)
+		return services.Endpoint{}, fmt.Errorf("no endpoints available for service %q", of.Name)
 	}
 	return found[rand.IntN(len(found))], nil
 }
 
 // slicesOf returns the names of the EndpointSlices of a service.
-func (r *Resolver) slicesOf(of clientconfig.Service) (list []string) {
+func (r *Resolver) slicesOf(of services.Service) (list []string) {
 	r.slices.Read(func(by sliceNames) {
 		list = slices.Collect(maps.Keys(by[meta.Key{Namespace: of.Namespace, Name: of.Name}]))
 	})
@@ -141,7 +141,7 @@ func (r *Resolver) slicesOf(of clientconfig.Service) (list []string) {
 }
 
 // endpoints returns the endpoints in the Endpoints object of a service.
-func (r *Resolver) endpoints(ctx context.Context, of clientconfig.Service, port string) (found []clientconfig.Endpoint, err error) {
+func (r *Resolver) endpoints(ctx context.Context, of services.Service, port string) (found []services.Endpoint, err error) {
 	obj, err := r.client.Get(ctx, meta.GroupResource{Resource: "endpoints"}, meta.Key{Namespace: of.Namespace, Name: of.Name})
 	if meta.IsNotFound(err) {
 		return nil, nil

@@ -12,9 +12,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/services"
 )
 
 func TestResolve(t *testing.T) {
@@ -44,18 +44,18 @@ func TestResolve(t *testing.T) {
 		require.NoError(t, err)
 	}
 	s := New(names.Kubernetes, &client, nil)
-	of := func(name string, port int32) clientconfig.Service {
-		return clientconfig.Service{Namespace: "a", Name: name, Port: port}
+	of := func(name string, port int32) services.Service {
+		return services.Service{Namespace: "a", Name: name, Port: port}
 	}
-	for service, want := range map[clientconfig.Service]string{
+	for service, want := range map[services.Service]string{
 		of("usual", 443): "10.0.0.1:443", of("six", 443): "[fd00::1]:443", of("away", 8443): "example.com:8443",
 		of("headless", 443): "10.1.0.2:9443", of("old", 443): "10.1.0.4:8443",
 	} {
 		e, err := s.Resolve(t.Context(), service)
 		require.NoError(t, err)
-		assert.Equal(t, clientconfig.Endpoint{Address: want}, e)
+		assert.Equal(t, services.Endpoint{Address: want}, e)
 	}
-	for service, want := range map[clientconfig.Service]string{
+	for service, want := range map[services.Service]string{
 		of("usual", 80): "the service a/usual has no port 80", of("headless", 80): `no endpoints available for service "headless"`,
 		of("empty", 443): `no endpoints available for service "empty"`, of("missing", 443): `services "missing" not found`,
 	} {
@@ -77,14 +77,14 @@ func TestResolve(t *testing.T) {
 	_, err = s.Resolve(t.Context(), of("empty", 443))
 	assert.EqualError(t, err, `no endpoints available for service "empty"`)
 
-	s.override = func(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+	s.override = func(_ context.Context, of services.Service) (services.Endpoint, error) {
 		switch of.Name {
 		case "usual":
-			return clientconfig.Endpoint{}, nil
+			return services.Endpoint{}, nil
 		case "away":
-			return clientconfig.Endpoint{}, errors.New("no way")
+			return services.Endpoint{}, errors.New("no way")
 		}
-		return clientconfig.Endpoint{Handler: http.NotFoundHandler()}, nil
+		return services.Endpoint{Handler: http.NotFoundHandler()}, nil
 	}
 	e, err = s.Resolve(t.Context(), of("usual", 443))
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -60,7 +60,7 @@ func (h *Handler) newDelete(r *exchange.Request, key meta.Key, o *deleteOptions)
 
 // deleteCollection serves DELETE on a collection. It deletes the objects that a list with the same
 // parameters returns, each on its own. The response is a Status (configuration and storage,
-// Operation template), or that list, see quirks.ListsDeleted.
+// Operation template), or that list, see compat.ListsDeleted.
 func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	list, err := h.listOptions(r, false)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Response, r 
 		return meta.TooLarge("%d objects are too many for one request: set a limit", len(page.Entries))
 	}
 	deleted := *page
-	if h.o.Rules.Has(quirks.ListsDeleted) { // convert before anything is deleted, because a conversion may fail
+	if h.o.Rules.Has(compat.ListsDeleted) { // convert before anything is deleted, because a conversion may fail
 		if deleted.Entries, err = objects.InVersion(ctx, page.Entries, r.Version); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Response, r 
 	if err != nil {
 		return err
 	}
-	if h.o.Rules.Has(quirks.ListsDeleted) {
+	if h.o.Rules.Has(compat.ListsDeleted) {
 		return h.o.Encoder.SendList(ctx, w, r, &deleted)
 	}
 	w.SendSuccess(http.StatusOK, &meta.Status{Status: "Success", Details: &meta.Details{

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/metrics"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
@@ -26,7 +26,7 @@ import (
 // Options are what a Handler needs of a server.
 type Options struct {
 	Names    names.Profile
-	Rules    quirks.Rules
+	Rules    compat.Rules
 	Features *features.Set
 	Limits   Limits
 	Objects  *objects.Store
@@ -199,7 +199,7 @@ func refuseMethod(r *exchange.Request) error {
 
 // negotiate sets the media type of the response.
 func (h *Handler) negotiate(r *exchange.Request) (err error) {
-	list := r.Verb == "list" || r.Verb == "deletecollection" && h.o.Rules.Has(quirks.ListsDeleted)
+	list := r.Verb == "list" || r.Verb == "deletecollection" && h.o.Rules.Has(compat.ListsDeleted)
 	offer := media.Offer{Views: true, List: list, Watch: r.Verb == "watch", Protobuf: r.BodyVersion().Proto() != nil}
 	offer.Metadata = r.Version.Act == nil && r.Sub == nil
 	offer.NoTable = r.Version.Act != nil || r.Sub != nil && r.Sub.Act != nil // objects that are not stored have no rows

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"

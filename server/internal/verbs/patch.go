@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/exchange"
