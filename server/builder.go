@@ -165,6 +165,8 @@ type Builder struct {
 	plugins  []*manager.Plugin // the controllers of admission plugins
 	resolver *services.Resolver
 	shown    *metrics.Registry // what /metrics shows
+	limits   Limits            // with defaults; by Build
+	stored   storage.Backend   // Storage, measured; by Build
 	built    bool              // a server was made of it
 
 	features *features.Set // by Build
@@ -350,32 +352,33 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 
 // newServer makes a server of the parts that need nothing of the store.
 func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
+	b.limits = b.Limits.withDefaults()
 	s = &Server{
-		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log,
+		names: b.Names, backend: b.Storage, log: log,
 		authenticator: auth.Union(b.Authenticators...),
-		connector:     b.Connector, audit: b.Audit, version: b.gitVersion(), features: b.features,
+		connector:     b.Connector, version: b.gitVersion(),
 	}
 	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
 	s.responder.Names, s.responder.Errors = b.Names, s.errors
 	s.responder.Compress.From, s.responder.Compress.Local = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
-	if !s.features.Enabled(features.APIResponseCompression) {
+	if !b.features.Enabled(features.APIResponseCompression) {
 		s.responder.Compress.From = -1
 	}
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
 	if s.backend == nil {
-		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
+		s.backend = memstore.New(memstore.Options{Retain: b.limits.History})
 	}
 	set := metrics.For(b.shown)
 	s.catalog = definitions.New(definitions.Options{
-		Names: s.names, Rules: s.rules, Features: s.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
+		Names: s.names, Rules: b.rules(), Features: b.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
 	})
 	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, s.remoteTable)
 	if err := s.authenticator.Measure(b.shown); err != nil {
 		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
 	}
-	s.stored = metered.New(s.backend, set, s.catalog.Known)
+	b.stored = metered.New(s.backend, set, s.catalog.Known)
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
@@ -386,9 +389,9 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	s.handlers["/metrics"] = telemetry.NewHandler(b.shown, b.Metrics, log)
 	s.capacity, err = capacity.New(capacity.Options{
 		Names: b.Names, Metrics: b.shown, Config: b.flowControl(), Pinned: b.Serving.FlowControl != nil,
-		Seats: s.limits.InFlight, MaxWait: s.limits.RequestTime / 4,
-		Requests: s.limits.Requests, Watches: s.limits.Watches, Connections: s.limits.Connections,
-		BodyBytes: s.limits.LargeBodies, AnswerBytes: s.limits.LongAnswers,
+		Seats: b.limits.InFlight, MaxWait: b.limits.RequestTime / 4,
+		Requests: b.limits.Requests, Watches: b.limits.Watches, Connections: b.limits.Connections,
+		BodyBytes: b.limits.LargeBodies, AnswerBytes: b.limits.LongAnswers,
 	})
 	return s, err
 }
@@ -399,7 +402,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
-	records, err := s.load(ctx, types, b.KeepUnfit)
+	records, err := s.load(ctx, b, types)
 	if err != nil {
 		return nil, err
 	}
@@ -412,8 +415,8 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
 		Audit:  auditWrites,
-		Waited: s.metrics.Waited, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
-		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
+		Waited: s.metrics.Waited, RequestTime: b.limits.RequestTime, FutureWait: b.limits.FutureWait,
+		ObjectBytes: b.limits.ObjectBytes, NamespaceBytes: b.limits.NamespaceBytes, StoreBytes: b.limits.StoreBytes,
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
@@ -424,10 +427,10 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		Metrics: s.registry, Panicked: s.errors.Panic, Advertise: b.Advertise,
 	})
 	selection := manager.Selection(b.RunControllers)
-	if err := errors.Join(err, figures, s.addMetrics(), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
+	if err := errors.Join(err, figures, s.addMetrics(b), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
 	}
-	s.logFeatures()
+	b.logFeatures(s.log)
 	s.health = s.newHealth(b)
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
@@ -455,10 +458,10 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 }
 
 // addMetrics registers the metrics of the store, the caches and the process.
-func (s *Server) addMetrics() error {
+func (s *Server) addMetrics(b *Builder) error {
 	return telemetry.Register(telemetry.Options{
 		Names: s.names, Registry: s.registry, Types: s.catalog.Types, Hub: s.hub, Backend: s.backend,
-		Features: s.features, Audit: s.audit, Build: s.versionDocument(),
+		Features: b.features, Audit: b.Audit, Build: s.versionDocument(),
 	})
 }
 
@@ -466,7 +469,7 @@ func (s *Server) addMetrics() error {
 func (s *Server) newHealth(b *Builder) *health.Handler {
 	o := health.Options{
 		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
-		Audit: s.audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
+		Audit: b.Audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
 	}
 	if s.aggregation != nil {
 		o.Aggregator, o.Registers, o.Observes = s.aggregation.Aggregator, s.registers(), s.manager.Has("apiservice-availability")
@@ -476,8 +479,8 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 
 // load reads what the store holds, and refuses what the types cannot show unless it is
 // to be kept.
-func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*objects.Records, error) {
-	records, err := objects.OpenRecords(ctx, s.stored, types, s.log)
+func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (*objects.Records, error) {
+	records, err := objects.OpenRecords(ctx, b.stored, types, s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -485,12 +488,12 @@ func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*
 		return nil, fmt.Errorf("beginning the store: %w", err)
 	}
 	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
-		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
+		Retain: b.limits.History, MaxBytes: b.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
 		Followed: s.catalog.Follow,
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
-	problems, err := records.Accept(ctx, keep)
+	problems, err := records.Accept(ctx, b.KeepUnfit)
 	if len(problems) > 0 {
 		err = newStoredError(problems)
 	}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"log/slog"
+
 	"orch.io/controlplane/api/features"
 )
 
@@ -16,10 +18,10 @@ func (b *Builder) Enabled(name string) bool {
 }
 
 // logFeatures warns of feature gates that are set without effect.
-func (s *Server) logFeatures() {
-	for _, g := range s.features.All() {
+func (b *Builder) logFeatures(log *slog.Logger) {
+	for _, g := range b.features.All() {
 		if g.Warning != "" {
-			s.log.Warn(g.Warning, "gate", g.Name, "set", g.On)
+			log.Warn(g.Warning, "gate", g.Name, "set", g.On)
 		}
 	}
 }

@@ -106,18 +106,13 @@ func (s *Server) EndWatches() { s.lifetime.End() }
 // the server runs any more, or with the context's error if that takes too long
 // (what is left then ends by itself). A second call returns nil.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
+	if !s.lifetime.Close() {
 		return nil
 	}
-	s.closing = true
-	s.mu.Unlock()
-	s.lifetime.End()
 	s.manager.Stop()
 	idle := make(chan struct{})
 	go func() {
-		s.requests.Wait()
+		s.lifetime.Wait()
 		s.manager.Wait()
 		close(idle)
 	}()

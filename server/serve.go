@@ -3,19 +3,16 @@ package server
 import (
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/capacity"
@@ -39,15 +36,11 @@ import (
 // any mux, also below a prefix with http.StripPrefix.
 type Server struct {
 	names         names.Profile
-	rules         compat.Rules // where the specification and the reference differ
-	features      *features.Set
 	backend       storage.Backend
-	stored        storage.Backend // backend, measured: what objects are read from and written to
 	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
 	aggregation   *aggregation // nil: the server has no such kind
-	limits        Limits
 	log           *slog.Logger
 	errors        *errorlog.Log
 	responder     exchange.Responder
@@ -57,7 +50,6 @@ type Server struct {
 	verbs         *verbs.Handler
 	handlers      map[string]http.Handler
 	connector     Connector // nil: none
-	audit         auth.Auditor
 	registry      *metrics.Registry
 	metrics       *requestmetrics.Metrics
 	health        *health.Handler
@@ -71,10 +63,7 @@ type Server struct {
 	discovery atomic.Pointer[discovered]
 	foreign   atomic.Pointer[openapi.Others]
 
-	lifetime exchange.Lifetime // of watches and connections
-	requests sync.WaitGroup
-	mu       sync.Mutex // guards closing, and requests against an Add after closing
-	closing  bool
+	lifetime exchange.Lifetime
 }
 
 // Objects returns the server's own way to its objects, without authentication
@@ -109,12 +98,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, 
 func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
 	w, r := s.responder.New(to, h)
-	if !s.enter() {
+	if !s.lifetime.Enter() {
 		w.Header().Set("Connection", "close") // so that the next attempt reaches another server
 		w.Fail(exchange.ShuttingDown())
 		return
 	}
-	defer s.requests.Done()
+	defer s.lifetime.Leave()
 	s.door.Begin(to, r)
 	defer r.Deadline.Release()
 	defer s.metrics.Finished(r, w, time.Now())
@@ -139,15 +128,4 @@ func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authent
 func growStack() byte {
 	var room [12 << 10]byte
 	return room[time.Now().Nanosecond()&1]
-}
-
-// enter counts a request in, unless the server is closing.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return false
-	}
-	s.requests.Add(1)
-	return true
 }
