@@ -27,10 +27,11 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/definitions"
-	"orch.io/controlplane/server/internal/door"
+	"orch.io/controlplane/server/internal/discovery"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/health"
@@ -39,7 +40,7 @@ import (
 	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestmetrics"
-	"orch.io/controlplane/server/internal/services"
+	"orch.io/controlplane/server/internal/serviceresolver"
 	"orch.io/controlplane/server/internal/telemetry"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -163,7 +164,7 @@ type Builder struct {
 	kinds    []*registry.Kind
 	client   objects.Client
 	plugins  []*manager.Plugin // the controllers of admission plugins
-	resolver *services.Resolver
+	resolver *serviceresolver.Resolver
 	shown    *metrics.Registry // what /metrics shows
 	limits   Limits            // with defaults; by Build
 	stored   storage.Backend   // Storage, measured; by Build
@@ -294,7 +295,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if err := b.showMetrics(); err != nil {
 		return nil, errors.Join(append(faults, err)...)
 	}
-	resolver := services.New(b.Names, &b.client, b.ServiceResolver)
+	resolver := serviceresolver.New(b.Names, &b.client, b.ServiceResolver)
 	b.plugins, b.resolver = nil, resolver
 	var chain *admission.Chain
 	if len(plugs) == 0 {
@@ -356,7 +357,7 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	s = &Server{
 		names: b.Names, backend: b.Storage, log: log,
 		authenticator: auth.Union(b.Authenticators...),
-		connector:     b.Connector, version: b.gitVersion(),
+		version:       b.gitVersion(),
 	}
 	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
 	s.responder.Names, s.responder.Errors = b.Names, s.errors
@@ -374,7 +375,7 @@ func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
 	s.catalog = definitions.New(definitions.Options{
 		Names: s.names, Rules: b.rules(), Features: b.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
 	})
-	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, s.remoteTable)
+	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, func() *aggregator.Table { return s.aggregator.Table() })
 	if err := s.authenticator.Measure(b.shown); err != nil {
 		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
 	}
@@ -408,13 +409,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}
 	s.catalog.Open(s.hub)
 	figures := s.openAggregation(b)
-	var auditWrites func(*objects.Write) (objects.Notes, func(objects.Audited))
-	if b.Audit != nil {
-		auditWrites = (&door.WriteAuditor{Names: s.names, Audit: b.Audit, Errors: s.errors}).Begin
-	}
 	s.objects = objects.New(objects.Options{
 		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
-		Audit:  auditWrites,
+		Audit:  b.auditWrites(s.errors),
 		Waited: s.metrics.Waited, RequestTime: b.limits.RequestTime, FutureWait: b.limits.FutureWait,
 		ObjectBytes: b.limits.ObjectBytes, NamespaceBytes: b.limits.NamespaceBytes, StoreBytes: b.limits.StoreBytes,
 	}, types)
@@ -432,6 +429,9 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	}
 	b.logFeatures(s.log)
 	s.health = s.newHealth(b)
+	s.discovery = &discovery.Handler{
+		Names: s.names, Version: s.version, Types: s.catalog.Types, Aggregator: s.aggregator, Paths: slices.Collect(maps.Keys(s.handlers)),
+	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
 	}
@@ -443,7 +443,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		err = n.Start(ctx, s.client)
 	}
 	if s.registers() && err == nil {
-		err = s.aggregation.Register(ctx, s.client)
+		err = s.aggregator.Register(ctx, s.client)
 	}
 	for _, prepare := range b.Prepare {
 		if err == nil {
@@ -461,7 +461,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 func (s *Server) addMetrics(b *Builder) error {
 	return telemetry.Register(telemetry.Options{
 		Names: s.names, Registry: s.registry, Types: s.catalog.Types, Hub: s.hub, Backend: s.backend,
-		Features: b.features, Audit: b.Audit, Build: s.versionDocument(),
+		Features: b.features, Audit: b.Audit, Build: discovery.Version(s.version),
 	})
 }
 
@@ -471,8 +471,8 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
 		Audit: b.Audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
 	}
-	if s.aggregation != nil {
-		o.Aggregator, o.Registers, o.Observes = s.aggregation.Aggregator, s.registers(), s.manager.Has("apiservice-availability")
+	if s.aggregator != nil {
+		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.registers(), s.manager.Has("apiservice-availability")
 	}
 	return health.New(o)
 }

@@ -178,7 +178,7 @@ func TestOneServerLeads(t *testing.T) {
 			assert.EqualValues(t, 15, at(held, "spec", "leaseDurationSeconds"))
 			assert.Nil(t, at(held, "spec", "leaseTransitions"))
 			assert.Regexp(t, `^.+_[0-9a-f-]{36}$`, at(held, "spec", "holderIdentity"))
-			assert.Contains(t, f.logs[0].String(), fmt.Sprintf(`msg=leading lease=kube-system/%s as=%s`, lease, at(held, "spec", "holderIdentity")))
+			assert.Contains(t, f.logs[0].String(), fmt.Sprintf(`msg=leading lease=kube-system/%s id=%s`, lease, at(held, "spec", "holderIdentity")))
 			assert.Contains(t, f.logs[1].String(), fmt.Sprintf(`msg="another server leads" lease=kube-system/%s`, lease))
 			renewed, err := time.Parse(time.RFC3339, text(held, "spec", "renewTime"))
 			require.NoError(t, err)

@@ -20,15 +20,15 @@ func ControllerNames() []string { return manager.BuiltinNames() }
 
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), unadmitted(controllers.Events())}
+	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
 	if s.catalog.Extensible() {
 		list = append(list, s.catalog.Controller(s.objects, s.client))
 	}
 	if f, ok := s.flowObjects(); ok {
 		list = append(list, f.Controller())
 	}
-	if s.aggregation != nil {
-		list = append(list, s.aggregation.Registration(s.servedAmong(s.catalog.Resource())...))
+	if s.aggregator != nil {
+		list = append(list, s.aggregator.Registration(s.served(s.catalog.Resource())...))
 	}
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
@@ -124,8 +124,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.errors.Close()
 	s.chain.Close()
-	if s.aggregation != nil {
-		s.aggregation.Close()
+	if s.aggregator != nil {
+		s.aggregator.Close()
 	}
 	s.catalog.Close()
 	return errors.Join(err, s.hub.Close(), s.backend.Close())

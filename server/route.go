@@ -13,7 +13,7 @@ func (s *Server) route(ctx context.Context, w *exchange.Response, r *exchange.Re
 	serve := s.verbs.Serve
 	switch {
 	case r.Remote != nil:
-		serve = s.forward
+		serve = s.proxy.Forward
 	case !r.IsResource:
 		s.serveOther(w, r)
 		return
@@ -31,7 +31,7 @@ func (s *Server) serveOther(w *exchange.Response, r *exchange.Request) {
 		return
 	}
 	path := strings.TrimSuffix(r.Path, "/")
-	for _, serve := range []func(*exchange.Response, *exchange.Request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
+	for _, serve := range []func(*exchange.Response, *exchange.Request, string) bool{s.serveHealth, s.discovery.Serve, s.serveExtra} {
 		if serve(w, r, path) {
 			return
 		}

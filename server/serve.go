@@ -3,7 +3,6 @@ package server
 import (
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,9 +14,11 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/discovery"
 	"orch.io/controlplane/server/internal/door"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
@@ -25,7 +26,7 @@ import (
 	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/openapi"
+	"orch.io/controlplane/server/internal/proxy"
 	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/verbs"
 	"orch.io/controlplane/server/internal/watch"
@@ -40,7 +41,7 @@ type Server struct {
 	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
-	aggregation   *aggregation // nil: the server has no such kind
+	aggregator    *aggregator.Aggregator // nil if the kind APIService is not registered
 	log           *slog.Logger
 	errors        *errorlog.Log
 	responder     exchange.Responder
@@ -49,7 +50,8 @@ type Server struct {
 	door          *door.Door
 	verbs         *verbs.Handler
 	handlers      map[string]http.Handler
-	connector     Connector // nil: none
+	proxy         *proxy.Proxy
+	discovery     *discovery.Handler
 	registry      *metrics.Registry
 	metrics       *requestmetrics.Metrics
 	health        *health.Handler
@@ -58,10 +60,6 @@ type Server struct {
 	manager       *manager.Manager
 	migrator      *migration.Migrator
 	version       string
-
-	openapi   openapi.Cache
-	discovery atomic.Pointer[discovered]
-	foreign   atomic.Pointer[openapi.Others]
 
 	lifetime exchange.Lifetime
 }

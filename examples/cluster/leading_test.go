@@ -118,7 +118,7 @@ func (k *pack) leader(name string, among ...*process) (i int, held lease) {
 			return false // it is not made yet
 		}
 		for i = range among {
-			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" as="+held.Spec.HolderIdentity) {
+			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" id="+held.Spec.HolderIdentity) {
 				return true
 			}
 		}

@@ -1,11 +1,8 @@
 package door
 
 import (
-	"strings"
-
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
@@ -13,29 +10,9 @@ import (
 // locate finds out which server the request goes on to, if any, and whether it is long-running,
 // by the caches as they are.
 func (d *Door) locate(r *exchange.Request) {
-	r.Remote = d.remote(r)
+	r.Remote = d.o.Aggregator.VersionFor(&r.Info)
 	r.Connects = d.connects(r)
 	r.LongRunning = r.Verb == "watch" || r.Connects
-}
-
-// remote returns the version that the request is about if another server serves it, else nil.
-func (d *Door) remote(r *exchange.Request) *aggregator.Version {
-	table := d.o.Table()
-	if table == nil {
-		return nil
-	}
-	gv := meta.GroupVersion{Group: r.Group, Version: r.APIVersion}
-	if !r.IsResource {
-		var ok bool
-		if gv, ok = aggregator.PathVersion(r.Path); !ok {
-			return nil
-		}
-	}
-	v := table.Remote(gv)
-	if v != nil && strings.HasPrefix(r.Path, "/openapi/") && !v.TellsV3() {
-		return nil
-	}
-	return v
 }
 
 // connects reports whether the request goes on to another server or to an agent of a node, and

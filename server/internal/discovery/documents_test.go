@@ -1,4 +1,4 @@
-package server
+package discovery_test
 
 import (
 	"net/http"
@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/builtin/core"
+	"orch.io/controlplane/server"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 func TestOpenAPIOverHTTP(t *testing.T) {
-	b := &Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
+	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
 	b.Register(core.Kinds()...)
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
@@ -85,29 +86,10 @@ func TestOpenAPIOverHTTP(t *testing.T) {
 		assert.Equal(t, "Accept", w.Header().Get("Vary"))
 		again := ask(test.method, test.url, "Accept", test.accept, "If-None-Match", `"other", W/`+w.Header().Get("ETag"))
 		assert.Equal(t, http.StatusNotModified, again.Code)
-		assert.Equal(t, w.Header().Values("Vary"), again.Header().Values("Vary"), "caches take it for the answer that they have")
+		assert.Equal(t, w.Header().Values("Vary"), again.Header().Values("Vary"), "a cache updates its stored response with these headers")
 		assert.Zero(t, again.Body.Len())
 	}
 	moved := ask("GET", "/openapi/v3/api/v1?hash=old")
 	assert.Equal(t, strings.TrimPrefix(url, "/openapi/v3/api/v1"), moved.Header().Get("Location"))
 	assert.NotEqual(t, ask("GET", url).Header().Get("ETag"), ask("GET", url, "Accept", v3Old).Header().Get("ETag"))
-}
-
-func FuzzAcceptDocument(f *testing.F) {
-	for _, seed := range []string{"", "*/*", v2Old, v2New + ";q=0.1,application/json;q=NaN", "a;q=2,,;", "application/*;q=1e-9"} {
-		f.Add(seed, "2")
-		f.Add(seed, "")
-	}
-	f.Fuzz(func(t *testing.T, header, version string) {
-		kind, ok := acceptDocument(header, version)
-		now, _ := names.OpenAPIProtobuf(version)
-		switch {
-		case !ok:
-			assert.Empty(t, kind)
-		case kind == now:
-			assert.NotEmpty(t, version)
-		default:
-			assert.Equal(t, jsonType, kind)
-		}
-	})
 }

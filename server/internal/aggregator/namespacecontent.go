@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/server/internal/controllers"
 )
 
 // Bounds of what is done to the objects of other servers.
@@ -25,18 +26,22 @@ const (
 	maxHead     = 10_000           // values of what an object says of itself
 )
 
-// Collection is a resource in namespaces whose objects another server keeps.
-type Collection struct {
+// collection is a namespaced resource whose objects another server stores. It implements
+// controllers.Collection.
+type collection struct {
 	meta.GroupResource
 	aggregator *Aggregator
 	version    *Version
 	verbs      []string
 }
 
-// Collections returns the resources in namespaces whose objects other servers keep and
-// delete, each in the version that its group prefers. The errors are of versions of which it
-// is not known what they have.
-func (a *Aggregator) Collections() (list []Collection, unknown []error) {
+// Collections returns the namespaced resources that other servers store and delete, each in the
+// preferred version of its group. The errors are for versions whose resources are not known. A nil
+// Aggregator has none.
+func (a *Aggregator) Collections() (list []controllers.Collection, unknown []error) {
+	if a == nil {
+		return nil, nil
+	}
 	all := slices.Clone(a.Table().AllRemote())
 	slices.SortStableFunc(all, func(a, b *Version) int { return cmp.Compare(b.Priority.Version, a.Priority.Version) })
 	seen := map[meta.GroupResource]bool{}
@@ -46,7 +51,7 @@ func (a *Aggregator) Collections() (list []Collection, unknown []error) {
 		}
 		for _, r := range v.Documents.List() {
 			doc := meta.NewObject(treeOf(r))
-			c := Collection{meta.GroupResource{Group: v.Group, Resource: doc.String("resource")}, a, v, doc.Strings("verbs")}
+			c := collection{meta.GroupResource{Group: v.Group, Resource: doc.String("resource")}, a, v, doc.Strings("verbs")}
 			if doc.String("scope") == "Namespaced" && v.Available && !seen[c.GroupResource] && c.does("list") && (c.does("delete") || c.does("deletecollection")) {
 				seen[c.GroupResource] = true
 				list = append(list, c)
@@ -61,9 +66,9 @@ func treeOf(v any) map[string]any {
 	return tree
 }
 
-func (c Collection) does(verb string) bool { return slices.Contains(c.verbs, verb) }
+func (c collection) does(verb string) bool { return slices.Contains(c.verbs, verb) }
 
-func (c Collection) path(namespace, name string) string {
+func (c collection) path(namespace, name string) string {
 	path := "/apis/" + c.version.Group + "/" + c.version.Version + "/namespaces/" + namespace + "/" + c.Resource
 	if name != "" {
 		path += "/" + name
@@ -71,9 +76,16 @@ func (c Collection) path(namespace, name string) string {
 	return path
 }
 
-// Delete deletes the objects in a namespace that are not being deleted yet: all of them, or
-// the first ones if they are many and the server deletes them one by one.
-func (c Collection) Delete(ctx context.Context, namespace string) error {
+// Delete deletes the objects in a namespace that are not being deleted yet: all of them, or the first
+// ones if there are many and the server deletes one at a time.
+func (c collection) Delete(ctx context.Context, namespace string) error {
+	if err := c.deleteAll(ctx, namespace); err != nil {
+		return fmt.Errorf("deleting %s in %s: %w", c.GroupResource, namespace, err)
+	}
+	return nil
+}
+
+func (c collection) deleteAll(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, contentTime)
 	defer cancel()
 	if c.does("deletecollection") {
@@ -97,7 +109,7 @@ func (c Collection) Delete(ctx context.Context, namespace string) error {
 }
 
 // delete deletes what a path leads to, if that has the uid.
-func (c Collection) delete(ctx context.Context, path, uid string) error {
+func (c collection) delete(ctx context.Context, path, uid string) error {
 	options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {
 		options["preconditions"] = map[string]any{"uid": uid}
@@ -115,13 +127,12 @@ func (c Collection) delete(ctx context.Context, path, uid string) error {
 	return badStatus(res.StatusCode)
 }
 
-// Left returns how many objects are in a namespace, and of the first ones how many each
-// finalizer holds.
-func (c Collection) Left(ctx context.Context, namespace string) (n int, finalizers map[string]int, err error) {
+// Left returns the number of objects in a namespace, and the finalizers of the first ones.
+func (c collection) Left(ctx context.Context, namespace string) (controllers.Remaining, error) {
 	ctx, cancel := context.WithTimeout(ctx, contentTime)
 	defer cancel()
 	items, more, err := c.list(ctx, namespace)
-	finalizers = map[string]int{}
+	finalizers := map[string]int{}
 	for _, o := range items {
 		for _, f := range o.Finalizers() {
 			if len(f) <= maxWord {
@@ -129,11 +140,14 @@ func (c Collection) Left(ctx context.Context, namespace string) (n int, finalize
 			}
 		}
 	}
-	return len(items) + more, finalizers, err
+	if err != nil {
+		err = fmt.Errorf("listing %s in %s: %w", c.GroupResource, namespace, err)
+	}
+	return controllers.Remaining{Resource: c.GroupResource, Objects: len(items) + more, Finalizers: finalizers}, err
 }
 
 // list returns the first objects in a namespace, and how many more there are at least.
-func (c Collection) list(ctx context.Context, namespace string) (items []*meta.Object, more int, err error) {
+func (c collection) list(ctx context.Context, namespace string) (items []*meta.Object, more int, err error) {
 	res, err := c.aggregator.send(ctx, c.version, http.MethodGet, c.path(namespace, ""), fmt.Sprintf("limit=%d", contentPage), nil)
 	if err != nil {
 		return nil, 0, err

@@ -1,4 +1,4 @@
-package server
+package discovery
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"orch.io/controlplane/server/internal/openapi"
 )
 
-// serveOpenAPI answers /openapi/v2, /openapi/v3 and below.
-func (s *Server) serveOpenAPI(w *exchange.Response, r *exchange.Request, path string) bool {
+// serveOpenAPI serves /openapi/v2, /openapi/v3 and the paths below.
+func (h *Handler) serveOpenAPI(w *exchange.Response, r *exchange.Request, path string) bool {
 	rest, ok := strings.CutPrefix(path, "/openapi/")
 	if !ok {
 		return false
@@ -29,31 +29,49 @@ func (s *Server) serveOpenAPI(w *exchange.Response, r *exchange.Request, path st
 		w.Fail(exchange.MethodNotAllowed())
 		return true
 	}
-	state, info := s.catalog.Types(), s.openapiInfo()
+	state, info := h.Types(), h.openapiInfo()
 	switch rest {
 	case "v2":
-		s.sendDocument(w, r, s.openapi.V2(state, info), "2", false)
+		sendOpenAPI(w, r, h.openapi.V2(state, info), "2", false)
 	case "v3":
-		s.sendDocument(w, r, s.openapi.Index(state, info), "", false)
+		sendOpenAPI(w, r, h.openapi.Index(state, info), "", false)
 	default:
 		gv, ok := openapiGroup(strings.TrimPrefix(rest, "v3/"))
 		if !ok {
 			return false
 		}
-		d := s.openapi.V3(state, gv, info)
+		d := h.openapi.V3(state, gv, info)
 		if d == nil {
 			return false
 		}
-		s.sendDocument(w, r, d, "3", true)
+		sendOpenAPI(w, r, d, "3", true)
 	}
 	return true
 }
 
-func (s *Server) openapiInfo() openapi.Info {
-	return openapi.Info{Title: s.names.ProductName(), Version: s.version, Names: s.names, Others: s.others()}
+func (h *Handler) openapiInfo() openapi.Info {
+	return openapi.Info{Title: h.Names.ProductName(), Version: h.Version, Names: h.Names, Others: h.others()}
 }
 
-// openapiGroup reads the rest of a path: api/VERSION or apis/GROUP/VERSION.
+// others returns the documents of other servers. It returns the same pointer as long as they are equal,
+// so that merged documents are kept.
+func (h *Handler) others() *openapi.Others {
+	if h.Aggregator == nil {
+		return nil
+	}
+	now := h.Aggregator.Table().Others()
+	for {
+		old := h.foreign.Load()
+		if old != nil && old.Equal(now) {
+			return old
+		}
+		if h.foreign.CompareAndSwap(old, now) {
+			return now
+		}
+	}
+}
+
+// openapiGroup returns the group and version of a path below /openapi/v3: api/VERSION or apis/GROUP/VERSION.
 func openapiGroup(path string) (meta.GroupVersion, bool) {
 	parts := strings.Split(path, "/")
 	switch {
@@ -65,49 +83,49 @@ func openapiGroup(path string) (meta.GroupVersion, bool) {
 	return meta.GroupVersion{}, false
 }
 
-// sendDocument answers with a document; version is that of its protobuf form,
-// empty for none. If hashed, a hash in the query says which
-// document is wanted: the right one may be kept for ever, another is elsewhere.
-func (s *Server) sendDocument(w *exchange.Response, r *exchange.Request, d *openapi.Document, version string, hashed bool) {
+// sendOpenAPI sends a document. version is that of its protobuf form, or empty if it has none. If hashed
+// is set, the query may have the hash of the document: a document with that hash may be cached forever,
+// and another hash is redirected to the current one.
+func sendOpenAPI(w *exchange.Response, r *exchange.Request, d *openapi.Document, version string, hashed bool) {
 	kind, ok := acceptDocument(r.HTTP.Header.Get("Accept"), version)
 	if !ok {
 		w.Fail(meta.Failure(http.StatusNotAcceptable, meta.ReasonNotAcceptable, "the document is not available in this form"))
 		return
 	}
-	h := w.Header()
-	h.Set("Vary", "Accept")
+	head := w.Header()
+	head.Set("Vary", "Accept")
 	if hash := r.Query.Get("hash"); hashed && hash != "" {
 		if hash != d.Hash() {
-			h.Set("Location", "?hash="+d.Hash()) // relative: the server may be mounted below a prefix
+			head.Set("Location", "?hash="+d.Hash()) // relative because the server may be mounted below a prefix
 			w.WriteHeader(http.StatusMovedPermanently)
 			return
 		}
-		h.Set("Cache-Control", "public, immutable")
-		h.Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
+		head.Set("Cache-Control", "public, immutable")
+		head.Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
 	etag := strconv.Quote(d.Hash())
 	body := d.JSON
 	if kind != jsonType {
 		etag, body = strconv.Quote(d.Hash()+"-pb"), d.Protobuf
 	}
-	h.Set("ETag", etag)
+	head.Set("ETag", etag)
 	zipped := w.Compresses(d.JSON().Size())
 	if matchesETag(r.HTTP.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	text := body()
-	h.Set("Content-Type", kind)
+	head.Set("Content-Type", kind)
 	length, write := text.Size(), text.WriteTo
 	if zipped {
-		h.Set("Content-Encoding", "gzip")
-		h.Set("ETag", "W/"+etag) // the same document in other bytes
+		head.Set("Content-Encoding", "gzip")
+		head.Set("ETag", "W/"+etag) // a weak ETag: the same document in other bytes
 		length, write = len(text.Gzip()), bytes.NewReader(text.Gzip()).WriteTo
 	}
-	h.Set("Content-Length", strconv.Itoa(length))
+	head.Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(http.StatusOK)
 	if r.HTTP.Method != http.MethodHead {
-		_, _ = write(w) // a caller who went away needs no answer
+		_, _ = write(w) // the caller may have gone away
 	}
 }
 
@@ -124,9 +142,8 @@ func matchesETag(header, etag string) bool {
 	return false
 }
 
-// acceptDocument chooses the media type of a document from an Accept header. The
-// protobuf forms have names that no parser of media types takes, so that the
-// header is read here.
+// acceptDocument returns the media type of a document for an Accept header. Parsers of media types do
+// not accept the names of the protobuf forms, so this parses the header itself.
 func acceptDocument(header, version string) (kind string, ok bool) {
 	type clause struct {
 		kind    string

@@ -1,6 +1,6 @@
-// Package services resolves Services that the server itself calls, such as those of webhooks, to the
+// Package serviceresolver resolves Services that the server itself calls, such as those of webhooks, to the
 // addresses behind them.
-package services
+package serviceresolver
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/internal/services"
 )
 
-// Resolver resolves services by their services.Service, EndpointSlice and Endpoints objects.
+// Resolver resolves services by their Service, EndpointSlice and Endpoints objects.
 type Resolver struct {
 	names    names.Profile
 	client   controller.Client
@@ -26,7 +26,7 @@ type Resolver struct {
 }
 
 // New returns a Resolver that reads objects from a client. If override, which may be nil, returns an
-// empty services.Endpoint, the objects decide.
+// empty Endpoint, the objects decide.
 func New(p names.Profile, client controller.Client, override services.Resolver) *Resolver {
 	r := &Resolver{names: p, client: client, override: override}
 	service := func(slice *meta.Object) meta.Key {

@@ -1,4 +1,4 @@
-package services_test
+package serviceresolver_test
 
 import (
 	"context"
@@ -10,9 +10,10 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
-	"orch.io/controlplane/server/internal/services"
+	"orch.io/controlplane/server/internal/serviceresolver"
 )
 
 // BenchmarkResolve resolves one service among many EndpointSlices.
@@ -35,12 +36,12 @@ func BenchmarkResolve(b *testing.B) {
 	}
 	put("", "services", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "s7"}, "spec": map[string]any{"clusterIP": "None", "ports": port}})
 	put("", "services", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "ip"}, "spec": map[string]any{"ports": port}})
-	find := services.New(names.Kubernetes, client, nil).Resolve
+	find := serviceresolver.New(names.Kubernetes, client, nil).Resolve
 	for _, name := range []string{"s7", "ip"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := find(ctx, server.Service{Namespace: "default", Name: name, Port: 443}); err != nil {
+				if _, err := find(ctx, services.Service{Namespace: "default", Name: name, Port: 443}); err != nil {
 					b.Fatal(err)
 				}
 			}
