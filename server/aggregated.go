@@ -11,19 +11,19 @@ import (
 
 // openAggregation begins to follow APIServices, if their kind is registered.
 func (s *Server) openAggregation(b *Builder) (err error) {
-	r := meta.GroupResource{Group: s.responder.Names.Group(names.GroupAggregation), Resource: "apiservices"}
+	r := meta.GroupResource{Group: s.names.Group(names.GroupAggregation), Resource: "apiservices"}
 	if s.catalog.Types().Type(r) == nil {
 		return nil
 	}
 	p := &manager.Plugin{}
 	s.aggregator, err = aggregator.New(aggregator.Options{
-		Names: s.responder.Names, Objects: aggregator.Cached(s.hub.Cache(r)), Log: b.Logger, Metrics: s.registry,
+		Names: s.names, Objects: aggregator.Cached(s.hub.Cache(r)), Log: s.log, Metrics: s.registry,
 		Services: b.resolver.Resolve, Missing: b.resolver.Fault, Certificate: b.Serving.ProxyCertificate,
 		Local: func() []aggregator.LocalVersion { return aggregator.LocalVersions(s.catalog.Types().Types()) },
 	}, func(key string) { p.Enqueue(key, 0) })
 	p.Controller = s.aggregator.Availability(s.served(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},
-		meta.GroupResource{Group: s.responder.Names.Group(names.GroupEndpoints), Resource: "endpointslices"})...)
+		meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"})...)
 	b.plugins = append(b.plugins, p)
 	return err
 }

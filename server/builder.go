@@ -1,12 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -25,11 +27,24 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/aggregator"
+	"orch.io/controlplane/server/internal/capacity"
+	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/discovery"
+	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fairqueue"
+	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
+	"orch.io/controlplane/server/internal/metered"
+	"orch.io/controlplane/server/internal/migration"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/serviceresolver"
+	"orch.io/controlplane/server/internal/telemetry"
+	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
 )
 
 // Builder says what a server is made of. Fill in its fields, Register kinds and
@@ -151,7 +166,8 @@ type Builder struct {
 	plugins  []*manager.Plugin // the controllers of admission plugins
 	resolver *serviceresolver.Resolver
 	shown    *metrics.Registry // what /metrics shows
-	measured storage.Backend   // of the server, with metrics
+	limits   Limits            // with defaults; by Build
+	stored   storage.Backend   // Storage, measured; by Build
 	built    bool              // a server was made of it
 
 	features *features.Set // by Build
@@ -275,7 +291,6 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	log := b.Logger
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))
-		b.Logger = log
 	}
 	if err := b.showMetrics(); err != nil {
 		return nil, errors.Join(append(faults, err)...)
@@ -336,6 +351,158 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	})
 }
 
+// newServer makes a server of the parts that need nothing of the store.
+func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
+	b.limits = b.Limits.withDefaults()
+	s = &Server{
+		names: b.Names, backend: b.Storage, log: log,
+		authenticator: auth.Union(b.Authenticators...),
+		version:       b.gitVersion(),
+	}
+	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
+	s.responder.Names, s.responder.Errors = b.Names, s.errors
+	s.responder.Compress.From, s.responder.Compress.Local = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
+	if !b.features.Enabled(features.APIResponseCompression) {
+		s.responder.Compress.From = -1
+	}
+	if len(b.Authenticators) == 0 {
+		s.authenticator = auth.Union(auth.AnonymousAccess)
+	}
+	if s.backend == nil {
+		s.backend = memstore.New(memstore.Options{Retain: b.limits.History})
+	}
+	set := metrics.For(b.shown)
+	s.catalog = definitions.New(definitions.Options{
+		Names: s.names, Rules: b.rules(), Features: b.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
+	})
+	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, func() *aggregator.Table { return s.aggregator.Table() })
+	if err := s.authenticator.Measure(b.shown); err != nil {
+		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
+	}
+	b.stored = metered.New(s.backend, set, s.catalog.Known)
+	if err := set.Err(); err != nil {
+		return nil, err
+	}
+	s.handlers = maps.Clone(b.Handlers)
+	if s.handlers == nil {
+		s.handlers = map[string]http.Handler{}
+	}
+	s.handlers["/metrics"] = telemetry.NewHandler(b.shown, b.Metrics, log)
+	s.capacity, err = capacity.New(capacity.Options{
+		Names: b.Names, Metrics: b.shown, Config: b.flowControl(), Pinned: b.Serving.FlowControl != nil,
+		Seats: b.limits.InFlight, MaxWait: b.limits.RequestTime / 4,
+		Requests: b.limits.Requests, Watches: b.limits.Watches, Connections: b.limits.Connections,
+		BodyBytes: b.limits.LargeBodies, AnswerBytes: b.limits.LongAnswers,
+	})
+	return s, err
+}
+
+// open loads what the store holds and makes the parts that stand on it.
+func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, chain *admission.Chain) (*Server, error) {
+	s.catalog.Register(types...)
+	if err := s.stamp(ctx); err != nil {
+		return nil, err
+	}
+	records, err := s.load(ctx, b, types)
+	if err != nil {
+		return nil, err
+	}
+	s.catalog.Open(s.hub)
+	figures := s.openAggregation(b)
+	s.objects = objects.New(objects.Options{
+		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
+		Audit:  b.auditWrites(s.errors),
+		Waited: s.metrics.Waited, RequestTime: b.limits.RequestTime, FutureWait: b.limits.FutureWait,
+		ObjectBytes: b.limits.ObjectBytes, NamespaceBytes: b.limits.NamespaceBytes, StoreBytes: b.limits.StoreBytes,
+	}, types)
+	s.client, s.chain = &b.client, chain
+	s.client.Open(s.objects)
+	s.openRequests(b)
+	s.migrator = migration.New(migration.Options{Names: s.names, Catalog: s.catalog, Objects: s.objects, Hub: s.hub, Client: s.client, Log: s.log})
+	s.manager, err = manager.New(manager.Options{
+		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,
+		Metrics: s.registry, Panicked: s.errors.Panic, Advertise: b.Advertise,
+	})
+	selection := manager.Selection(b.RunControllers)
+	if err := errors.Join(err, figures, s.addMetrics(b), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
+		return nil, errors.Join(err, s.Shutdown(ctx))
+	}
+	b.logFeatures(s.log)
+	s.health = s.newHealth(b)
+	s.discovery = &discovery.Handler{
+		Names: s.names, Version: s.version, Types: s.catalog.Types, Aggregator: s.aggregator, Paths: slices.Collect(maps.Keys(s.handlers)),
+	}
+	if err := s.objects.ReserveHeld(ctx); err != nil {
+		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
+	}
+	err = s.objects.Bootstrap(ctx, s.client)
+	if f, ok := s.flowObjects(); ok && err == nil {
+		err = f.Start(ctx, s.client)
+	}
+	if n, ok := s.serviceNetworks(); ok && err == nil {
+		err = n.Start(ctx, s.client)
+	}
+	if s.registers() && err == nil {
+		err = s.aggregator.Register(ctx, s.client)
+	}
+	for _, prepare := range b.Prepare {
+		if err == nil {
+			err = prepare(ctx, s.client)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Shutdown(ctx))
+	}
+	s.tellUnserved()
+	return s, nil
+}
+
+// addMetrics registers the metrics of the store, the caches and the process.
+func (s *Server) addMetrics(b *Builder) error {
+	return telemetry.Register(telemetry.Options{
+		Names: s.names, Registry: s.registry, Types: s.catalog.Types, Hub: s.hub, Backend: s.backend,
+		Features: b.features, Audit: b.Audit, Build: discovery.Version(s.version),
+	})
+}
+
+// newHealth returns the handler of the health endpoints.
+func (s *Server) newHealth(b *Builder) *health.Handler {
+	o := health.Options{
+		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
+		Audit: b.Audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
+	}
+	if s.aggregator != nil {
+		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.registers(), s.manager.Has("apiservice-availability")
+	}
+	return health.New(o)
+}
+
+// load reads what the store holds, and refuses what the types cannot show unless it is
+// to be kept.
+func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (*objects.Records, error) {
+	records, err := objects.OpenRecords(ctx, b.stored, types, s.log)
+	if err != nil {
+		return nil, err
+	}
+	if err := records.Begin(ctx); err != nil {
+		return nil, fmt.Errorf("beginning the store: %w", err)
+	}
+	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
+		Retain: b.limits.History, MaxBytes: b.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
+		Followed: s.catalog.Follow,
+	}); err != nil {
+		return nil, fmt.Errorf("loading the store: %w", err)
+	}
+	problems, err := records.Accept(ctx, b.KeepUnfit)
+	if len(problems) > 0 {
+		err = newStoredError(problems)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.hub.Close())
+	}
+	return records, nil
+}
+
 // served returns the types that the server has, and what is wrong with what the Builder says
 // of them.
 func (b *Builder) served(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
@@ -392,4 +559,36 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 		faults = append(faults, err)
 	}
 	return types, errors.Join(faults...)
+}
+
+// stamp marks the store with the naming profile, or refuses a store that was
+// filled under another, or only in part.
+func (s *Server) stamp(ctx context.Context) error {
+	if _, err := s.backend.Get(ctx, storage.UnfinishedKey, 0); !errors.Is(err, storage.ErrNotFound) {
+		if err == nil {
+			err = errors.New("a copy into it has not ended, so that it has a part of its data; copy again")
+		}
+		return fmt.Errorf("looking at the store: %w", err)
+	}
+	st, ok := s.backend.(storage.Stamper)
+	if !ok {
+		return nil
+	}
+	found, err := st.Stamp(ctx, "names", s.names.String())
+	if err != nil {
+		return fmt.Errorf("stamping the store: %w", err)
+	}
+	if found != s.names.String() {
+		return &NamesError{Store: found, Server: s.names.String()}
+	}
+	return nil
+}
+
+// NamesError says that a store was filled under other names than the server's.
+// What it holds cannot be served under these.
+type NamesError struct{ Store, Server string }
+
+// Error implements error.
+func (e *NamesError) Error() string {
+	return fmt.Sprintf("the store was filled with %q names, this server uses %q", e.Store, e.Server)
 }

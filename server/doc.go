@@ -1,9 +1,8 @@
-// Package server is the API server: it takes a request apart, asks who and
-// whether, and reads, writes or watches objects of the registered kinds.
+// Package server is the API server: a Builder makes a Server of kinds, a store, access control and
+// admission, and the Server serves the API as an http.Handler.
 //
-// The way of a GET and of a POST through its files is told in the documentation of
-// the module's root, [orch.io/controlplane]. A watch takes the same door, then
-// stream.go.
+// The documentation of the module's root, [orch.io/controlplane], follows a GET and a POST through the
+// packages below server/internal.
 //
 // # Metrics
 //

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"log/slog"
+
 	"orch.io/controlplane/api/features"
 )
 
@@ -16,10 +18,10 @@ func (b *Builder) Enabled(name string) bool {
 }
 
 // logFeatures warns of feature gates that are set without effect.
-func (b *Builder) logFeatures() {
+func (b *Builder) logFeatures(log *slog.Logger) {
 	for _, g := range b.features.All() {
 		if g.Warning != "" {
-			b.Logger.Warn(g.Warning, "gate", g.Name, "set", g.On)
+			log.Warn(g.Warning, "gate", g.Name, "set", g.On)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func ControllerNames() []string { return manager.BuiltinNames() }
 
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.responder.Names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.responder.Names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
+	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
 	if s.catalog.Extensible() {
 		list = append(list, s.catalog.Controller(s.objects, s.client))
 	}
@@ -45,11 +45,11 @@ func (s *Server) builtinControllers() []controller.Controller {
 		}
 		switch t.GroupResource() {
 		case meta.GroupResource{Resource: "persistentvolumeclaims"}:
-			list = append(list, controllers.ClaimProtection(s.responder.Names, s.client))
+			list = append(list, controllers.ClaimProtection(s.names, s.client))
 		case meta.GroupResource{Resource: "persistentvolumes"}:
-			list = append(list, controllers.VolumeProtection(s.responder.Names))
-		case meta.GroupResource{Group: s.responder.Names.Group(names.GroupStorage), Resource: "volumeattributesclasses"}:
-			list = append(list, controllers.ClassProtection(s.responder.Names))
+			list = append(list, controllers.VolumeProtection(s.names))
+		case meta.GroupResource{Group: s.names.Group(names.GroupStorage), Resource: "volumeattributesclasses"}:
+			list = append(list, controllers.ClassProtection(s.names))
 		}
 	}
 	return list
@@ -71,8 +71,8 @@ func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 	if services == nil || services.Pool == nil || services.Pool.Initial == nil {
 		return n, false
 	}
-	source := meta.GroupResource{Group: s.responder.Names.Group(services.Pool.Source.Group), Resource: services.Pool.Source.Resource}
-	n = controllers.ServiceNetworks{Names: s.responder.Names, Initial: services.Pool.Initial(s.responder.Names)}
+	source := meta.GroupResource{Group: s.names.Group(services.Pool.Source.Group), Resource: services.Pool.Source.Resource}
+	n = controllers.ServiceNetworks{Names: s.names, Initial: services.Pool.Initial(s.names)}
 	return n, s.catalog.Known().Type(source) != nil
 }
 
@@ -106,18 +106,13 @@ func (s *Server) EndWatches() { s.lifetime.End() }
 // the server runs any more, or with the context's error if that takes too long
 // (what is left then ends by itself). A second call returns nil.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
+	if !s.lifetime.Close() {
 		return nil
 	}
-	s.closing = true
-	s.mu.Unlock()
-	s.lifetime.End()
 	s.manager.Stop()
 	idle := make(chan struct{})
 	go func() {
-		s.requests.Wait()
+		s.lifetime.Wait()
 		s.manager.Wait()
 		close(idle)
 	}()
@@ -127,7 +122,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
-	s.responder.Errors.Close()
+	s.errors.Close()
 	s.chain.Close()
 	if s.aggregator != nil {
 		s.aggregator.Close()

@@ -1,8 +1,8 @@
 package server
 
 import (
+	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +20,7 @@ import (
 	"orch.io/controlplane/server/internal/definitions"
 	"orch.io/controlplane/server/internal/discovery"
 	"orch.io/controlplane/server/internal/door"
+	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
@@ -35,12 +36,14 @@ import (
 // Server is a running API server. It is an http.Handler and may be mounted on
 // any mux, also below a prefix with http.StripPrefix.
 type Server struct {
+	names         names.Profile
 	backend       storage.Backend
 	catalog       *definitions.Catalog
 	hub           *watch.Hub
 	objects       *objects.Store
 	aggregator    *aggregator.Aggregator // nil if the kind APIService is not registered
-	limits        Limits
+	log           *slog.Logger
+	errors        *errorlog.Log
 	responder     exchange.Responder
 	capacity      *capacity.Limiter
 	authenticator *auth.Methods
@@ -56,11 +59,9 @@ type Server struct {
 	chain         *admission.Chain
 	manager       *manager.Manager
 	migrator      *migration.Migrator
+	version       string
 
-	lifetime exchange.Lifetime // of watches and connections
-	requests sync.WaitGroup
-	mu       sync.Mutex // guards closing, and requests against an Add after closing
-	closing  bool
+	lifetime exchange.Lifetime
 }
 
 // Objects returns the server's own way to its objects, without authentication
@@ -79,13 +80,13 @@ func (s *Server) SetFlowControl(config flowcontrol.Config) error { return s.capa
 // flowObjects returns the parts that follow the objects of flow control, if their kinds are
 // registered.
 func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
-	group := s.responder.Names.Group(names.GroupFlowControl)
+	group := s.names.Group(names.GroupFlowControl)
 	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
 		if s.catalog.Known().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
 			return f, false
 		}
 	}
-	return controllers.FlowControl{Names: s.responder.Names, Apply: s.capacity.Follow}, true
+	return controllers.FlowControl{Names: s.names, Apply: s.capacity.Follow}, true
 }
 
 // ServeHTTP answers one request.
@@ -95,12 +96,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, 
 func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
 	w, r := s.responder.New(to, h)
-	if !s.enter() {
+	if !s.lifetime.Enter() {
 		w.Header().Set("Connection", "close") // so that the next attempt reaches another server
 		w.Fail(exchange.ShuttingDown())
 		return
 	}
-	defer s.requests.Done()
+	defer s.lifetime.Leave()
 	s.door.Begin(to, r)
 	defer r.Deadline.Release()
 	defer s.metrics.Finished(r, w, time.Now())
@@ -125,15 +126,4 @@ func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authent
 func growStack() byte {
 	var room [12 << 10]byte
 	return room[time.Now().Nanosecond()&1]
-}
-
-// enter counts a request in, unless the server is closing.
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return false
-	}
-	s.requests.Add(1)
-	return true
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -50,10 +49,11 @@ func (e *StoredError) Error() string {
 	return text.String()
 }
 
-// tellUnserved logs which objects in the store are of kinds that are neither registered nor defined.
-func tellUnserved(stored *objects.Store, log *slog.Logger) {
+// tellUnserved tells at the start of the objects that nobody sees, since the store has them of
+// types that neither the program nor a definition says.
+func (s *Server) tellUnserved() {
 	const most = 20 // kinds that are named
-	unserved := stored.Unknown("")
+	unserved := s.objects.Unknown("")
 	if len(unserved) == 0 {
 		return
 	}
@@ -67,5 +67,5 @@ func tellUnserved(stored *objects.Store, log *slog.Logger) {
 	if len(kinds) > most {
 		kinds = append(kinds[:most], fmt.Sprintf("and %d more", len(unserved)-most))
 	}
-	log.Warn("the store holds objects of kinds that are neither registered nor defined; they are kept and not served", "objects", all, "kinds", strings.Join(kinds, ", "))
+	s.log.Warn("the store holds objects of kinds that are neither registered nor defined: they stay, and nobody sees them", "objects", all, "kinds", strings.Join(kinds, ", "))
 }

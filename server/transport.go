@@ -29,7 +29,7 @@ func (s *Server) Conn(user auth.User) client.Conn {
 		u := user
 		return &u, nil
 	}))
-	return client.Conn{Names: s.responder.Names, Transport: inprocess.Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return client.Conn{Names: s.names, Transport: inprocess.Transport(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.serve(w, r, who)
 	}))}
 }

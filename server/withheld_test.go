@@ -69,7 +69,7 @@ func TestUnservedObjectsAreTold(t *testing.T) {
 	w.registered = false
 	for range 2 {
 		w.turn(nil)
-		assert.Equal(t, []string{"the store holds objects of kinds that are neither registered nor defined; they are kept and not served objects=3 kinds=widgets.example.com (3)"}, log.take())
+		assert.Equal(t, []string{"the store holds objects of kinds that are neither registered nor defined: they stay, and nobody sees them objects=3 kinds=widgets.example.com (3)"}, log.take())
 	}
 	w.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
 	w.Settle()

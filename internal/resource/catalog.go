@@ -100,9 +100,9 @@ func (s *State) Type(r meta.GroupResource) *Type { return s.types[r] }
 // Kind returns the type of a kind and a wire group that a version of it has, or nil.
 func (s *State) Kind(k meta.GroupKind) *Type { return s.kinds[k] }
 
-// HasBuiltin reports whether a registered kind has a version in the group, and not only kinds of
-// definitions.
-func (s *State) HasBuiltin(group string) bool {
+// Registered reports whether a registered kind has a version in the group. Groups that only
+// CustomResourceDefinitions have are not registered.
+func (s *State) Registered(group string) bool {
 	return slices.ContainsFunc(s.sorted, func(t *Type) bool {
 		return !t.Defined() && slices.ContainsFunc(t.Versions, func(v *Version) bool { return v.Group == group })
 	})

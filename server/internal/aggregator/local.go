@@ -46,9 +46,9 @@ func LocalVersions(types []*resource.Type) (list []LocalVersion) {
 }
 
 // VersionFor returns the version that a request is for, if another server serves it, or nil. A nil
-// Table has no such versions.
-func (t *Table) VersionFor(r *requestinfo.Info) *Version {
-	if t == nil {
+// Aggregator has no such versions.
+func (a *Aggregator) VersionFor(r *requestinfo.Info) *Version {
+	if a == nil {
 		return nil
 	}
 	gv := meta.GroupVersion{Group: r.Group, Version: r.APIVersion}
@@ -58,7 +58,7 @@ func (t *Table) VersionFor(r *requestinfo.Info) *Version {
 			return nil
 		}
 	}
-	v := t.Remote(gv)
+	v := a.Table().Remote(gv)
 	if v != nil && strings.HasPrefix(r.Path, "/openapi/") && !v.TellsV3() {
 		return nil
 	}

@@ -144,7 +144,7 @@ func (h *Handler) serveVersion(w *exchange.Response, r *exchange.Request, s *sna
 	versions := s.groups[i].versions
 	j := slices.IndexFunc(versions, func(v groupVersion) bool { return v.name == version })
 	if j < 0 {
-		if !s.state.HasBuiltin(groupName) {
+		if !s.state.Registered(groupName) {
 			return false
 		}
 		w.Fail(meta.NoSuchResource())

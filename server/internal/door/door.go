@@ -32,8 +32,8 @@ type Options struct {
 	Errors      *errorlog.Log
 	Metrics     *requestmetrics.Metrics
 	Types       func() *resource.State
-	Table       func() *aggregator.Table // returns nil if no other server serves versions
-	RequestTime time.Duration            // of a request that is not long-running
+	Aggregator  *aggregator.Aggregator // nil if the kind APIService is not registered
+	RequestTime time.Duration          // of a request that is not long-running
 }
 
 // Door lets requests into a server. Its methods may be called concurrently.

@@ -10,7 +10,7 @@ import (
 // locate finds out which server the request goes on to, if any, and whether it is long-running,
 // by the caches as they are.
 func (d *Door) locate(r *exchange.Request) {
-	r.Remote = d.o.Table().VersionFor(&r.Info)
+	r.Remote = d.o.Aggregator.VersionFor(&r.Info)
 	r.Connects = d.connects(r)
 	r.LongRunning = r.Verb == "watch" || r.Connects
 }

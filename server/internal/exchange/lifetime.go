@@ -5,16 +5,34 @@ import (
 	"sync"
 )
 
-// Lifetime ends watches and connections when their server stops. The zero Lifetime has not
-// ended. Its methods may be called concurrently.
+// Lifetime counts the requests of a server, and ends its watches and connections when the server
+// stops. The zero Lifetime has not ended. Its methods may be called concurrently.
 type Lifetime struct {
-	mu    sync.Mutex
-	ended bool
-	bound map[*context.CancelFunc]bool
+	requests sync.WaitGroup
+
+	mu     sync.Mutex // guards the rest, and requests against an Add after Close
+	closed bool       // Close was called
+	ended  bool       // End was called
+	bound  map[*context.CancelFunc]bool
 }
 
-// Bind has End call cancel, at once if the Lifetime has ended. The caller calls release when
-// cancel is not needed any more.
+// Enter counts a request in. It reports false after Close; otherwise the caller calls Leave when
+// the request is over.
+func (l *Lifetime) Enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.requests.Add(1)
+	return true
+}
+
+// Leave counts a request out.
+func (l *Lifetime) Leave() { l.requests.Done() }
+
+// Bind has End call cancel, at once if End was called before. The caller calls release when it
+// does not need that any more.
 func (l *Lifetime) Bind(cancel context.CancelFunc) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,10 +51,14 @@ func (l *Lifetime) Bind(cancel context.CancelFunc) (release func()) {
 	}
 }
 
-// End ends the Lifetime.
+// End ends the watches and connections, and those that begin later at once.
 func (l *Lifetime) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.end()
+}
+
+func (l *Lifetime) end() {
 	l.ended = true
 	for cancel := range l.bound {
 		(*cancel)()
@@ -50,3 +72,19 @@ func (l *Lifetime) Ended() bool {
 	defer l.mu.Unlock()
 	return l.ended
 }
+
+// Close refuses further requests and ends the watches and connections. It reports whether this
+// is the first call.
+func (l *Lifetime) Close() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.closed = true
+	l.end()
+	return true
+}
+
+// Wait returns when all requests are over. It must be called after Close.
+func (l *Lifetime) Wait() { l.requests.Wait() }

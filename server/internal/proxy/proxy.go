@@ -24,6 +24,7 @@ type Proxy struct {
 	Aggregator *aggregator.Aggregator // nil if the kind APIService is not registered
 	Metrics    *requestmetrics.Metrics
 	Log        *slog.Logger
+	Lifetime   *exchange.Lifetime // ends connections
 
 	// Dial returns the scheme and host of a target of a sub-resource, and the transport to it. It is
 	// nil if the server reaches no nodes and pods.
@@ -31,23 +32,23 @@ type Proxy struct {
 
 	// Allow authorizes a further verb on the object of a request.
 	Allow func(ctx context.Context, r *exchange.Request, verb string) error
-	// Admit runs admission for a request to connect with options, and returns the arguments for the
-	// functions of its kind.
-	Admit func(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error)
 
 	// StripCredentials removes the credentials of this server's callers from a header.
 	StripCredentials func(http.Header)
 	FlowHeaders      [2]string // the response headers of flow control
-	Lifetime         *exchange.Lifetime
 }
+
+// Admit runs admission for a request to connect with options. It returns the call of the function
+// that finds the target.
+type Admit func(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error)
 
 // Connect answers a request to a sub-resource that connects. Its parameters are in the query; for
 // methods other than those of a proxy the body is not read.
-func (p *Proxy) Connect(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+func (p *Proxy) Connect(ctx context.Context, w *exchange.Response, r *exchange.Request, admit Admit) error {
 	if err := r.Usage.AcquireSeat(ctx); err != nil {
 		return err
 	}
-	target, err := p.target(ctx, r)
+	target, err := p.target(ctx, r, admit)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func upgradable(w *exchange.Response, r *exchange.Request) error {
 
 // target returns the target of a request, or nil if the kind has none for it. It returns an error if
 // the caller may not connect to it.
-func (p *Proxy) target(ctx context.Context, r *exchange.Request) (*registry.Target, error) {
+func (p *Proxy) target(ctx context.Context, r *exchange.Request, admit Admit) (*registry.Target, error) {
 	style := r.Sub.Connect.Style
 	if style == registry.Streams && r.Verb != "create" {
 		if err := p.Allow(ctx, r, "create"); err != nil { // a browser opens a WebSocket by GET; the right to get is not enough
@@ -110,7 +111,7 @@ func (p *Proxy) target(ctx context.Context, r *exchange.Request) (*registry.Targ
 	if err != nil {
 		return nil, err
 	}
-	call, err := p.Admit(ctx, r, options)
+	call, err := admit(ctx, r, options)
 	if err != nil {
 		return nil, err
 	}
@@ -133,4 +134,13 @@ func redirect(w *exchange.Response, r *exchange.Request) {
 	to := url.URL{Path: r.Path + "/", RawQuery: r.HTTP.URL.RawQuery}
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusMovedPermanently)
+}
+
+// Forwards reports whether requests of a method are passed on by a sub-resource that proxies.
+func Forwards(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return true
+	}
+	return false
 }

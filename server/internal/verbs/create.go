@@ -113,9 +113,9 @@ func (h *Handler) call(ctx context.Context, r *exchange.Request, o *writeOptions
 	return body.Convert(ctx, answer)
 }
 
-// AdmitConnect admits the options of a connection, and returns the call for the function of the
+// admitConnect admits the options of a connection, and returns the call for the function of the
 // sub-resource that finds the target.
-func (h *Handler) AdmitConnect(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error) {
+func (h *Handler) admitConnect(ctx context.Context, r *exchange.Request, options *meta.Object) (*registry.Call, error) {
 	o := &writeOptions{}
 	if err := h.o.Objects.Admit(ctx, h.newWrite(r, o, ""), options); err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/server/internal/proxy"
 	"orch.io/controlplane/server/internal/requestmetrics"
 	"orch.io/controlplane/server/internal/views"
 	"orch.io/controlplane/server/internal/watch"
@@ -35,12 +36,11 @@ type Options struct {
 	Client   *objects.Client // for the functions of kinds
 	Encoder  *views.Encoder
 	Watches  *watchstream.Streamer
+	Proxy    *proxy.Proxy
 	Metrics  *requestmetrics.Metrics
 
 	// Allow returns a 403 unless the user may use another verb on what the request is about.
 	Allow func(ctx context.Context, r *exchange.Request, verb string) error
-	// Connect serves sub-resources that connect to a node or a pod.
-	Connect func(context.Context, *exchange.Response, *exchange.Request) error
 }
 
 // Limits bound requests. They are the fields of server.Limits with the same names.
@@ -69,7 +69,7 @@ func (h *Handler) Serve(ctx context.Context, w *exchange.Response, r *exchange.R
 	case r.Verb == "watch":
 		return h.watch(ctx, w, r)
 	case r.Sub != nil && r.Sub.Connect != nil:
-		return h.o.Connect(ctx, w, r)
+		return h.o.Proxy.Connect(ctx, w, r, h.admitConnect)
 	case r.Version.Read != nil:
 		return h.readVirtual(ctx, w, r)
 	}
@@ -125,7 +125,7 @@ func (h *Handler) prepare(r *exchange.Request) error {
 func (h *Handler) resolve(r *exchange.Request) error {
 	types := h.o.Types()
 	if r.Version = types.Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); r.Version == nil {
-		if !types.HasBuiltin(r.Group) {
+		if !types.Registered(r.Group) {
 			return exchange.ErrNoPath
 		}
 		return meta.NoSuchResource()
@@ -164,7 +164,7 @@ func isNamespace(r *exchange.Request) bool {
 // allowed reports whether the resource or sub-resource has the verb at the path.
 func allowed(r *exchange.Request) bool {
 	if r.Proxied() {
-		return slices.Contains(ProxyMethods, r.HTTP.Method)
+		return proxy.Forwards(r.HTTP.Method)
 	}
 	if r.HTTP.Method == http.MethodHead || r.Verb == "watch" && r.HTTP.Method != http.MethodGet {
 		return false
@@ -211,6 +211,3 @@ func (h *Handler) negotiate(r *exchange.Request) (err error) {
 	r.Media.Pretty = r.Media.Pretty || r.Pretty()
 	return err
 }
-
-// ProxyMethods are the methods that sub-resources with paths below them proxy.
-var ProxyMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
