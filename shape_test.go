@@ -37,6 +37,38 @@ func TestSizes(t *testing.T) {
 	excused.check(t)
 }
 
+// TestServerIsSmall bounds the fields and the methods of server.Server: what serves requests is in
+// the packages below server/internal, and takes what it needs of the server.
+func TestServerIsSmall(t *testing.T) {
+	const maxFields, maxMethods = 25, 40
+	fields, methods := 0, 0
+	for _, s := range library(t) {
+		if s.dir() != "server" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				if of, ok := n.Type.(*ast.StructType); ok && n.Name.Name == "Server" {
+					fields = of.Fields.NumFields()
+				}
+			case *ast.FuncDecl:
+				if n.Recv != nil && receiver(n) == "Server" {
+					methods++
+				}
+			}
+			return true
+		})
+	}
+	t.Logf("%d fields, %d methods", fields, methods)
+	if fields == 0 || fields > maxFields {
+		t.Errorf("server.Server has %d fields, more than %d", fields, maxFields)
+	}
+	if methods == 0 || methods > maxMethods {
+		t.Errorf("server.Server has %d methods, more than %d", methods, maxMethods)
+	}
+}
+
 // constant are the calls whose result a package variable may hold: it is made
 // once and does not change.
 var constant = map[string]string{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"orch.io/controlplane/api/meta"
@@ -23,6 +24,21 @@ type Migration struct {
 	Kept      int           // of Done, that hold what the kind cannot show, cannot be read, or would be too large
 	Rate      float64       // objects a second, 0 until it is known
 	Left      time.Duration // time until the end at that rate, 0 if it is not known
+}
+
+// String returns the figures in one line, in the form of the backup commands.
+func (m Migration) String() string {
+	text := fmt.Sprintf("%d of %d objects", m.Done, m.Total)
+	if m.Total > 0 {
+		text += fmt.Sprintf(" (%d%%)", 100*m.Done/m.Total)
+	}
+	if m.Rate > 0 {
+		text += fmt.Sprintf(", %.0f/s", m.Rate)
+	}
+	if m.Left > 0 {
+		text += fmt.Sprintf(", %s left", m.Left.Round(time.Second))
+	}
+	return text
 }
 
 // meter sets Rate and Left for a migration that began at begun.
