@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/election"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
@@ -130,15 +131,15 @@ func (s *Server) leadCrew(ctx context.Context, c crew, as string, decided func()
 			holder = now
 		},
 	}
-	work := func(ctx context.Context, term *objects.Term) error {
+	work := func(ctx context.Context, fence *consistency.LeaderFence) error {
 		forget := again
 		again = true
-		return s.work(objects.WithTerm(ctx, term), c.members, objects.Led{Client: s.client, Term: term}, forget, decided)
+		return s.work(consistency.WithLeaderFence(ctx, fence), c.members, objects.Led{Client: s.client, Fence: fence}, forget, decided)
 	}
 	if c.lease == leaseCleanup {
 		candidate.Vacant = func(ctx context.Context) {
 			log.Warn("the store is full, so that nobody can be elected: what may go is deleted without a leader")
-			if err := work(ctx, &objects.Term{}); err != nil {
+			if err := work(ctx, &consistency.LeaderFence{}); err != nil {
 				log.Error("nothing is deleted without a leader", "error", err)
 			}
 		}
@@ -148,23 +149,23 @@ func (s *Server) leadCrew(ctx context.Context, c crew, as string, decided func()
 		if err != nil && !errors.Is(err, election.ErrLost) {
 			return err
 		}
-		_ = s.hub.Wait(ctx, l.Term(nil).Revision) // else it would be faster than those who hear that the Lease is free
+		_ = s.hub.Wait(ctx, l.Term()) // else it would be faster than those who hear that the Lease is free
 	}
 	return nil
 }
 
 // lead works in a term of this server until that or the context ends.
-func (s *Server) lead(ctx context.Context, l *objects.Leadership, work func(context.Context, *objects.Term) error) error {
+func (s *Server) lead(ctx context.Context, l *objects.Leadership, work func(context.Context, *consistency.LeaderFence) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	term := l.Term(sync.OnceFunc(func() {
+	fence := l.Fence(sync.OnceFunc(func() {
 		s.log.Warn("a write was refused, since another server leads", "lease", l.Lease().String())
 		cancel()
 	}))
 	seen, done := context.WithTimeout(ctx, election.Duration)
 	defer done()
-	if s.hub.Wait(seen, term.Revision) != nil { // what leaders before it wrote is seen from the start
+	if s.hub.Wait(seen, fence.Revision) != nil { // what leaders before it wrote is seen from the start
 		return nil // the term has ended, or the server, or it hears of nothing and leaves this to others
 	}
-	return work(ctx, term)
+	return work(ctx, fence)
 }

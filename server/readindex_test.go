@@ -302,20 +302,20 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 	}
 }
 
-// TestAdmittedReadsWhatIsThereNow: what a plugin reads on behalf of several requests is as new
-// as its question, whenever the request began that it has the context of.
-func TestAdmittedReadsWhatIsThereNow(t *testing.T) {
+// TestAccountingReadsTheNewestState: a plugin that reads for several requests reads the newest state, whichever
+// request's context it has.
+func TestAccountingReadsTheNewestState(t *testing.T) {
 	var between func()
 	var read error
 	w := newTwo(t, func(b *server.Builder) {
 		if _, is := b.Storage.(*late); !is {
 			return
 		}
-		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, env admission.Env) error {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				if r.Name == "c" {
 					between()
-					_, read = env.Admitted.Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "other"})
+					_, read = env.Accounting.Client.Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "other"})
 				}
 				return nil
 			}
@@ -339,7 +339,7 @@ func TestProgramsReadOtherServers(t *testing.T) {
 	second := servertest.New(t, over(store))
 	var read func(ctx context.Context) error
 	one := inProcess(t, servertest.New(t, over(store), func(b *server.Builder) {
-		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, _ admission.Env) error {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, _ admission.PluginContext) error {
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				if r.Name != "asks" || r.Operation != admission.Create {
 					return nil

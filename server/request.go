@@ -8,8 +8,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/metrics"
-	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/media"
@@ -34,8 +34,8 @@ type request struct {
 
 	record record
 	store  *objects.Store
-	newest readindex.Index // of all that is read for it there
-	timed  context.Context // see context; nil: not yet
+	newest consistency.ReadIndex // of all that is read for it there
+	timed  context.Context       // see context; nil: not yet
 	untime context.CancelFunc
 
 	// What metrics tell of it.

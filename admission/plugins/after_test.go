@@ -11,14 +11,14 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestAfter: a plugin is told of each request that it saw what became of it.
-func TestAfter(t *testing.T) {
-	var told []bool
+// TestAfterReportsTheOutcome: a plugin learns how each request that it saw has ended.
+func TestAfterReportsTheOutcome(t *testing.T) {
+	var outcomes []admission.Outcome
 	s := with(t, admission.Options{}, func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{
-			Name: "Told", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
+			Name: "Observer", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
 			Validate: func(_ context.Context, r *admission.Request) error {
-				r.After(func(committed bool) { told = append(told, committed) })
+				r.After(func(o admission.Outcome) { outcomes = append(outcomes, o) })
 				if r.Object.String("data", "a") == "no" {
 					return errors.New("no")
 				}
@@ -28,19 +28,19 @@ func TestAfter(t *testing.T) {
 	})
 	for _, tc := range []struct {
 		step
-		want bool
+		want admission.Outcome
 	}{
-		{step{do: "POST configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: `201`}, false},
-		{step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: "no"}}`, want: `403 no`}, false},
-		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`}, true},
-		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `409 already exists`}, false},
-		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, true},
-		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, false},
-		{step{do: "DELETE configmaps/a?dryRun=All", want: `200`}, false},
-		{step{do: "DELETE configmaps/a", want: `200`}, true},
+		{step{do: "POST configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: `201`}, admission.NotWritten},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: "no"}}`, want: `403 no`}, admission.NotWritten},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`}, admission.Written},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `409 already exists`}, admission.NotWritten},
+		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, admission.Written},
+		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, admission.NotWritten},
+		{step{do: "DELETE configmaps/a?dryRun=All", want: `200`}, admission.NotWritten},
+		{step{do: "DELETE configmaps/a", want: `200`}, admission.Written},
 	} {
-		told = nil
+		outcomes = nil
 		walk(t, s, tc.step)
-		assert.Equal(t, []bool{tc.want}, told, tc.do)
+		assert.Equal(t, []admission.Outcome{tc.want}, outcomes, tc.do)
 	}
 }

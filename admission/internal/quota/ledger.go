@@ -32,7 +32,7 @@ type Ledger struct {
 	book    *controller.Index[book]
 	ask     func(namespace string, after time.Duration) // that what is used is counted
 
-	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.Env; nil: nobody else counts
+	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.PluginContext; nil: nobody else counts
 
 	mu        sync.Mutex           // guards what follows, and what accounts say is theirs
 	accounts  map[string]*account  // by namespace; those that somebody uses
@@ -40,14 +40,12 @@ type Ledger struct {
 }
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
-func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	client := env.Admitted
-	if client == nil {
-		client = env.Client
-	}
+func NewLedger(env admission.PluginContext, limited []Limited) *Ledger {
 	l := &Ledger{
-		client: client, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
-		fence: env.Fence, raise: env.RaiseFence,
+		client: env.Client, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
+	}
+	if a := env.Accounting; a != nil {
+		l.client, l.fence, l.raise = a.Client, a.Fence, a.RaiseFence
 	}
 	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
 		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
@@ -137,8 +135,8 @@ func (l *Ledger) Admit(ctx context.Context, r *admission.Request) error {
 		return nil
 	}
 	if !r.DryRun && l.lowers(r) {
-		r.After(func(committed bool) {
-			if committed {
+		r.After(func(o admission.Outcome) {
+			if o == admission.Written {
 				l.count(r.Namespace)
 			}
 		})
@@ -186,9 +184,9 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 	}
 	c.object = l.terms.extract(resource, r.Object) // others look at it when the writer goes on
 	t, a := newTask(c, false), l.open(r.Namespace)
-	r.After(func(committed bool) {
+	r.After(func(o admission.Outcome) {
 		defer l.close(a)
-		a.ended(context.WithoutCancel(ctx), t, committed, r.Uncertain)
+		a.ended(context.WithoutCancel(ctx), t, o)
 	})
 	switch err := a.do(ctx, t); {
 	case errors.Is(err, errBroken):
@@ -196,8 +194,8 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 	case err != nil:
 		return err
 	}
-	if l.fence != nil && (r.Fence == nil || c.fence < *r.Fence) { // the oldest one holds for all who say so
-		r.Fence = &c.fence
+	if l.fence != nil {
+		r.Preconditions = append(r.Preconditions, admission.Precondition{Fence: &c.fence})
 	}
 	return nil
 }
@@ -249,8 +247,8 @@ func (a *account) do(ctx context.Context, t *task) error {
 	return t.err
 }
 
-// ended is told that the write of a task has ended, and whether it was made or that is uncertain.
-func (a *account) ended(ctx context.Context, t *task, committed, uncertain bool) {
+// ended confirms or gives back the charge of a task, whose write has ended.
+func (a *account) ended(ctx context.Context, t *task, o admission.Outcome) {
 	a.ledger.mu.Lock()
 	t.charge.ended = true
 	a.ledger.mu.Unlock()
@@ -262,9 +260,9 @@ func (a *account) ended(ctx context.Context, t *task, committed, uncertain bool)
 	}
 	switch {
 	case decided && (t.err != nil || t.charge.dryRun): // nothing was taken
-	case committed || uncertain && a.ledger.stored(ctx, t.charge):
+	case o == admission.Written || o == admission.Unknown && a.ledger.stored(ctx, t.charge):
 		a.leave(t.charge)
-	case uncertain: // it may be made until the fence is raised
+	case o == admission.Unknown: // it may be made until the fence is raised
 		a.leave(t.charge)
 		a.ledger.doubt(a.namespace)
 		a.ledger.count(a.namespace)

@@ -36,11 +36,11 @@ func object(name string) *meta.Object {
 }
 
 // withLedger is a server whose quotas are kept by a ledger, with what that may use changed.
-func withLedger(t *testing.T, change func(*admission.Env), configure ...func(*server.Builder)) (*servertest.Server, *quota.Ledger) {
+func withLedger(t *testing.T, change func(*admission.PluginContext), configure ...func(*server.Builder)) (*servertest.Server, *quota.Ledger) {
 	var ledger *quota.Ledger
 	s := servertest.New(t, append(configure, func(b *server.Builder) {
 		b.AdmissionOptions.Disable = []string{"ResourceQuota"}
-		b.Admission = append(b.Admission, admission.Plugin{Name: "Quotas", Setup: func(p *admission.Plugin, env admission.Env) error {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Quotas", Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			change(&env)
 			ledger = quota.NewLedger(env, nil)
 			p.Validate, p.Close = ledger.Admit, ledger.Close
@@ -75,7 +75,7 @@ func (l lists) List(ctx context.Context, r meta.GroupResource, namespace string)
 func TestDeletionsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.Env) { env.Admitted = lists{env.Admitted, &n} })
+		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting.Client = lists{env.Accounting.Client, &n} })
 		c := s.Objects()
 		bound(t, c, 100)
 		for i := range 100 {
@@ -105,7 +105,7 @@ func TestDeletionsAreCountedTogether(t *testing.T) {
 // counted soon.
 func TestFirstStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := withLedger(t, func(*admission.Env) {})
+		s, _ := withLedger(t, func(*admission.PluginContext) {})
 		c := s.Objects()
 		bound(t, c, 1)
 		used := func() string {
@@ -126,7 +126,7 @@ func TestNoRefusalBeforeCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard = 20
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.Env) { env.Admitted = lists{env.Admitted, &n} })
+		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting.Client = lists{env.Accounting.Client, &n} })
 		c := s.Objects()
 		bound(t, c, hard)
 		for i := range hard {
@@ -163,7 +163,7 @@ func TestWritersWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, rounds, hard = 32, 20, 32 * 20
 		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
-		s, ledger := withLedger(t, func(env *admission.Env) { env.Control = nil }, func(b *server.Builder) { b.Storage = store })
+		s, ledger := withLedger(t, func(env *admission.PluginContext) { env.Control = nil }, func(b *server.Builder) { b.Storage = store })
 		c := s.Objects()
 		bound(t, c, hard)
 		store.SetPlan(func(call faulty.Call) (f faulty.Fault) {
@@ -225,7 +225,7 @@ func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		attempts := 0
-		s, _ := withLedger(t, func(*admission.Env) {}, func(b *server.Builder) {
+		s, _ := withLedger(t, func(*admission.PluginContext) {}, func(b *server.Builder) {
 			b.Storage = store
 			b.Admission = append(b.Admission, admission.Plugin{
 				Name: "Slow", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
@@ -249,7 +249,7 @@ func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
 // TestNothingWaitsWithoutAQuota: where nobody counts, what waits for it goes with the quota. It
 // is also the ledger of a program that hands over one client alone.
 func TestNothingWaitsWithoutAQuota(t *testing.T) {
-	s, ledger := withLedger(t, func(env *admission.Env) { env.Control, env.Admitted, env.Fence, env.RaiseFence = nil, nil, nil, nil })
+	s, ledger := withLedger(t, func(env *admission.PluginContext) { env.Control, env.Accounting = nil, nil })
 	c := s.Objects()
 	bound(t, c, 10)
 	_, err := c.Create(t.Context(), configMaps, object("a"))
@@ -267,10 +267,10 @@ func TestNothingWaitsWithoutAQuota(t *testing.T) {
 func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
 	var c controller.Client
 	goes := false
-	s, ledger := withLedger(t, func(env *admission.Env) {
+	s, ledger := withLedger(t, func(env *admission.PluginContext) {
 		env.Control = nil
-		look := env.Fence
-		env.Fence = func(ctx context.Context, namespace string) (storage.Revision, error) {
+		look := env.Accounting.Fence
+		env.Accounting.Fence = func(ctx context.Context, namespace string) (storage.Revision, error) {
 			if goes {
 				goes = false
 				if err := c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
@@ -191,10 +192,10 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return c.update(ctx, r, key, subresource, change, func(*Write) {})
 }
 
-// UpdateSerially is Update as one of a sequence of writes, see Write.Serial: change may look
+// UpdateSerially is Update as one of a sequence of writes, see Write.Sequence: change may look
 // at other objects that the caches show, and what it concludes holds when it is stored.
 func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Serial = serial })
+	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Sequence = resource.SerialKey(serial) })
 }
 
 // Admitted is the Client of what is part of writes that admission was asked about, which is
@@ -221,7 +222,7 @@ func (c Admitted) List(ctx context.Context, r meta.GroupResource, namespace stri
 
 // Update implements controller.Client.
 func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	return c.update(WithTerm(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
+	return c.update(consistency.WithLeaderFence(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }
 
 // Acts is the Client of what answers a request to an acting sub-resource: admission was

@@ -119,7 +119,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	}
 	r, chain := s.admissionRequest(a.Write, nil, live), s.admissionChain(a.Write)
 	r.Operation = admission.Delete
-	a.ask(s, r)
+	a.admitting(s, r)
 	if err := chain.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
@@ -153,15 +153,12 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 func (s *Store) erase(ctx context.Context, a *attempt) (*Result, error) {
 	if !a.DryRun {
 		a.claims = nil
-		reserved, err := s.reservations(ctx, a, a.entry.Object())
+		released, err := s.requireForCommit(ctx, a, a.entry.Object())
 		if err != nil {
 			return nil, err
 		}
 		gone := storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}
-		if _, err = s.commit(ctx, gone, reserved...); err != nil {
-			_, err = s.commitRebased(ctx, a, err, gone, reserved)
-		}
-		if err != nil {
+		if _, err = s.commit(ctx, gone, a.required, released); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +183,7 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.Un
 		return nil, meta.Conflict(u.Resource, w.Key.Name, "Precondition failed: "+u.Error())
 	}
 	if !w.DryRun {
-		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: u.Revision}); err != nil {
+		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: u.Revision}, nil, nil); err != nil {
 			return nil, err
 		}
 		s.o.Log.Warn("an object that could not be read was deleted", about...)

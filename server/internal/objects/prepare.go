@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/watch"
 )
@@ -135,7 +136,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		Verb: verb, Options: options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
 		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.admissions,
 		Serialize: func(ctx context.Context, sequence meta.Key) error {
-			_, err := s.lastOf(ctx, sequence)
+			_, err := s.lastOf(ctx, resource.SequenceKey(sequence))
 			return err
 		},
 	}
@@ -205,7 +206,7 @@ func keep(m, old map[string]any, field string) {
 // who wrote it.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
-	defer request.Ended(false)
+	defer request.Ended(admission.NotWritten)
 	if w.Sub != nil {
 		request.Kind = w.Sub.WireKind(w.Version)
 	}
