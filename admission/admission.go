@@ -97,7 +97,7 @@ type Request struct {
 	// Pass is 0, and 1 while Mutate runs again, see Reinvoke.
 	Pass     int
 	reinvoke bool
-	after    []func(Outcome)
+	after    []func(written, certain bool)
 
 	// Preconditions are the records that the decision depends on. Plugins append to it.
 	Preconditions []Precondition
@@ -116,26 +116,16 @@ type Request struct {
 	State map[any]any
 }
 
-// Outcome is how an attempt at a write ended.
-type Outcome int
-
-// The outcomes. NotWritten is also that of a dry run, of a connection, and of a conflict with another write, after
-// which the whole chain runs again with a new Request. Unknown means that the object may have been written, or may
-// be written later, because the store has not answered.
-const (
-	NotWritten Outcome = iota
-	Written
-	Unknown
-)
-
 // After has f called once, when this attempt at the write has ended. A plugin that counted something for the
-// object, or reserved it, confirms that or gives it back.
-func (r *Request) After(f func(Outcome)) { r.after = append(r.after, f) }
+// object, or reserved it, confirms that or gives it back. written reports whether the object was stored. It is false
+// for a dry run, for a connection, and after a conflict with another write, when the whole chain runs again with a
+// new Request. If certain is false, the store has not answered: the object may be stored, now or later.
+func (r *Request) After(f func(written, certain bool)) { r.after = append(r.after, f) }
 
 // Ended calls the functions given to After in reverse order. It is for the code that makes requests.
-func (r *Request) Ended(o Outcome) {
+func (r *Request) Ended(written, certain bool) {
 	for _, f := range slices.Backward(r.after) {
-		f(o)
+		f(written, certain)
 	}
 	r.after = nil
 }
@@ -155,7 +145,7 @@ type Precondition struct {
 	Holds func(now *meta.Object) bool
 
 	// Fence replaces Object: the write is committed only if the fence of the request's namespace still has the
-	// revision that Accounting.Fence returned.
+	// revision that PluginContext.Accounting returned.
 	Fence *storage.Revision
 }
 

@@ -214,9 +214,9 @@ func TestRulesAreChecked(t *testing.T) {
 func TestEndedCallsAfterOnceInReverseOrder(t *testing.T) {
 	var r admission.Request
 	var outcomes []string
-	r.After(func(o admission.Outcome) { outcomes = append(outcomes, fmt.Sprint("first ", o == admission.Written)) })
-	r.After(func(o admission.Outcome) { outcomes = append(outcomes, fmt.Sprint("second ", o == admission.Written)) })
-	r.Ended(admission.Written)
-	r.Ended(admission.NotWritten)
+	r.After(func(written, _ bool) { outcomes = append(outcomes, fmt.Sprint("first ", written)) })
+	r.After(func(written, _ bool) { outcomes = append(outcomes, fmt.Sprint("second ", written)) })
+	r.Ended(true, true)
+	r.Ended(false, true)
 	assert.Equal(t, []string{"second true", "first true"}, outcomes)
 }

@@ -80,9 +80,22 @@ type PluginContext struct {
 	// Rules are those of the server, for built-in plugins.
 	Rules quirks.Rules
 
-	// Accounting is for plugins that count objects before they are stored, as ResourceQuota does; nil: the plugin
-	// is not in a server.
-	Accounting *Accounting
+	// Accounting is for plugins that write the sum of what they admit into an object, such as the status of a
+	// ResourceQuota, before the admitted writes are committed; nil: there is no server.
+	//
+	// Updates by this client skip admission: they are part of writes that were admitted, and a webhook for the
+	// object could block all of these writes, or wait for one itself. Get and List return the newest state, even
+	// with the context of a request, for which PluginContext.Client may return the state when the request came.
+	//
+	// Fence returns the revision at which the fence of a namespace was last raised by any server over the store, 0
+	// if it never was. RaiseFence raises it: no write is stored from then on that has the former fence as a
+	// Precondition, and the client returns those that were stored. So a plugin that counts objects after RaiseFence
+	// has counted every write that was admitted before it, or that write is never stored.
+	Accounting interface {
+		controller.Client
+		Fence(ctx context.Context, namespace string) (storage.Revision, error)
+		RaiseFence(ctx context.Context, namespace string) (storage.Revision, error)
+	}
 
 	// Type returns the resource type that is served now under a wire group and
 	// plural, or nil.
@@ -110,22 +123,6 @@ type PluginContext struct {
 
 	Log    *slog.Logger
 	Config any // of the type of Plugin.Config
-}
-
-// Accounting is the part of a server for plugins that write the sum of what they admit into an object, such as the
-// status of a ResourceQuota, before the admitted writes are committed.
-type Accounting struct {
-	// Client is a Client whose updates skip admission: they are part of writes that were admitted, and a webhook
-	// for the object could block all of these writes, or wait for one itself. Get and List return the newest
-	// state, even with the context of a request, for which PluginContext.Client may return the state at the time
-	// the request came.
-	Client controller.Client
-
-	// Fence returns the revision at which the fence of a namespace was last raised by any server over the store,
-	// 0 if it never was. RaiseFence raises it: no write is stored from then on that has the former fence as a
-	// Precondition, and Client returns those that were stored. So a plugin that counts objects after RaiseFence
-	// has counted every write that was admitted before it, or that write is never stored.
-	Fence, RaiseFence func(ctx context.Context, namespace string) (storage.Revision, error)
 }
 
 // Options choose plugins by name.

@@ -315,7 +315,7 @@ func TestAccountingReadsTheNewestState(t *testing.T) {
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				if r.Name == "c" {
 					between()
-					_, read = env.Accounting.Client.Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "other"})
+					_, read = env.Accounting.Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "other"})
 				}
 				return nil
 			}

@@ -13,12 +13,12 @@ import (
 
 // TestAfterReportsTheOutcome: a plugin learns how each request that it saw has ended.
 func TestAfterReportsTheOutcome(t *testing.T) {
-	var outcomes []admission.Outcome
+	var outcomes []bool
 	s := with(t, admission.Options{}, func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{
 			Name: "Observer", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
 			Validate: func(_ context.Context, r *admission.Request) error {
-				r.After(func(o admission.Outcome) { outcomes = append(outcomes, o) })
+				r.After(func(written, _ bool) { outcomes = append(outcomes, written) })
 				if r.Object.String("data", "a") == "no" {
 					return errors.New("no")
 				}
@@ -28,19 +28,19 @@ func TestAfterReportsTheOutcome(t *testing.T) {
 	})
 	for _, tc := range []struct {
 		step
-		want admission.Outcome
+		want bool
 	}{
-		{step{do: "POST configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: `201`}, admission.NotWritten},
-		{step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: "no"}}`, want: `403 no`}, admission.NotWritten},
-		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`}, admission.Written},
-		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `409 already exists`}, admission.NotWritten},
-		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, admission.Written},
-		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, admission.NotWritten},
-		{step{do: "DELETE configmaps/a?dryRun=All", want: `200`}, admission.NotWritten},
-		{step{do: "DELETE configmaps/a", want: `200`}, admission.Written},
+		{step{do: "POST configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: `201`}, false},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: "no"}}`, want: `403 no`}, false},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`}, true},
+		{step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `409 already exists`}, false},
+		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, true},
+		{step{do: "PATCH configmaps/a", body: `{data: {a: b}}`, want: `200`}, false},
+		{step{do: "DELETE configmaps/a?dryRun=All", want: `200`}, false},
+		{step{do: "DELETE configmaps/a", want: `200`}, true},
 	} {
 		outcomes = nil
 		walk(t, s, tc.step)
-		assert.Equal(t, []admission.Outcome{tc.want}, outcomes, tc.do)
+		assert.Equal(t, []bool{tc.want}, outcomes, tc.do)
 	}
 }

@@ -245,7 +245,7 @@ func SequenceKey(sequence meta.Key) string {
 const TermPrefix = "~term/"
 
 // FencePrefix begins the storage keys of records that are no objects: each is the fence of a
-// namespace, see admission.Accounting. No resource is named so.
+// namespace, see admission.PluginContext. No resource is named so.
 const FencePrefix = "~fence/"
 
 // ReservationKey returns where the store keeps who of a type has a claim, such as a

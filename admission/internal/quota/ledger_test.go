@@ -58,9 +58,29 @@ func bound(t *testing.T, c controller.Client, hard int) {
 	require.NoError(t, err)
 }
 
+// accounting is the type of admission.PluginContext.Accounting.
+type accounting interface {
+	controller.Client
+	Fence(ctx context.Context, namespace string) (storage.Revision, error)
+	RaiseFence(ctx context.Context, namespace string) (storage.Revision, error)
+}
+
+// fenced calls look before it returns a fence.
+type fenced struct {
+	accounting
+	look func(ctx context.Context, namespace string) error
+}
+
+func (f fenced) Fence(ctx context.Context, namespace string) (storage.Revision, error) {
+	if err := f.look(ctx, namespace); err != nil {
+		return 0, err
+	}
+	return f.accounting.Fence(ctx, namespace)
+}
+
 // lists counts how often config maps are listed.
 type lists struct {
-	controller.Client
+	accounting
 	n *atomic.Int64
 }
 
@@ -68,14 +88,14 @@ func (l lists) List(ctx context.Context, r meta.GroupResource, namespace string)
 	if r == configMaps {
 		l.n.Add(1)
 	}
-	return l.Client.List(ctx, r, namespace)
+	return l.accounting.List(ctx, r, namespace)
 }
 
 // TestDeletionsAreCountedTogether: what many deletions free is counted once.
 func TestDeletionsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting.Client = lists{env.Accounting.Client, &n} })
+		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting = lists{env.Accounting, &n} })
 		c := s.Objects()
 		bound(t, c, 100)
 		for i := range 100 {
@@ -126,7 +146,7 @@ func TestNoRefusalBeforeCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard = 20
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting.Client = lists{env.Accounting.Client, &n} })
+		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting = lists{env.Accounting, &n} })
 		c := s.Objects()
 		bound(t, c, hard)
 		for i := range hard {
@@ -269,16 +289,13 @@ func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
 	goes := false
 	s, ledger := withLedger(t, func(env *admission.PluginContext) {
 		env.Control = nil
-		look := env.Accounting.Fence
-		env.Accounting.Fence = func(ctx context.Context, namespace string) (storage.Revision, error) {
-			if goes {
-				goes = false
-				if err := c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{}); err != nil {
-					return 0, err
-				}
+		env.Accounting = fenced{env.Accounting, func(ctx context.Context, namespace string) error {
+			if !goes {
+				return nil
 			}
-			return look(ctx, namespace)
-		}
+			goes = false
+			return c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{})
+		}}
 	})
 	c = s.Objects()
 	bound(t, c, 10)

@@ -113,14 +113,14 @@ const maxRenames = 8
 // follow makes a write under the name that admission gave the new object.
 func (s *Store) follow(ctx context.Context, w *Write, renamed *renamedError) (*Result, error) {
 	if w.renames == maxRenames {
-		renamed.request.Ended(admission.NotWritten)
+		renamed.request.Ended(false, true)
 		return nil, meta.Internal(errors.New("admission gives the object another name each time"))
 	}
 	one := *w
 	one.Key.Name, one.MustCreate, one.renamed, one.renames = renamed.request.Name, true, renamed, w.renames+1
 	res, err := s.Write(ctx, &one)
 	if one.renamed != nil {
-		one.renamed.request.Ended(admission.NotWritten)
+		one.renamed.request.Ended(false, true)
 	}
 	w.admissions = one.admissions
 	return res, err

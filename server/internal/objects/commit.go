@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/server/internal/watch"
@@ -250,17 +249,6 @@ func uncertain(err error) error {
 		return err
 	}
 	return &uncertainError{err}
-}
-
-// outcome returns what admission plugins learn of an attempt.
-func outcome(err error, written bool) admission.Outcome {
-	switch {
-	case written:
-		return admission.Written
-	case errors.As(err, new(*uncertainError)):
-		return admission.Unknown
-	}
-	return admission.NotWritten
 }
 
 // commitTime returns a context for a commit, which ends after RequestTime but not with ctx: the writer must learn

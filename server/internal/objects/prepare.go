@@ -206,7 +206,7 @@ func keep(m, old map[string]any, field string) {
 // who wrote it.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
-	defer request.Ended(admission.NotWritten)
+	defer request.Ended(false, true)
 	if w.Sub != nil {
 		request.Kind = w.Sub.WireKind(w.Version)
 	}

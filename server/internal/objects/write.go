@@ -228,7 +228,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) 
 	written := false
 	defer func() {
 		if a.request != nil && !errors.As(err, new(*renamedError)) {
-			a.request.Ended(outcome(err, written))
+			a.request.Ended(written, !errors.As(err, new(*uncertainError)))
 		}
 	}()
 	if a.Sequence != "" {
