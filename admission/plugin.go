@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
@@ -78,7 +78,7 @@ type PluginContext struct {
 	Features *features.Set
 
 	// Rules are those of the server, for built-in plugins.
-	Rules quirks.Rules
+	Rules compat.Rules
 
 	// Accounting is for plugins that write the sum of what they admit into an object, such as the status of a
 	// ResourceQuota, before the admitted writes are committed; nil: there is no server.
@@ -115,8 +115,8 @@ type PluginContext struct {
 	// time, once for many calls. It does nothing before the controller runs. nil: no controller can be run.
 	Control func(controller.Controller) (enqueue func(key string, after time.Duration))
 
-	// Services resolve services to addresses, for plugins that call them.
-	Services clientconfig.Services
+	// Services finds the endpoints of services, for plugins that call webhooks.
+	Services services.Resolver
 
 	// Metrics is where plugins register their metrics; two plugins may share one.
 	Metrics prometheus.Registerer

@@ -8,8 +8,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
