@@ -161,8 +161,10 @@
 // callers send and get (mutate.go, read.go) and what is stored (records.go) is of
 // another version. PUT (update.go), PATCH and
 // apply (patch.go) differ only in Mutate. DELETE takes the same way: it marks the
-// object, or removes its record if nothing holds it. Who finds the object changed at
-// the commit starts over, and writers of one object queue for that and share a commit
-// (turns.go). The controllers (internal/controllers) and the parts of a program
+// object, or removes its record if nothing holds it. What the steps depend on (the
+// namespace, the definition, unique values, the leader) is a list of preconditions that
+// the commit compares (precondition.go, commit.go). After a conflict the write starts
+// over; writers of one object queue and share a commit (queue.go). The controllers
+// (internal/controllers) and the parts of a program
 // stand on the same engine through its Client.
 package controlplane

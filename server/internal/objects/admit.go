@@ -11,9 +11,8 @@ import (
 	"orch.io/controlplane/server/internal/watch"
 )
 
-// admit makes the object of an attempt and takes it through defaults, the record of who owns
-// its fields, and the mutating phase of admission. entry is that of the live object, nil if
-// there is none. The request of a write that admission renamed is used as it is.
+// admit makes the object of an attempt, and runs defaulting, field management and the mutating phase of admission.
+// entry is that of the live object, or nil. The request of a write that admission renamed is used as it is.
 func (s *Store) admit(ctx context.Context, a *attempt, entry *watch.Entry) (obj, live *meta.Object, err error) {
 	if renamed := a.renamed; renamed != nil {
 		r := renamed.request
