@@ -210,7 +210,7 @@ func root(e ast.Expr) (id *ast.Ident, member string) {
 func TestNoContextInStructs(t *testing.T) {
 	excused := except(map[string]string{
 		"registry/convert conversion.ctx":  "lasts for one call of Convert",
-		"internal/expression scope.ctx":    "the CEL library passes no context to the variables of an expression",
+		"internal/cel scope.ctx":           "the CEL library passes no context to the variables of an expression",
 		"registry Change.Context":          "a hook gets one argument, for the time of its call",
 		"registry/registrytest run.ctx":    "lasts for one test",
 		"server Server.leading":            "Shutdown ends it, before life: leaders resign",
