@@ -173,12 +173,26 @@ func (s *Store) written(w *Write, rev storage.Revision, stored []byte) *watch.En
 // that fails is renewed, if it can be, and the write committed again. released are reservations to remove: in the
 // same commit as far as there is room, else after it.
 func (s *Store) commit(ctx context.Context, w storage.Write, required []*precondition, released []storage.Write) (storage.Revision, error) {
+	together, later := divide(w, required, released)
 	for tries := 1; ; tries++ {
-		rev, err := s.commitOnce(ctx, w, required, released)
+		all, compared, err := withPreconditions(ctx, required, together)
+		if err != nil {
+			return 0, err
+		}
+		within, cancel := s.commitTime(ctx)
+		rev, err := s.backend.Commit(within, all...)
+		if err == nil {
+			s.remove(within, w.Key, later)
+			err = uncertain(s.o.Hub.Wait(within, rev))
+			cancel()
+			return rev, err
+		}
+		cancel()
+		err = uncertain(failed(err, compared))
 		var failed *preconditionError
 		var conflict *storage.ConflictError
 		if !errors.As(err, &failed) || failed.renew == nil || !errors.As(err, &conflict) || pause(ctx, tries) != nil {
-			return rev, err
+			return 0, err
 		}
 		now, holds := failed.renew(s.after(ctx, conflict))
 		if !holds {
@@ -188,35 +202,37 @@ func (s *Store) commit(ctx context.Context, w storage.Write, required []*precond
 	}
 }
 
-func (s *Store) commitOnce(ctx context.Context, w storage.Write, required []*precondition, released []storage.Write) (storage.Revision, error) {
-	ctx, cancel := s.commitTime(ctx)
-	defer cancel()
-	together, later := divide(w, required, released)
-	rev, err := s.transact(ctx, required, together...)
-	if err != nil {
-		return 0, uncertain(err)
-	}
-	for ws := range slices.Chunk(later, storage.CommitLength/4) {
+// remove removes reservations of an object after its commit.
+func (s *Store) remove(ctx context.Context, key string, reservations []storage.Write) {
+	for ws := range slices.Chunk(reservations, storage.CommitLength/4) {
 		if err := s.commitEach(ctx, ws); err != nil {
-			s.o.Log.Warn("reservations of an object were not removed; they are removed when their values are needed", "key", w.Key, "error", err)
+			s.o.Log.Warn("reservations of an object were not removed; they are removed when their values are needed", "key", key, "error", err)
 		}
 	}
-	return rev, uncertain(s.o.Hub.Wait(ctx, rev))
 }
 
-// transact commits writes if all preconditions hold, and the LeaderFence of ctx if it has one. All commits of a
-// Store but those of batches and of Leadership go through it.
+// withPreconditions returns writes with the comparisons of all preconditions, among them the LeaderFence of ctx if it
+// has one. All commits of a Store but those of batches and of Leadership have them.
+func withPreconditions(ctx context.Context, required []*precondition, ws []storage.Write) (all []storage.Write, compared []*precondition, err error) {
+	compared, err = requireLeader(ctx, required, ws)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = slices.Clip(ws)
+	for _, p := range compared {
+		all = append(all, p.Write)
+	}
+	return all, compared, nil
+}
+
+// transact commits writes if all preconditions hold. It does not wait for the caches.
 func (s *Store) transact(ctx context.Context, required []*precondition, ws ...storage.Write) (storage.Revision, error) {
-	required, err := requireLeader(ctx, required, ws)
+	all, compared, err := withPreconditions(ctx, required, ws)
 	if err != nil {
 		return 0, err
 	}
-	all := slices.Clip(ws)
-	for _, p := range required {
-		all = append(all, p.Write)
-	}
 	rev, err := s.backend.Commit(ctx, all...)
-	return rev, failed(err, required)
+	return rev, failed(err, compared)
 }
 
 // commitEach makes writes, but not those of records that another server changed meanwhile.
