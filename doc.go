@@ -166,7 +166,8 @@
 // objects of the hub version; they are converted for the caller (mutate.go, read.go) and
 // for the store (records.go). PUT (verbs/update.go), PATCH and apply (verbs/patch.go)
 // differ only in Mutate. DELETE takes the same way: it marks the object, or removes its
-// record if nothing holds it. A write that finds the object changed at the commit starts
-// over; writers of one object queue and share a commit (turns.go). The controllers
-// (controllers) and the parts of a program use the same engine through its Client.
+// record if nothing holds it. The steps collect the write's preconditions (namespace,
+// definition, unique values, leadership), which the commit checks (precondition.go, commit.go). After a
+// conflict the write starts over; writers of one object queue and share a commit (queue.go). The
+// controllers (controllers) and the parts of a program use the same engine through its Client.
 package controlplane

@@ -236,3 +236,59 @@ func root(e ast.Expr) (id *ast.Ident, member string) {
 		}
 	}
 }
+
+// TestNoContextInStructs checks that no struct keeps a context: passed as a parameter, it ends with the call, whatever
+// becomes of the struct.
+func TestNoContextInStructs(t *testing.T) {
+	excused := except(map[string]string{
+		"registry/convert conversion.ctx":  "lasts for one call of Convert",
+		"internal/cel scope.ctx":           "the CEL library passes no context to the variables of an expression",
+		"registry Change.Context":          "a hook gets one argument, for the time of its call",
+		"registry/registrytest run.ctx":    "lasts for one test",
+		"server Server.leading":            "Shutdown ends it, before life: leaders resign",
+		"server Server.life":               "Shutdown ends it: background work stops",
+		"server Server.watching":           "Shutdown ends it, before life: watches close",
+		"storage/badgerstore request.ctx":  "travels with a commit to the committing goroutine",
+		"storage/badgerstore ruin.ctx":     "lasts for one inspection",
+		"storage/storagetest load.ctx":     "lasts for one test",
+		"storage/storagetest retained.ctx": "lasts for one test",
+		"storage/storagetest store.ctx":    "lasts for one test",
+		"storage/storagetest watched.ctx":  "that of the consumer, to see how its watch must end",
+	})
+	for _, s := range library(t) {
+		for _, d := range s.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range g.Specs {
+				for _, field := range contextFields(spec.(*ast.TypeSpec)) {
+					if !excused.excuse(s.dir() + " " + field) {
+						t.Errorf("%s: the field %s keeps a context; pass it as a parameter", s.where(spec.Pos()), field)
+					}
+				}
+			}
+		}
+	}
+	excused.check(t)
+}
+
+// contextFields returns the named fields of a struct type that are a context.Context, as TYPE.FIELD. An embedded
+// context makes the struct a context itself.
+func contextFields(spec *ast.TypeSpec) (fields []string) {
+	ast.Inspect(spec.Type, func(n ast.Node) bool {
+		s, ok := n.(*ast.StructType)
+		if !ok {
+			return true
+		}
+		for _, f := range s.Fields.List {
+			for _, name := range f.Names {
+				if selected(f.Type) == "context.Context" {
+					fields = append(fields, spec.Name.Name+"."+name.Name)
+				}
+			}
+		}
+		return true
+	})
+	return fields
+}

@@ -337,8 +337,8 @@ func (b *Builder) showMetrics() (err error) {
 
 // admission makes the chain of the plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
-	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
-		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Fence: b.client.Fence, RaiseFence: b.client.RaiseFence, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
+	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.PluginContext{
+		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Accounting: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
 			return manager.Selection(b.RunControllers).Selects(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/election"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
@@ -117,15 +118,15 @@ func (m *Manager) leadGroup(ctx context.Context, g group, id string, decided fun
 			holder = now
 		},
 	}
-	work := func(ctx context.Context, term *objects.Term) error {
+	work := func(ctx context.Context, fence *consistency.LeaderFence) error {
 		again := rerun
 		rerun = true
-		return m.work(objects.WithTerm(ctx, term), g.members, objects.Led{Client: m.o.Client, Term: term}, again, decided)
+		return m.work(consistency.WithLeaderFence(ctx, fence), g.members, objects.Led{Client: m.o.Client, Fence: fence}, again, decided)
 	}
 	if g.lease == leaseCleanup {
 		candidate.Vacant = func(ctx context.Context) {
 			log.Warn("store is full; running cleanup without a leader")
-			if err := work(ctx, &objects.Term{}); err != nil {
+			if err := work(ctx, &consistency.LeaderFence{}); err != nil {
 				log.Error("cleanup without a leader failed", "error", err)
 			}
 		}
@@ -137,23 +138,23 @@ func (m *Manager) leadGroup(ctx context.Context, g group, id string, decided fun
 		}
 		// The other candidates learn from their caches that the Lease is free. Wait for the own cache,
 		// too: otherwise this server would always be first to acquire the Lease that it released.
-		_ = m.o.Hub.Wait(ctx, l.Term(nil).Revision)
+		_ = m.o.Hub.Wait(ctx, l.Term())
 	}
 	return nil
 }
 
 // lead works in one term, until the term or the context ends.
-func (m *Manager) lead(ctx context.Context, l *objects.Leadership, work func(context.Context, *objects.Term) error) error {
+func (m *Manager) lead(ctx context.Context, l *objects.Leadership, work func(context.Context, *consistency.LeaderFence) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	term := l.Term(sync.OnceFunc(func() {
+	fence := l.Fence(sync.OnceFunc(func() {
 		m.o.Log.Warn("write refused: another server leads", "lease", l.Lease().String())
 		cancel()
 	}))
 	caughtUp, done := context.WithTimeout(ctx, election.Duration)
 	defer done()
-	if m.o.Hub.Wait(caughtUp, term.Revision) != nil { // the controllers must see the writes of earlier leaders
+	if m.o.Hub.Wait(caughtUp, fence.Revision) != nil { // the controllers must see the writes of earlier leaders
 		return nil // the term ended, the server is stopping, or its cache is stalled: let another server lead
 	}
-	return work(ctx, term)
+	return work(ctx, fence)
 }

@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/readindex"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
@@ -65,7 +65,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	if t.Virtual {
 		return m, nil
 	}
-	ctx = readindex.Without(ctx) // it may be a request's, which it outlasts
+	ctx = consistency.WithoutReadIndex(ctx) // a migration outlasts the request that starts it
 	if err := s.CatchUp(ctx); err != nil {
 		return m, err
 	}
@@ -146,7 +146,7 @@ func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *objectcac
 	if !old {
 		return false, kept, nil
 	}
-	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()})
+	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()}, nil, nil)
 	if errors.Is(err, storage.ErrTooLarge) {
 		s.o.Log.Warn("an object stays stored as it is, since it would be too large as objects are stored now", "key", key)
 		return false, true, nil

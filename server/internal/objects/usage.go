@@ -10,20 +10,18 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// usage holds objects to Options.NamespaceBytes and Options.StoreBytes. What
-// there is, the caches count; what is being written is counted here until they
-// show it, so that the bounds hold however many write at once. A write near a
-// bound may meet one that is counted twice for a moment. What counts is the object as
-// the hub has it, whichever version is stored: its record may be three times as large.
+// usage enforces Options.NamespaceBytes and Options.StoreBytes. The caches count the stored objects. usage counts the
+// growth of writes under way until the caches show them, so that concurrent writes cannot exceed the bounds; for a
+// moment a write may be counted twice. An object counts with its size in the hub version; its record may be three
+// times as large.
 type usage struct {
 	mu      sync.Mutex
 	pending map[string]int64 // by namespace
 	total   int64
 }
 
-// allow reserves the bytes by which a write makes the store grow, until release.
-// What does not grow always passes, and so does the begin of a deletion. An object that is
-// too large is refused first.
+// allow reserves the bytes by which a write makes the store grow, until release. A write that does not grow its object
+// is always allowed, and so is the begin of a deletion. An object that is too large is refused first.
 func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *objectcache.Entry) (release func(), err error) {
 	if err := s.checkSize(w, change, obj, old); err != nil {
 		return nil, err
