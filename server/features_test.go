@@ -255,7 +255,7 @@ func TestGateFaults(t *testing.T) {
 	}
 	b = &server.Builder{Authorizer: auth.AllowAll, Release: "new"}
 	_, err = b.Build(t.Context())
-	assert.ErrorContains(t, err, `Release: "new" is no release`)
+	assert.ErrorContains(t, err, `Release: invalid release "new"`)
 }
 
 // TestGatesAreTold: in metrics, by their stages, and in the log to who sets one in vain.
