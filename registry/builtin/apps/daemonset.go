@@ -41,7 +41,7 @@ type DaemonSetSpec struct {
 	// available; default 0.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"4" schema:"min=0"`
 
-	// RevisionHistoryLimit is the number of old revisions that are unchanged for rollbacks; default 10.
+	// RevisionHistoryLimit is the number of old revisions that are kept for rollbacks; default 10.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"6" schema:"default=10,min=0"`
 }
 

@@ -49,10 +49,10 @@ type CronJobSpec struct {
 	// JobTemplate describes the Jobs.
 	JobTemplate JobTemplateSpec `json:"jobTemplate" protobuf:"5"`
 
-	// SuccessfulJobsHistoryLimit is the number of successful Jobs that are unchanged; default 3.
+	// SuccessfulJobsHistoryLimit is the number of successful Jobs that are kept; default 3.
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty" protobuf:"6" schema:"default=3,min=0"`
 
-	// FailedJobsHistoryLimit is the number of failed Jobs that are unchanged; default 1.
+	// FailedJobsHistoryLimit is the number of failed Jobs that are kept; default 1.
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty" protobuf:"7" schema:"default=1,min=0"`
 }
 
