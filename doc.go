@@ -35,7 +35,8 @@
 //     program, work on its objects from inside: Client, Feed, Controller, Index.
 //     Below it fake, a Client without a server, for tests.
 //   - [orch.io/controlplane/client]: how programs work on kinds in code as callers, typed, at
-//     a server of the process or a remote one: Objects, Cache, Controller, Election.
+//     a server of the process or a remote one: Objects, Cache, Controller, Election. Below
+//     it kubeconfig, servers and credentials from kubeconfig files.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
 //     that fails as a test wants it), storagetest, the kit that proves a store,
@@ -45,13 +46,11 @@
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
 //     writes, and below it plugins, those of every server: a file each and a table, and
 //     webhook, the two of them that ask webhooks.
-//   - [orch.io/controlplane/clientconfig]: how a server, as a client, reaches others:
-//     webhooks for reviews, admission and audit, also behind services.
 //   - internal: what several packages share and programs need not name: resource, the
 //     kinds of a server compiled for its names, with all that is done with an object on
 //     its way to the store, codec, bytes to objects and back, apply, patches and who
 //     owns which field, manifests, objects in files, inprocess, requests without a
-//     socket, callout, the way to webhooks, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
+//     socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
 //     server of one's own that kubectl works with), aggregated (one that a cluster passes a

@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
@@ -117,8 +117,8 @@ type Env struct {
 	// controller runs it does nothing. nil: nobody runs any.
 	Control func(controller.Controller) (ask func(key string, after time.Duration))
 
-	// Services find what services lead to, for plugins that call others.
-	Services clientconfig.Services
+	// Services finds the endpoints of services, for plugins that call webhooks.
+	Services services.Resolver
 
 	// Metrics is where plugins register theirs; two may share one.
 	Metrics prometheus.Registerer

@@ -38,7 +38,7 @@ type Conn struct {
 
 	// Transport carries the requests, with the credentials; redirects are not followed. nil
 	// is http.DefaultTransport. A server in the process has one (Conn of server.Server), a
-	// kubeconfig gives one (clientconfig), and an *http.Transport with certificates is one.
+	// kubeconfig gives one (package kubeconfig), and an *http.Transport with certificates is one.
 	Transport http.RoundTripper
 
 	// Token is sent as bearer token, if it is not empty.

@@ -53,7 +53,7 @@ func ExampleOf() {
 }
 
 // A Conn to another server: its address and a transport with credentials, such as
-// those of a kubeconfig (clientconfig.Load).
+// those of a kubeconfig (kubeconfig.Load).
 func ExampleConn() {
 	conn := client.Conn{URL: "https://127.0.0.1:1", Token: "secret", Manager: "wiring"}
 	_, err := client.Of[Lamp](conn, registry.Of(lamp)).In("default").Get(context.Background(), "desk")

@@ -24,7 +24,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/proxyheader"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -59,22 +58,22 @@ type harbor struct {
 	ca    *serving.Authority // of both
 
 	mu    sync.Mutex // guards the rest
-	where clientconfig.Endpoint
+	where server.Endpoint
 	shown *tls.Certificate
 }
 
 // leads has the service lead to a server.
-func (h *harbor) leads(e clientconfig.Endpoint) {
+func (h *harbor) leads(e server.Endpoint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.where = e
 }
 
-func (h *harbor) find(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+func (h *harbor) find(_ context.Context, of server.Service) (server.Endpoint, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if of != (clientconfig.Service{Namespace: "harbor", Name: "berths", Port: 443}) {
-		return clientconfig.Endpoint{}, nil
+	if of != (server.Service{Namespace: "harbor", Name: "berths", Port: 443}) {
+		return server.Endpoint{}, nil
 	}
 	return h.where, nil
 }
@@ -102,7 +101,7 @@ func newHarbor(t *testing.T, configure ...func(*server.Builder)) *harbor {
 	require.NoError(t, err)
 	h := &harbor{ca: ca}
 	h.front = servertest.New(t, append(slices.Clone(configure), func(b *server.Builder) {
-		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
+		b.ServiceResolver, b.Serving.ProxyCertificate = h.find, h.certificate
 	})...)
 	h.api = &api{t, h.front.Host(), h.front.As("admin", auth.Masters).Client()}
 	return h
@@ -124,7 +123,7 @@ func (h *harbor) listenBy(handler http.Handler, http2 bool) *httptest.Server {
 	web.StartTLS()
 	h.t.Cleanup(web.Close)
 	h.t.Cleanup(web.CloseClientConnections)
-	h.leads(clientconfig.Endpoint{Address: web.Listener.Addr().String()})
+	h.leads(server.Endpoint{Address: web.Listener.Addr().String()})
 	return web
 }
 
@@ -184,7 +183,7 @@ func TestAggregatedObjects(t *testing.T) {
 			if back := h.back(); way == "tls" {
 				h.listen(back)
 			} else {
-				h.leads(clientconfig.Endpoint{Handler: back})
+				h.leads(server.Endpoint{Handler: back})
 			}
 			assert.Equal(t, 404, h.do("GET", berths, nil).code)
 			h.register()
@@ -271,7 +270,7 @@ func TestAggregatedIdentity(t *testing.T) {
 // versions among the own ones, the higher priority first.
 func TestAggregatedDiscovery(t *testing.T) {
 	h := newHarbor(t)
-	h.leads(clientconfig.Endpoint{Handler: h.back()})
+	h.leads(server.Endpoint{Handler: h.back()})
 	h.front.InstallCRDs(widgetFiles())
 	h.register()
 	var names []string

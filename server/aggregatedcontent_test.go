@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/server"
 )
 
 // yard is a server that keeps berths in the namespace port, and no more than it must.
@@ -83,14 +83,14 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 			t.Parallel()
 			h := newHarbor(t)
 			y := &yard{t: t, verbs: verbs, berths: map[string]map[string]any{}}
-			h.leads(clientconfig.Endpoint{Handler: y})
+			h.leads(server.Endpoint{Handler: y})
 			h.register()
 			const port, held = "/api/v1/namespaces/port", "/api/v1/namespaces/port/configmaps/held"
 			h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 			h.must(201, "POST", port+"/configmaps", `{"metadata":{"name":"held","finalizers":["example.com/a"]}}`)
 			y.put("one")
 			y.put("two", "example.com/hold")
-			h.leads(clientconfig.Endpoint{})
+			h.leads(server.Endpoint{})
 			h.must(503, "GET", berths, nil) // which has the server looked at
 			h.settle()
 			h.must(200, "DELETE", port, nil)
@@ -99,7 +99,7 @@ func TestNamespacesEmptyOtherServers(t *testing.T) {
 			assert.Contains(t, conditions["NamespaceDeletionDiscoveryFailure True DiscoveryFailed"], "harbor.example.com/v1")
 			assert.Equal(t, 2, y.left(), "it is not known what there is")
 
-			h.leads(clientconfig.Endpoint{Handler: y})
+			h.leads(server.Endpoint{Handler: y})
 			h.must(503, "GET", berths, nil)
 			h.settle() // and the namespace with it
 			assert.Equal(t, 1, y.left())
@@ -131,7 +131,7 @@ func (h *harbor) conditions(path string) map[string]string {
 func TestNamespacesLeaveOtherServers(t *testing.T) {
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","deletecollection"`, berths: map[string]map[string]any{}}
-	h.leads(clientconfig.Endpoint{Handler: y})
+	h.leads(server.Endpoint{Handler: y})
 	h.register()
 	h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 	y.put("one")
@@ -146,7 +146,7 @@ func TestNamespacesLeaveOtherServers(t *testing.T) {
 func TestNamespacesDeleteOneByOne(t *testing.T) {
 	h := newHarbor(t)
 	y := &yard{t: t, verbs: `"list","delete","deletecollection"`, one: true, berths: map[string]map[string]any{}}
-	h.leads(clientconfig.Endpoint{Handler: y})
+	h.leads(server.Endpoint{Handler: y})
 	h.register()
 	h.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"port"}}`)
 	y.put("one")
@@ -162,7 +162,7 @@ func TestOwnersOfOtherServers(t *testing.T) {
 	h := newHarbor(t)
 	h.front.InstallCRDs(widgetFiles())
 	h.settle()
-	h.leads(clientconfig.Endpoint{Handler: http.NotFoundHandler()})
+	h.leads(server.Endpoint{Handler: http.NotFoundHandler()})
 	h.must(200, "PATCH", apiService+"/v1.example.com", `{"metadata":{"labels":null},"spec":{"service":{"namespace":"harbor","name":"berths"},"insecureSkipTLSVerify":true}}`)
 	h.must(201, "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"owned","ownerReferences":[
 		{"apiVersion":"example.com/v1","kind":"Widget","name":"w","uid":"00000000-0000-0000-0000-00000000beef"}]}}`)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 )
 
@@ -268,7 +267,7 @@ func TestAggregatedLoop(t *testing.T) {
 			h.front.ServeHTTP(w, r)
 		})(w, r)
 	})
-	h.leads(clientconfig.Endpoint{Handler: behind})
+	h.leads(server.Endpoint{Handler: behind})
 	h.register()
 	assert.Equal(t, http.StatusLoopDetected, h.do("GET", berths, nil).code)
 }
@@ -276,7 +275,7 @@ func TestAggregatedLoop(t *testing.T) {
 // TestReservedGroups: what every client needs is served here whatever objects say.
 func TestReservedGroups(t *testing.T) {
 	h := newHarbor(t)
-	h.leads(clientconfig.Endpoint{Handler: http.NotFoundHandler()})
+	h.leads(server.Endpoint{Handler: http.NotFoundHandler()})
 	for _, name := range []string{"v1.", "v1.apiregistration.k8s.io"} {
 		version, group, _ := strings.Cut(name, ".")
 		body := map[string]any{"spec": map[string]any{"service": map[string]any{"namespace": "harbor", "name": "berths"}, "insecureSkipTLSVerify": true,

@@ -18,7 +18,6 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -245,8 +244,8 @@ func TestHangingConversions(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			hook := &barWebhook{}
-			b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Services: func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-				return clientconfig.Endpoint{Handler: hook}, nil
+			b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, ServiceResolver: func(context.Context, server.Service) (server.Endpoint, error) {
+				return server.Endpoint{Handler: hook}, nil
 			}}
 			b.Register(builtin.Kinds()...)
 			if !deleted {

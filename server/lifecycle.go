@@ -168,7 +168,7 @@ func (s *Server) runFault() error {
 func (s *Server) work(ctx context.Context, members []member, client controller.Client, again bool, begun func()) error {
 	runners := make([]*controllers.Runner, 0, len(members))
 	for _, m := range members {
-		r, err := controllers.NewRunner(m.Controller, s.hub, client, s.log, s.metrics.registry, s.panicked)
+		r, err := controllers.NewRunner(m.Controller, s.hub, client, s.log, s.metrics.registry, s.errors.Panic)
 		if err != nil {
 			for _, r := range runners {
 				r.Close()
@@ -279,7 +279,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
-	s.failures.close()
+	s.errors.Close()
 	s.chain.Close()
 	if s.aggregation != nil {
 		s.aggregation.Close()

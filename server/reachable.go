@@ -7,12 +7,11 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server/internal/aggregator"
 )
 
 // missing tells why a service leads nowhere, as far as the objects say; nil is nothing.
-func (s *services) missing(ctx context.Context, of clientconfig.Service) *aggregator.Fault {
+func (s *serviceResolver) missing(ctx context.Context, of Service) *aggregator.Fault {
 	if s.own != nil {
 		if e, err := s.own(ctx, of); err != nil || e.Handler != nil || e.Address != "" {
 			return nil // the objects say nothing then
@@ -38,7 +37,7 @@ func (s *services) missing(ctx context.Context, of clientconfig.Service) *aggreg
 }
 
 // unready tells why a service has no endpoint that is ready.
-func (s *services) unready(ctx context.Context, of clientconfig.Service, port string) *aggregator.Fault {
+func (s *serviceResolver) unready(ctx context.Context, of Service, port string) *aggregator.Fault {
 	_, err := s.ready(ctx, of, port)
 	if err == nil {
 		return nil
@@ -56,7 +55,7 @@ func (s *services) unready(ctx context.Context, of clientconfig.Service, port st
 }
 
 // anyEndpoints reports whether there are objects that say what a service leads to.
-func (s *services) anyEndpoints(ctx context.Context, of clientconfig.Service) (bool, error) {
+func (s *serviceResolver) anyEndpoints(ctx context.Context, of Service) (bool, error) {
 	var names []string
 	s.slices.Read(func(by sliceNames) {
 		names = slices.Collect(maps.Keys(by[meta.Key{Namespace: of.Namespace, Name: of.Name}]))

@@ -20,7 +20,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -89,8 +88,8 @@ func asking(t *testing.T) (a *api, account, bootstrap []string) {
 		methods := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil
 		require.NoError(t, access.Setup(b, access.Config{Tokens: tokens, BootstrapTokens: true, Methods: methods}))
-		b.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-			return clientconfig.Endpoint{Handler: admits}, nil
+		b.ServiceResolver = func(context.Context, server.Service) (server.Endpoint, error) {
+			return server.Endpoint{Handler: admits}, nil
 		}
 	})
 	a = as(t, s, "root", auth.Masters)
@@ -231,7 +230,7 @@ func TestForwardedRequestsAskTheStoreOnce(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	h := newHarbor(t, over(askedStore{sharedStore{store}}))
-	h.leads(clientconfig.Endpoint{Handler: h.back()})
+	h.leads(server.Endpoint{Handler: h.back()})
 	h.register()
 	for _, path := range []string{berths, berths + "?resourceVersion=0", berths + "?watch=1"} {
 		code, asked := askedFor(t, h.api, "GET", path, "")

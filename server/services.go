@@ -11,20 +11,19 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 )
 
-// services find what services lead to by the objects that say so.
-type services struct {
+// serviceResolver finds the endpoint of a service by its objects, unless the program names one.
+type serviceResolver struct {
 	names  names.Profile
 	client controller.Client
-	own    clientconfig.Services // of the program, asked first; or nil
+	own    ServiceResolver // of the program, asked first; or nil
 	slices *controller.Index[sliceNames]
 }
 
-func newServices(p names.Profile, client controller.Client, own clientconfig.Services) *services {
-	s := &services{names: p, client: client, own: own}
+func newServiceResolver(p names.Profile, client controller.Client, own ServiceResolver) *serviceResolver {
+	s := &serviceResolver{names: p, client: client, own: own}
 	service := func(slice *meta.Object) meta.Key {
 		return meta.Key{Namespace: slice.Namespace(), Name: slice.Labels()[p.Wire(names.ServiceName)]}
 	}
@@ -40,7 +39,7 @@ func newServices(p names.Profile, client controller.Client, own clientconfig.Ser
 	return s
 }
 
-func (s *services) endpointSlices() meta.GroupResource {
+func (s *serviceResolver) endpointSlices() meta.GroupResource {
 	return meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"}
 }
 
@@ -60,7 +59,7 @@ func (of sliceNames) remove(service meta.Key, slice string) {
 	}
 }
 
-func (s *services) find(ctx context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+func (s *serviceResolver) find(ctx context.Context, of Service) (Endpoint, error) {
 	if s.own != nil {
 		if e, err := s.own(ctx, of); err != nil || e.Handler != nil || e.Address != "" {
 			return e, err
@@ -68,7 +67,7 @@ func (s *services) find(ctx context.Context, of clientconfig.Service) (clientcon
 	}
 	service, err := s.client.Get(ctx, meta.GroupResource{Resource: "services"}, meta.Key{Namespace: of.Namespace, Name: of.Name})
 	if err != nil {
-		return clientconfig.Endpoint{}, err
+		return Endpoint{}, err
 	}
 	if service.String("spec", "type") == "ExternalName" {
 		return endpoint(service.String("spec", "externalName"), int64(of.Port)), nil
@@ -82,17 +81,17 @@ func (s *services) find(ctx context.Context, of clientconfig.Service) (clientcon
 		}
 		return s.ready(ctx, of, port.String("name"))
 	}
-	return clientconfig.Endpoint{}, fmt.Errorf("the service %s/%s has no port %d", of.Namespace, of.Name, of.Port)
+	return Endpoint{}, fmt.Errorf("the service %s/%s has no port %d", of.Namespace, of.Name, of.Port)
 }
 
-func endpoint(host string, port int64) clientconfig.Endpoint {
-	return clientconfig.Endpoint{Address: net.JoinHostPort(host, strconv.FormatInt(port, 10))}
+func endpoint(host string, port int64) Endpoint {
+	return Endpoint{Address: net.JoinHostPort(host, strconv.FormatInt(port, 10))}
 }
 
 // ready returns one of the endpoints of a service that are ready, at random: of its
 // EndpointSlices, or of its Endpoints where there are none.
-func (s *services) ready(ctx context.Context, of clientconfig.Service, port string) (clientconfig.Endpoint, error) {
-	var found []clientconfig.Endpoint
+func (s *serviceResolver) ready(ctx context.Context, of Service, port string) (Endpoint, error) {
+	var found []Endpoint
 	var own []string
 	s.slices.Read(func(by sliceNames) {
 		own = slices.Collect(maps.Keys(by[meta.Key{Namespace: of.Namespace, Name: of.Name}]))
@@ -103,7 +102,7 @@ func (s *services) ready(ctx context.Context, of clientconfig.Service, port stri
 			continue
 		}
 		if err != nil {
-			return clientconfig.Endpoint{}, err
+			return Endpoint{}, err
 		}
 		if slice.Labels()[s.names.Wire(names.ServiceName)] != of.Name {
 			continue // it is another service's by now
@@ -121,16 +120,16 @@ func (s *services) ready(ctx context.Context, of clientconfig.Service, port stri
 	if len(found) == 0 {
 		var err error
 		if found, err = s.endpoints(ctx, of, port); err != nil {
-			return clientconfig.Endpoint{}, err
+			return Endpoint{}, err
 		}
 	}
 	if len(found) == 0 {
-		return clientconfig.Endpoint{}, fmt.Errorf("no endpoints available for service %q", of.Name)
+		return Endpoint{}, fmt.Errorf("no endpoints available for service %q", of.Name)
 	}
 	return found[rand.IntN(len(found))], nil
 }
 
-func (s *services) endpoints(ctx context.Context, of clientconfig.Service, port string) (found []clientconfig.Endpoint, err error) {
+func (s *serviceResolver) endpoints(ctx context.Context, of Service, port string) (found []Endpoint, err error) {
 	obj, err := s.client.Get(ctx, meta.GroupResource{Resource: "endpoints"}, meta.Key{Namespace: of.Namespace, Name: of.Name})
 	if meta.IsNotFound(err) {
 		return nil, nil

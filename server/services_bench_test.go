@@ -10,7 +10,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/registry/builtin"
 )
 
@@ -34,12 +33,12 @@ func BenchmarkServices(b *testing.B) {
 	}
 	put("", "services", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "s7"}, "spec": map[string]any{"clusterIP": "None", "ports": port}})
 	put("", "services", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "ip"}, "spec": map[string]any{"ports": port}})
-	find := newServices(names.Kubernetes, client, nil).find
+	find := newServiceResolver(names.Kubernetes, client, nil).find
 	for _, name := range []string{"s7", "ip"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := find(ctx, clientconfig.Service{Namespace: "default", Name: name, Port: 443}); err != nil {
+				if _, err := find(ctx, Service{Namespace: "default", Name: name, Port: 443}); err != nil {
 					b.Fatal(err)
 				}
 			}

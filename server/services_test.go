@@ -12,7 +12,6 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/controller/fake"
 )
@@ -45,19 +44,19 @@ func TestServicesLeadSomewhere(t *testing.T) {
 		_, err = client.Create(t.Context(), r, meta.NewObject(whole.(map[string]any)))
 		require.NoError(t, err)
 	}
-	s := newServices(names.Kubernetes, &client, nil)
-	of := func(name string, port int32) clientconfig.Service {
-		return clientconfig.Service{Namespace: "a", Name: name, Port: port}
+	s := newServiceResolver(names.Kubernetes, &client, nil)
+	of := func(name string, port int32) Service {
+		return Service{Namespace: "a", Name: name, Port: port}
 	}
-	for service, want := range map[clientconfig.Service]string{
+	for service, want := range map[Service]string{
 		of("usual", 443): "10.0.0.1:443", of("six", 443): "[fd00::1]:443", of("away", 8443): "example.com:8443",
 		of("headless", 443): "10.1.0.2:9443", of("old", 443): "10.1.0.4:8443",
 	} {
 		e, err := s.find(t.Context(), service)
 		require.NoError(t, err)
-		assert.Equal(t, clientconfig.Endpoint{Address: want}, e)
+		assert.Equal(t, Endpoint{Address: want}, e)
 	}
-	for service, want := range map[clientconfig.Service]string{
+	for service, want := range map[Service]string{
 		of("usual", 80): "the service a/usual has no port 80", of("headless", 80): `no endpoints available for service "headless"`,
 		of("empty", 443): `no endpoints available for service "empty"`, of("missing", 443): `services "missing" not found`,
 	} {
@@ -79,14 +78,14 @@ func TestServicesLeadSomewhere(t *testing.T) {
 	_, err = s.find(t.Context(), of("empty", 443))
 	assert.EqualError(t, err, `no endpoints available for service "empty"`)
 
-	s.own = func(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+	s.own = func(_ context.Context, of Service) (Endpoint, error) {
 		switch of.Name {
 		case "usual":
-			return clientconfig.Endpoint{}, nil
+			return Endpoint{}, nil
 		case "away":
-			return clientconfig.Endpoint{}, errors.New("no way")
+			return Endpoint{}, errors.New("no way")
 		}
-		return clientconfig.Endpoint{Handler: http.NotFoundHandler()}, nil
+		return Endpoint{Handler: http.NotFoundHandler()}, nil
 	}
 	e, err = s.find(t.Context(), of("usual", 443))
 	require.NoError(t, err)

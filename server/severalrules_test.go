@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 )
 
@@ -20,12 +19,12 @@ import (
 func TestServersObeyEachOthersAPIServices(t *testing.T) {
 	h := newHarbor(t)
 	w := newTwo(t, func(b *server.Builder) {
-		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
+		b.ServiceResolver, b.Serving.ProxyCertificate = h.find, h.certificate
 		if _, is := b.Storage.(*late); is {
 			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
 		}
 	})
-	h.leads(clientconfig.Endpoint{Handler: h.back()})
+	h.leads(server.Endpoint{Handler: h.back()})
 	a, b := as(t, w.servers[0], "admin", auth.Masters), as(t, w.servers[1], "admin", auth.Masters)
 	for path, code := range map[string]int{
 		berths: 200, berths + "?resourceVersion=0": 200, berths + "?limit=1": 200, berths + "/none": 404, berths + "?watch=1": 200, berthAPI: 200,
@@ -55,7 +54,7 @@ func TestServersBoundConnectionsByNewAPIServices(t *testing.T) {
 	const bound = 8
 	h := newHarbor(t)
 	w := newTwo(t, func(b *server.Builder) {
-		b.Services, b.Serving.ProxyCertificate = h.find, h.certificate
+		b.ServiceResolver, b.Serving.ProxyCertificate = h.find, h.certificate
 		b.Limits.Connections = bound
 		if _, is := b.Storage.(*late); is {
 			b.RunControllers = []string{"*", "-apiservice-availability"} // which asks for what is new
@@ -97,8 +96,8 @@ func TestServersObeyEachOthersPolicies(t *testing.T) {
 		fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":false}}`, review.Request.UID)
 	})
 	w := newTwo(t, func(b *server.Builder) {
-		b.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-			return clientconfig.Endpoint{Handler: refuses}, nil
+		b.ServiceResolver = func(context.Context, server.Service) (server.Endpoint, error) {
+			return server.Endpoint{Handler: refuses}, nil
 		}
 	})
 	const registration = "/apis/admissionregistration.k8s.io/v1"

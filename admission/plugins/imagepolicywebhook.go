@@ -14,10 +14,10 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/internal/podspec"
-	"orch.io/controlplane/internal/remote"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 // The bounds of what the backend of image policies costs.
@@ -75,7 +75,7 @@ type imagePolicy struct {
 	open                   bool
 	names                  names.Profile
 	log                    *slog.Logger
-	remote                 *remote.Reviewer
+	remote                 *webhookclient.Reviewer
 	answers                *cache.Cache[[32]byte, imageAnswer]
 }
 
@@ -125,7 +125,7 @@ func newImagePolicy(env admission.Env) (*imagePolicy, error) {
 	if err := refusal(faults); err != nil {
 		return nil, err
 	}
-	file, err := clientconfig.Load(c.KubeConfigFile)
+	file, err := kubeconfig.Load(c.KubeConfigFile)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func newImagePolicy(env admission.Env) (*imagePolicy, error) {
 	if backend.URL.Scheme != "https" {
 		return nil, fmt.Errorf("%s: the backend is asked by https, not %s", c.KubeConfigFile, backend.URL.Scheme)
 	}
-	policy.remote, err = remote.NewReviewer(backend, env.Names.Group(names.GroupImagePolicy), "v1alpha1", "ImageReview", maxReviewCall)
+	policy.remote, err = webhookclient.NewReviewer(backend, env.Names.Group(names.GroupImagePolicy), "v1alpha1", "ImageReview", maxReviewCall)
 	return policy, err
 }
 
@@ -205,7 +205,7 @@ func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer,
 	within, cancel := context.WithTimeout(ctx, maxReviewTime)
 	defer cancel()
 	var answer imageAnswer
-	err = remote.Persist(within, p.pause, func() error {
+	err = webhookclient.Persist(within, p.pause, func() error {
 		answer = imageAnswer{}
 		return p.remote.Ask(within, body, &answer)
 	})
@@ -226,11 +226,11 @@ func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer,
 
 // bound cuts what the backend says to people.
 func (a *imageAnswer) bound() {
-	a.Reason = remote.Text(a.Reason)
+	a.Reason = webhookclient.Text(a.Reason)
 	audit := map[string]string{}
 	for i, key := range slices.Sorted(maps.Keys(a.Audit)) {
 		if i < maxReviewAudit {
-			audit[remote.Text(key)] = remote.Text(a.Audit[key])
+			audit[webhookclient.Text(key)] = webhookclient.Text(a.Audit[key])
 		}
 	}
 	a.Audit = audit

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/admission/webhook"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry"
 )
 
@@ -34,7 +34,7 @@ func paints(w http.ResponseWriter, r *http.Request) {
 }
 
 // The plugins of a chain, with webhooks in the same process. A server has both plugins,
-// and Builder.Services for the last part.
+// and Builder.ServiceResolver for the last part.
 func ExampleMutating() {
 	var client fake.Client
 	group := names.Kubernetes.Group(names.GroupRegistration)
@@ -51,9 +51,9 @@ func ExampleMutating() {
 		fmt.Println(err)
 		return
 	}
-	var services clientconfig.Services = func(_ context.Context, s clientconfig.Service) (clientconfig.Endpoint, error) {
+	var services services.Resolver = func(_ context.Context, s services.Service) (services.Endpoint, error) {
 		fmt.Println("asking", s.Address())
-		return clientconfig.Endpoint{Handler: http.HandlerFunc(paints)}, nil
+		return services.Endpoint{Handler: http.HandlerFunc(paints)}, nil
 	}
 	chain, err := admission.New([]admission.Plugin{webhook.Mutating(), webhook.Validating()}, admission.Options{}, admission.Env{
 		Names: names.Kubernetes, Client: &client, Services: services,
@@ -87,5 +87,5 @@ func ExampleValidating() {
 		Config: map[string]any{p.Name: webhook.Config{KubeConfigFile: "/missing"}},
 	}, admission.Env{})
 	fmt.Println(err)
-	// Output: admission plugin ValidatingAdmissionWebhook: clientconfig: open /missing: no such file or directory
+	// Output: admission plugin ValidatingAdmissionWebhook: kubeconfig: open /missing: no such file or directory
 }

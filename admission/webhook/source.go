@@ -11,7 +11,7 @@ import (
 
 	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/callout"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 // table holds the webhooks of all configurations by their names.
@@ -59,7 +59,7 @@ type hook struct {
 	dryRuns  bool // it may be asked in a dry run
 	reinvoke bool // it wants to see what others changed after it
 
-	remote *callout.Remote
+	remote *webhookclient.Remote
 	fault  error // why it cannot be called
 }
 
@@ -106,7 +106,7 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 			faults[0] = fmt.Errorf("webhook does not accept known AdmissionReview versions (%s)", strings.Join(reviewVersions, ", "))
 		}
 		h.about, faults[1] = selection.New(o, "rules", "")
-		h.remote, faults[2] = w.dialer.Remote(o.Map("clientConfig"), callout.Bounds{Time: h.timeout, Answer: maxAnswer})
+		h.remote, faults[2] = w.dialer.Remote(o.Map("clientConfig"), webhookclient.Bounds{Time: h.timeout, Answer: maxAnswer})
 		h.fault = errors.Join(faults[:]...)
 		list = append(list, h)
 	}

@@ -3,7 +3,7 @@
 //
 // The way of a request: source.go has the webhooks, compiled once from the
 // configurations, match.go says which of them it concerns and in which version of its
-// resource, review.go makes the AdmissionReview and reads the answer, internal/callout
+// resource, review.go makes the AdmissionReview and reads the answer, internal/webhookclient
 // sends it, and mutate.go and validate.go are the two orders in which that is done.
 package webhook
 
@@ -17,11 +17,11 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/callout"
 	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/webhookclient"
 	"orch.io/controlplane/registry"
 )
 
@@ -88,19 +88,19 @@ type webhooks struct {
 
 	source meta.GroupResource // of the configurations
 	review string             // the wire group of AdmissionReview
-	dialer callout.Dialer
+	dialer webhookclient.Dialer
 	index  *controller.Index[table]
 	list   atomic.Pointer[[]*hook] // of index, in order; never nil
 }
 
 func open(env admission.Env, plural, sort string) (*webhooks, error) {
-	credentials := &clientconfig.Config{}
+	credentials := &kubeconfig.Config{}
 	if config, ok := env.Config.(Config); ok && config.KubeConfigFile != "" {
 		if !filepath.IsAbs(config.KubeConfigFile) { // it is relative to nothing that everybody would expect
 			return nil, fmt.Errorf("kubeConfigFile: Invalid value: %q: must be an absolute file path", config.KubeConfigFile)
 		}
 		var err error
-		if credentials, err = clientconfig.Load(config.KubeConfigFile); err != nil {
+		if credentials, err = kubeconfig.Load(config.KubeConfigFile); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +119,7 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 			return expression.NewRequestEnv(env.Names, expression.Sees{Asks: true})
 		}),
 		source: source, review: env.Names.Group(names.GroupAdmission),
-		dialer: callout.Dialer{Config: credentials, Services: env.Services, Agent: env.Names.Wire(names.ServerManager) + "-admission"},
+		dialer: webhookclient.Dialer{Config: credentials, Services: env.Services, Agent: env.Names.Wire(names.ServerManager) + "-admission"},
 	}
 	w.index = controller.NewIndex(env.Client, []meta.GroupResource{source},
 		func() table { return table{} },

@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/internal/cache"
-	"orch.io/controlplane/internal/remote"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 // Bounds of the cache and of the calls.
@@ -27,7 +27,7 @@ const (
 // Config says whom to ask and for how long an answer is good.
 type Config struct {
 	// Remote is the server to ask. Required.
-	Remote *clientconfig.Remote
+	Remote *kubeconfig.Remote
 	// Version of SubjectAccessReview: v1 or v1beta1; empty is v1.
 	Version string
 	// KeepAllowed is for how long an allowed answer is kept: zero is five
@@ -50,7 +50,7 @@ type Config struct {
 // Authorizer asks a remote server.
 type Authorizer struct {
 	config Config
-	remote *remote.Reviewer
+	remote *webhookclient.Reviewer
 	cached *cache.Cache[[32]byte, status]
 }
 
@@ -58,7 +58,7 @@ type Authorizer struct {
 func New(c Config) (*Authorizer, error) {
 	const kind = "SubjectAccessReview"
 	var err error
-	if c.Version, err = remote.Version(c.Version, kind); err != nil {
+	if c.Version, err = webhookclient.Version(c.Version, kind); err != nil {
 		return nil, fmt.Errorf("accesswebhook: %w", err)
 	}
 	if c.OnFailure == auth.Allow {
@@ -73,7 +73,7 @@ func New(c Config) (*Authorizer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, kind, c.Timeout)
+	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, kind, c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("accesswebhook: %w", err)
 	}
@@ -201,7 +201,7 @@ func (a *Authorizer) spec(x *auth.Action) spec {
 
 // ask posts a review, again if there was no answer.
 func (a *Authorizer) ask(ctx context.Context, body []byte) (s status, err error) {
-	err = remote.Persist(ctx, firstWait, func() (err error) {
+	err = webhookclient.Persist(ctx, firstWait, func() (err error) {
 		s, err = a.once(ctx, body)
 		return err
 	})
@@ -216,7 +216,7 @@ func (a *Authorizer) once(ctx context.Context, body []byte) (status, error) {
 	if s.Allowed && s.Denied {
 		return status{}, errors.New("the answer both allows and denies")
 	}
-	s.Reason, s.Fault = remote.Text(s.Reason), remote.Text(s.Fault)
+	s.Reason, s.Fault = webhookclient.Text(s.Reason), webhookclient.Text(s.Fault)
 	return s, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/accesswebhook"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,7 +47,7 @@ func open(t testing.TB, r *remote, change func(*accesswebhook.Config)) *accesswe
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
 	require.NoError(t, err)
-	c := accesswebhook.Config{Remote: &clientconfig.Remote{URL: u}, Names: names.Kubernetes}
+	c := accesswebhook.Config{Remote: &kubeconfig.Remote{URL: u}, Names: names.Kubernetes}
 	if change != nil {
 		change(&c)
 	}
@@ -157,7 +157,7 @@ func TestFailurePolicy(t *testing.T) {
 	d, _, err := open(t, r, func(c *accesswebhook.Config) { c.OnFailure = auth.Deny }).Authorize(context.Background(), action)
 	require.Error(t, err)
 	assert.Equal(t, auth.Deny, d)
-	for _, c := range []accesswebhook.Config{{}, {Remote: &clientconfig.Remote{URL: &url.URL{}}, Version: "v2"}, {Remote: &clientconfig.Remote{URL: &url.URL{}}, OnFailure: auth.Allow}} {
+	for _, c := range []accesswebhook.Config{{}, {Remote: &kubeconfig.Remote{URL: &url.URL{}}, Version: "v2"}, {Remote: &kubeconfig.Remote{URL: &url.URL{}}, OnFailure: auth.Allow}} {
 		_, err := accesswebhook.New(c)
 		require.Error(t, err)
 	}
@@ -166,7 +166,7 @@ func TestFailurePolicy(t *testing.T) {
 func ExampleNew() {
 	s := httptest.NewServer(&remote{text: answer("v1", `{"allowed":true,"reason":"alice is on call"}`)})
 	defer s.Close()
-	f, _ := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	f, _ := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	r, _ := f.Current()
 	a, err := accesswebhook.New(accesswebhook.Config{Remote: r, Names: names.Kubernetes, OnFailure: auth.Deny})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -344,7 +344,7 @@ func TestWebhook(t *testing.T) {
 		items.Add(int32(len(l.Items)))
 	}))
 	defer s.Close()
-	c, err := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	c, err := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	require.NoError(t, err)
 	hook, err := audit.NewWebhook(c, names.Kubernetes)
 	require.NoError(t, err)
@@ -367,7 +367,7 @@ func TestWebhookGivesUp(t *testing.T) {
 		w.WriteHeader(code)
 	}))
 	defer s.Close()
-	c, err := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	c, err := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	require.NoError(t, err)
 	hook, err := audit.NewWebhook(c, names.Kubernetes)
 	require.NoError(t, err)
@@ -378,7 +378,7 @@ func TestWebhookGivesUp(t *testing.T) {
 	assert.Error(t, hook.Write(context.Background(), [][]byte{[]byte("{}")}))
 	assert.Equal(t, int32(5), calls.Load())
 	require.NoError(t, hook.Close())
-	empty, err := clientconfig.Parse([]byte(`{}`), "")
+	empty, err := kubeconfig.Parse([]byte(`{}`), "")
 	require.NoError(t, err)
 	_, err = audit.NewWebhook(empty, names.Kubernetes)
 	assert.Error(t, err)

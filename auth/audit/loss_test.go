@@ -24,7 +24,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 )
 
 // losing is a Log that a test makes lose events.
@@ -114,7 +114,7 @@ func TestHangingWebhook(t *testing.T) {
 	defer web.Close()
 	defer close(release)
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
-	c, err := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+web.URL+`", certificate-authority-data: "`+ca+`"}}]`), "")
+	c, err := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+web.URL+`", certificate-authority-data: "`+ca+`"}}]`), "")
 	require.NoError(t, err)
 	hook, err := audit.NewWebhook(c, names.Kubernetes)
 	require.NoError(t, err)

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 // Webhook is a Sink that posts lists of events to a remote server. A call that
@@ -18,18 +19,18 @@ type Webhook struct {
 	// Backoff is the wait before the second try; it doubles. Zero is 500 ms.
 	Backoff time.Duration
 
-	caller *clientconfig.Caller
+	caller *webhookclient.Caller
 	names  names.Profile
 }
 
 // NewWebhook returns a Webhook for the current context of a client
 // configuration.
-func NewWebhook(c *clientconfig.Config, p names.Profile) (*Webhook, error) {
+func NewWebhook(c *kubeconfig.Config, p names.Profile) (*Webhook, error) {
 	r, err := c.Current()
 	if err != nil {
 		return nil, err
 	}
-	return &Webhook{caller: r.Caller(), names: p}, nil
+	return &Webhook{caller: webhookclient.NewCaller(r), names: p}, nil
 }
 
 // tries is how often one call is made.
@@ -63,7 +64,7 @@ func (w *Webhook) Write(ctx context.Context, events [][]byte) error {
 
 // passing reports whether a failure may be another one's next time.
 func passing(err error) bool {
-	var code *clientconfig.CodeError
+	var code *webhookclient.CodeError
 	if errors.As(err, &code) {
 		return code.Code >= 500 || code.Code == http.StatusTooManyRequests
 	}

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 )
 
 // Events go to a server elsewhere, many in one call.
@@ -18,7 +18,7 @@ func ExampleNewWebhook() {
 	came := make(chan string, 1)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came <- r.Method + " " + r.URL.Path }))
 	defer elsewhere.Close()
-	config, err := clientconfig.Parse([]byte(`clusters: [{name: log, cluster: {server: "`+elsewhere.URL+`/events"}}]`), "")
+	config, err := kubeconfig.Parse([]byte(`clusters: [{name: log, cluster: {server: "`+elsewhere.URL+`/events"}}]`), "")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/internal/cache"
-	"orch.io/controlplane/internal/remote"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 // The bounds of the cache and of an answer.
@@ -27,7 +27,7 @@ const (
 // Config says whom to ask and for how long an answer is good.
 type Config struct {
 	// Remote is the server to ask. Required.
-	Remote *clientconfig.Remote
+	Remote *kubeconfig.Remote
 	// Version of TokenReview: v1 or v1beta1; empty is v1.
 	Version string
 	// Keep is for how long an answer is kept; zero is two minutes, less than
@@ -46,7 +46,7 @@ type Config struct {
 // Authenticator asks a remote server.
 type Authenticator struct {
 	config Config
-	remote *remote.Reviewer
+	remote *webhookclient.Reviewer
 	cached *cache.Cache[[32]byte, answer]
 }
 
@@ -61,7 +61,7 @@ type answer struct {
 func New(c Config) (*Authenticator, error) {
 	const kind = "TokenReview"
 	var err error
-	if c.Version, err = remote.Version(c.Version, kind); err != nil {
+	if c.Version, err = webhookclient.Version(c.Version, kind); err != nil {
 		return nil, fmt.Errorf("tokenwebhook: %w", err)
 	}
 	if c.Keep == 0 {
@@ -70,7 +70,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := remote.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, kind, c.Timeout)
+	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, kind, c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("tokenwebhook: %w", err)
 	}
@@ -160,7 +160,7 @@ func refusal(why string) error {
 	if why == "" {
 		return nil
 	}
-	return auth.BadToken("%s", remote.Text(why))
+	return auth.BadToken("%s", webhookclient.Text(why))
 }
 
 func tooMany(u user) bool {

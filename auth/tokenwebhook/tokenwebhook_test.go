@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenwebhook"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,7 +58,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func open(t testing.TB, h http.Handler, change func(*tokenwebhook.Config)) *tokenwebhook.Authenticator {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	f, err := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	f, err := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	require.NoError(t, err)
 	r, err := f.Current()
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestVersions(t *testing.T) {
 	}
 	_, err := tokenwebhook.New(tokenwebhook.Config{})
 	assert.Error(t, err)
-	u := &clientconfig.Remote{}
+	u := &kubeconfig.Remote{}
 	_, err = tokenwebhook.New(tokenwebhook.Config{Remote: u, Version: "v2"})
 	assert.Error(t, err)
 }
@@ -216,7 +216,7 @@ func BenchmarkAuthenticateToken(b *testing.B) {
 func ExampleNew() {
 	s := httptest.NewServer(&hook{status: map[string]string{"secret": `{"authenticated":true,"user":{"username":"alice"}}`}})
 	defer s.Close()
-	f, _ := clientconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
+	f, _ := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	remote, _ := f.Current()
 	a, err := tokenwebhook.New(tokenwebhook.Config{Remote: remote})
 	if err != nil {

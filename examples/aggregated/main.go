@@ -28,7 +28,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/accesswebhook"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/serving"
@@ -73,7 +73,7 @@ func main() {
 // run serves until the context ends.
 func run(ctx context.Context, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	config, err := clientconfig.Load(o.kubeconfig)
+	config, err := kubeconfig.Load(o.kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,6 @@ import (
 	wardle "k8s.io/sample-apiserver/pkg/cmd/server"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -41,7 +40,7 @@ func cluster(t *testing.T, sample net.Addr) *servertest.Server {
 	require.NoError(t, err)
 	return servertest.New(t, func(b *server.Builder) {
 		b.Serving.ProxyCertificate = func() (*tls.Certificate, error) { return &pair, nil }
-		b.Services = func(_ context.Context, s clientconfig.Service) (e clientconfig.Endpoint, err error) {
+		b.ServiceResolver = func(_ context.Context, s server.Service) (e server.Endpoint, err error) {
 			if s.Namespace == "wardle" && s.Name == "api" {
 				e.Address = sample.String()
 			}

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/registry"
 )
 
@@ -75,7 +75,7 @@ func TestTypedClient(t *testing.T) {
 
 func connect[T any](t *testing.T, dir string, kind *registry.Kind) (objects *client.Objects[T], hangUp func()) {
 	t.Helper()
-	config, err := clientconfig.Load(filepath.Join(dir, "admin.kubeconfig"))
+	config, err := kubeconfig.Load(filepath.Join(dir, "admin.kubeconfig"))
 	require.NoError(t, err)
 	remote, err := config.Current()
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/convert"
+	"orch.io/controlplane/registry/convert"
 	"orch.io/controlplane/registry/builtin"
 )
 

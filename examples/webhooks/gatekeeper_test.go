@@ -30,7 +30,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -78,7 +77,7 @@ func serveGatekeeper(t *testing.T) (*servertest.Server, int) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	service := clientconfig.Service{Namespace: gatekeeperSystem, Name: "gatekeeper-webhook-service", Port: 443}
+	service := server.Service{Namespace: gatekeeperSystem, Name: "gatekeeper-webhook-service", Port: 443}
 	admin := auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
 		if token, _ := auth.BearerToken(r); token != "admin" {
 			return nil, nil
@@ -88,11 +87,11 @@ func serveGatekeeper(t *testing.T) (*servertest.Server, int) {
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Authorizer = nil
 		require.NoError(t, access.Setup(b, access.Config{Methods: []auth.Authenticator{admin}}))
-		b.Services = func(_ context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+		b.ServiceResolver = func(_ context.Context, of server.Service) (server.Endpoint, error) {
 			if of != service {
-				return clientconfig.Endpoint{}, fmt.Errorf("no service %s/%s", of.Namespace, of.Name)
+				return server.Endpoint{}, fmt.Errorf("no service %s/%s", of.Namespace, of.Name)
 			}
-			return clientconfig.Endpoint{Address: l.Addr().String()}, nil
+			return server.Endpoint{Address: l.Addr().String()}, nil
 		}
 	})
 	return s, l.Addr().(*net.TCPAddr).Port

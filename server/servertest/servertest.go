@@ -128,7 +128,7 @@ func (s *Server) build(store storage.Backend, who auth.Authenticator) (*server.B
 		who = &callers{auth.Union(s.authenticators(b.Authenticators)...)}
 	}
 	b.Authenticators = []auth.Authenticator{who}
-	b.Services = s.services.or(b.Services)
+	b.ServiceResolver = s.services.or(b.ServiceResolver)
 	built, err := b.Build(context.Background())
 	if err != nil {
 		s.t.Fatalf("building the server: %v", err)

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -53,7 +53,7 @@ func TestEveryClientMeetsFaults(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	listener := &http.Client{Transport: bearer{jane.Token()}}
 	conn := s.Conn(auth.User{Name: "jane"})
-	secure, overTLS := kubeconfig(t, jane)
+	secure, overTLS := byKubeconfig(t, jane)
 	ways := map[string]struct {
 		client *http.Client
 		host   string
@@ -83,10 +83,10 @@ func TestEveryClientMeetsFaults(t *testing.T) {
 	}
 }
 
-// kubeconfig returns what a program reads in the user's kubeconfig.
-func kubeconfig(t *testing.T, u *servertest.User) (base string, c *http.Client) {
+// byKubeconfig returns what a program reads in the user's kubeconfig.
+func byKubeconfig(t *testing.T, u *servertest.User) (base string, c *http.Client) {
 	t.Helper()
-	config, err := clientconfig.Load(u.Kubeconfig())
+	config, err := kubeconfig.Load(u.Kubeconfig())
 	require.NoError(t, err)
 	remote, err := config.Current()
 	require.NoError(t, err)

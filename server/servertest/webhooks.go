@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/manifests"
+	"orch.io/controlplane/server"
 )
 
 // InstallWebhooks creates the webhook configurations in the files of a directory, such as
@@ -48,7 +48,7 @@ func (s *Server) InstallWebhooks(files fs.FS, handler http.Handler) {
 			if hook.Map("clientConfig", "service") == nil {
 				s.t.Fatalf("the webhook %s is behind no service", hook.String("name"))
 			}
-			s.services.put(clientconfig.Service{
+			s.services.put(server.Service{
 				Namespace: hook.String("clientConfig", "service", "namespace"), Name: hook.String("clientConfig", "service", "name"),
 				Port: int32(hook.Int("clientConfig", "service", "port")),
 			}, handler)
@@ -72,13 +72,13 @@ func (s *Server) definitions(ctx context.Context) []*meta.Object {
 
 // convert gives the handler the services of the conversion webhooks of definitions, and
 // returns how many there are.
-func convert(definitions []*meta.Object, give func(clientconfig.Service, http.Handler), handler http.Handler) (n int) {
+func convert(definitions []*meta.Object, give func(server.Service, http.Handler), handler http.Handler) (n int) {
 	for _, d := range definitions {
 		service := meta.NewObject(d.Map("spec", "conversion", "webhook", "clientConfig", "service"))
 		if service.String("name") == "" {
 			continue
 		}
-		give(clientconfig.Service{
+		give(server.Service{
 			Namespace: service.String("namespace"), Name: service.String("name"), Port: int32(cmp.Or(service.Int("port"), 443)),
 		}, handler)
 		n++
@@ -89,20 +89,20 @@ func convert(definitions []*meta.Object, give func(clientconfig.Service, http.Ha
 // services are those that handlers of the test answer for.
 type services struct {
 	mu sync.RWMutex // guards of
-	of map[clientconfig.Service]http.Handler
+	of map[server.Service]http.Handler
 }
 
-func (s *services) put(of clientconfig.Service, handler http.Handler) {
+func (s *services) put(of server.Service, handler http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
-		s.of = map[clientconfig.Service]http.Handler{}
+		s.of = map[server.Service]http.Handler{}
 	}
 	s.of[of] = handler
 }
 
 // offer is put unless another handler answers.
-func (s *services) offer(of clientconfig.Service, handler http.Handler) {
+func (s *services) offer(of server.Service, handler http.Handler) {
 	s.mu.RLock()
 	taken := s.of[of] != nil
 	s.mu.RUnlock()
@@ -118,13 +118,13 @@ func (s *services) clone() *services {
 }
 
 // or is what finds services: those here first.
-func (s *services) or(next clientconfig.Services) clientconfig.Services {
-	return func(ctx context.Context, of clientconfig.Service) (clientconfig.Endpoint, error) {
+func (s *services) or(next server.ServiceResolver) server.ServiceResolver {
+	return func(ctx context.Context, of server.Service) (server.Endpoint, error) {
 		s.mu.RLock()
 		handler := s.of[of]
 		s.mu.RUnlock()
 		if handler != nil || next == nil {
-			return clientconfig.Endpoint{Handler: handler}, nil
+			return server.Endpoint{Handler: handler}, nil
 		}
 		return next(ctx, of)
 	}

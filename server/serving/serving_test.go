@@ -24,7 +24,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
@@ -80,8 +80,8 @@ func Example() {
 }
 
 // get asks a server as its kubeconfig says.
-func get(kubeconfig []byte, path string) string {
-	config, err := clientconfig.Parse(kubeconfig, "")
+func get(file []byte, path string) string {
+	config, err := kubeconfig.Parse(file, "")
 	if err != nil {
 		return err.Error()
 	}

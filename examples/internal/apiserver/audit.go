@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/auth/audit"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 )
 
@@ -60,7 +60,7 @@ func (f *flags) record(b *server.Builder, within time.Duration) (close func(), e
 		sinks = append(sinks, file)
 	}
 	if a.webhookFile != "" {
-		c, err := clientconfig.Load(a.webhookFile)
+		c, err := kubeconfig.Load(a.webhookFile)
 		if err != nil {
 			return none, fmt.Errorf("--audit-webhook-config-file: %w", err)
 		}

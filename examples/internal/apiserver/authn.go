@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/auth/tokenwebhook"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
@@ -252,7 +252,7 @@ func (f *authnFlags) oidcMethod() (*oidc.Authenticator, error) {
 }
 
 func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*tokenwebhook.Authenticator, error) {
-	c, err := clientconfig.Load(f.webhook.file)
+	c, err := kubeconfig.Load(f.webhook.file)
 	if err != nil {
 		return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
 	}

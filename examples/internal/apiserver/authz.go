@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/auth/abac"
 	"orch.io/controlplane/auth/accesswebhook"
 	"orch.io/controlplane/auth/certificates"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 )
@@ -146,7 +146,7 @@ func (f *flags) accessWebhook() (auth.Authorizer, error) {
 	if w.file == "" {
 		return nil, errors.New("--authorization-mode Webhook needs --authorization-webhook-config-file")
 	}
-	c, err := clientconfig.Load(w.file)
+	c, err := kubeconfig.Load(w.file)
 	if err != nil {
 		return nil, fmt.Errorf("--authorization-webhook-config-file: %w", err)
 	}

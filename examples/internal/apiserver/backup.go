@@ -17,7 +17,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/transfer"
 )
@@ -100,14 +100,14 @@ func (p *place) backup(ctx context.Context, since transfer.Position, w io.Writer
 
 // fetch saves the store of a running server. What comes in is checked, so that it is whole when
 // this returns.
-func fetch(ctx context.Context, kubeconfig string, since transfer.Position, w io.Writer) (*transfer.Report, error) {
-	config, err := clientconfig.Load(kubeconfig)
+func fetch(ctx context.Context, file string, since transfer.Position, w io.Writer) (*transfer.Report, error) {
+	config, err := kubeconfig.Load(file)
 	if err != nil {
 		return nil, err
 	}
 	remote, err := config.Current()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", kubeconfig, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	client := &http.Client{Transport: remote.Transport()}
 	defer client.CloseIdleConnections()

@@ -21,7 +21,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/services"
 )
 
 // Options are what an Aggregator is made of.
@@ -33,8 +33,8 @@ type Options struct {
 
 	// Services find what services lead to, and Missing tells why one leads nowhere, as far
 	// as that is known without asking it; nil is nothing.
-	Services clientconfig.Services
-	Missing  func(context.Context, clientconfig.Service) *Fault
+	Services services.Resolver
+	Missing  func(context.Context, services.Service) *Fault
 
 	// Certificate is what other servers know this one by; nil: they do not.
 	Certificate func() (*tls.Certificate, error)

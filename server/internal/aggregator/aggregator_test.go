@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/services"
 )
 
 // objects are APIServices in memory.
@@ -57,10 +57,10 @@ func (o *objects) tell(name string, s state) {
 func newTest(o *objects) *Aggregator {
 	a, err := New(Options{
 		Names: names.Kubernetes, Objects: o, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-		Services: func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-			return clientconfig.Endpoint{}, errors.New("nowhere")
+		Services: func(context.Context, services.Service) (services.Endpoint, error) {
+			return services.Endpoint{}, errors.New("nowhere")
 		},
-		Missing: func(context.Context, clientconfig.Service) *Fault { return nil },
+		Missing: func(context.Context, services.Service) *Fault { return nil },
 	}, func(string) {})
 	if err != nil {
 		panic(err)
@@ -164,7 +164,7 @@ func TestIdentity(t *testing.T) {
 // places of their own, so that others never wait for them.
 func TestPauses(t *testing.T) {
 	a := newTest(&objects{})
-	w := a.newWay(target{service: clientconfig.Service{Namespace: "a", Name: "b", Port: 443}})
+	w := a.newWay(target{service: services.Service{Namespace: "a", Name: "b", Port: 443}})
 	leave, _ := a.enter(w)
 	require.NotNil(t, leave)
 	_, wait := a.enter(w)

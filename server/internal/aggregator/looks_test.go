@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/services"
 )
 
 // writer writes the objects of a test.
@@ -50,9 +50,9 @@ func TestOneLookPerServer(t *testing.T) {
 		o.put(fmt.Sprintf("v1.g%d.com", i), remote(fmt.Sprintf("g%d.com", i)))
 	}
 	a, asked := newTest(o), 0
-	a.o.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
+	a.o.Services = func(context.Context, services.Service) (services.Endpoint, error) {
 		asked++
-		return clientconfig.Endpoint{}, errors.New("nowhere")
+		return services.Endpoint{}, errors.New("nowhere")
 	}
 	w := &writer{o: o}
 	require.Len(t, a.Table().backs, 1)
@@ -159,8 +159,8 @@ func TestReadAgain(t *testing.T) {
 	o.put("v1.a.com", remote("a.com"))
 	o.put("v1.b.com", remote("b.com"))
 	a := newTest(o)
-	a.o.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-		return clientconfig.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a.o.Services = func(context.Context, services.Service) (services.Endpoint, error) {
+		return services.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			const body = `{"paths":{"apis/a.com/v1":{"serverRelativeURL":"/openapi/v3/apis/a.com/v1?hash=A"},"apis/b.com/v1":{"serverRelativeURL":"/openapi/v3/apis/b.com/v1?hash=B"}}}`
 			switch {
 			case r.URL.Path != indexPath:
@@ -198,8 +198,8 @@ func TestRoomAgain(t *testing.T) {
 		o.put(fmt.Sprintf("v1.g%d.com", i), remote(fmt.Sprintf("g%d.com", i), "service", map[string]any{"namespace": "a", "name": fmt.Sprint("s", i)}))
 	}
 	a := newTest(o)
-	a.o.Services = func(_ context.Context, s clientconfig.Service) (clientconfig.Endpoint, error) {
-		return clientconfig.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a.o.Services = func(_ context.Context, s services.Service) (services.Endpoint, error) {
+		return services.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.URL.Path != swaggerPath:
 				http.NotFound(w, r)

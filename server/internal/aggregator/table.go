@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/services"
 )
 
 // Table is what the APIServices say at a time, and what is known of the other servers. It
@@ -170,7 +170,7 @@ func (a *Aggregator) read(r Record, old *record) *record {
 	v.reserved = !local && (v.Group == "" || v.Group == a.own)
 	if !local && !v.reserved {
 		t := target{
-			clientconfig.Service{
+			services.Service{
 				Namespace: o.String("spec", "service", "namespace"), Name: o.String("spec", "service", "name"),
 				Port: int32(cmp.Or(o.Int("spec", "service", "port"), 443)),
 			},

@@ -20,10 +20,10 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/extras"
 	"orch.io/controlplane/internal/inprocess"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/services"
 )
 
 // Bounds of the connections to one server.
@@ -47,7 +47,7 @@ type trust struct {
 // target is another server. It is looked at, and asked for documents, once for all the
 // versions that it serves.
 type target struct {
-	service clientconfig.Service
+	service services.Service
 	trust   trust
 }
 
@@ -61,7 +61,7 @@ func (t target) key() string {
 type way struct {
 	target
 	key         string
-	find        clientconfig.Services
+	find        services.Resolver
 	certificate func() (*tls.Certificate, error)
 	config      *tls.Config
 	fault       error // why it cannot be gone

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/clientconfig"
+	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/internal/testcerts"
 )
 
@@ -71,12 +71,12 @@ func TestWayFollows(t *testing.T) {
 				shown.Store(&c)
 			}
 			a := newTest(&objects{})
-			a.o.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-				return clientconfig.Endpoint{Address: *at.Load()}, nil
+			a.o.Services = func(context.Context, services.Service) (services.Endpoint, error) {
+				return services.Endpoint{Address: *at.Load()}, nil
 			}
 			a.o.Certificate = func() (*tls.Certificate, error) { return shown.Load(), nil }
 			w := a.newWay(target{
-				clientconfig.Service{Namespace: "a", Name: "b", Port: 443}, trust{bundle: base64.StdEncoding.EncodeToString(ca.PEM())},
+				services.Service{Namespace: "a", Name: "b", Port: 443}, trust{bundle: base64.StdEncoding.EncodeToString(ca.PEM())},
 			})
 			defer w.end()
 			at.Store(&one)
@@ -98,11 +98,11 @@ func TestWayFollows(t *testing.T) {
 // TestWayWithoutCertificate: a program that has no certificate to show gets an error, however
 // the service is reached.
 func TestWayWithoutCertificate(t *testing.T) {
-	for name, at := range map[string]clientconfig.Endpoint{"outside": {Address: "127.0.0.1:1"}, "in process": {Handler: http.NotFoundHandler()}} {
+	for name, at := range map[string]services.Endpoint{"outside": {Address: "127.0.0.1:1"}, "in process": {Handler: http.NotFoundHandler()}} {
 		a := newTest(&objects{})
-		a.o.Services = func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) { return at, nil }
+		a.o.Services = func(context.Context, services.Service) (services.Endpoint, error) { return at, nil }
 		a.o.Certificate = func() (*tls.Certificate, error) { return nil, nil }
-		w := a.newWay(target{clientconfig.Service{Namespace: "a", Name: "b", Port: 443}, trust{}})
+		w := a.newWay(target{services.Service{Namespace: "a", Name: "b", Port: 443}, trust{}})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://b.a.svc:443/x", nil)
 		require.NoError(t, err)
 		assert.NotPanics(t, func() { _, err = w.RoundTrip(r) }, name)

@@ -13,11 +13,11 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
-	"orch.io/controlplane/internal/callout"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/services"
+	"orch.io/controlplane/internal/webhookclient"
 )
 
 // Bounds of one review.
@@ -34,7 +34,7 @@ var reviewVersions = []string{"v1", "v1beta1"}
 // Webhooks are those of one server.
 type Webhooks struct {
 	group  string // the wire group of ConversionReview
-	dialer callout.Dialer
+	dialer webhookclient.Dialer
 	counts *counts
 	report Report
 }
@@ -44,10 +44,10 @@ type Webhooks struct {
 type Report func(what, of, message string, about ...any)
 
 // New returns the webhooks of a server.
-func New(p names.Profile, services clientconfig.Services, set *metrics.Set, report Report) *Webhooks {
+func New(p names.Profile, services services.Resolver, set *metrics.Set, report Report) *Webhooks {
 	return &Webhooks{
 		group: p.Group(names.GroupExtensions), counts: newCounts(set), report: report,
-		dialer: callout.Dialer{Services: services, Agent: p.Wire(names.ServerManager)},
+		dialer: webhookclient.Dialer{Services: services, Agent: p.Wire(names.ServerManager)},
 	}
 }
 
@@ -58,7 +58,7 @@ type Webhook struct {
 	crd    string // the name of the definition
 	ended  bool   // under the lock of counts
 	review string // its apiVersion
-	remote *callout.Remote
+	remote *webhookclient.Remote
 	fault  error // why it cannot be asked
 }
 
@@ -76,7 +76,7 @@ func (w *Webhooks) Webhook(t *resource.Type) *Webhook {
 		return h
 	}
 	h.review = w.group + "/" + known[i]
-	h.remote, h.fault = w.dialer.Remote(spec.Map("clientConfig"), callout.Bounds{Time: timeout, Answer: maxAnswer})
+	h.remote, h.fault = w.dialer.Remote(spec.Map("clientConfig"), webhookclient.Bounds{Time: timeout, Answer: maxAnswer})
 	return h
 }
 

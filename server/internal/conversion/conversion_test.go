@@ -15,9 +15,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/clientconfig"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry"
 )
 
@@ -160,8 +160,8 @@ func lamps(t *testing.T, reg *prometheus.Registry, report Report, handler http.H
 		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"lamps","kind":"Lamp"},"versions":[`+version("v1", true)+`,`+version("v2", false)+`],
 		"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"service":{"name":"s","namespace":"n"}}}}}}`)), names.Kubernetes)
 	require.NoError(t, err)
-	services := func(context.Context, clientconfig.Service) (clientconfig.Endpoint, error) {
-		return clientconfig.Endpoint{Handler: handler}, nil
+	services := func(context.Context, services.Service) (services.Endpoint, error) {
+		return services.Endpoint{Handler: handler}, nil
 	}
 	h := New(names.Kubernetes, services, metrics.For(reg), report).Webhook(typ)
 	t.Cleanup(h.End)
