@@ -35,7 +35,7 @@ func TestLongLists(t *testing.T) {
 			if slices.Contains(p.path, "metadata") || slices.Contains(p.path, "template") && kind.Kind != "Deployment" {
 				continue // metadata is the same for all kinds, and pod templates for all workloads
 			}
-			few, some, many := work(t, kind, base, p, 2), work(t, kind, base, p, n), work(t, kind, base, p, most)
+			few, some, many := createCost(t, kind, base, p, 2), createCost(t, kind, base, p, n), createCost(t, kind, base, p, most)
 			for i, unit := range []string{"objects", "bytes"} {
 				if limit := 3 * most / n * max(some[i]-few[i], few[i]); many[i]-few[i] > limit {
 					t.Errorf("%s %s: %d items take %d %s, %d take %d", kind.Kind, strings.Join(p.path, "."), n, some[i]-few[i], unit, most, many[i]-few[i])
@@ -70,8 +70,8 @@ func places(s *schema.Schema, path []string, within []*schema.Struct) (list []pl
 	return list
 }
 
-// work returns the numbers of objects and bytes allocated by a create of base with n items at a place.
-func work(t *testing.T, k kindtest.Kind, base map[string]any, p place, n int) [2]int {
+// createCost returns the numbers of objects and bytes allocated by a create of base with n items at a place.
+func createCost(t *testing.T, k kindtest.Kind, base map[string]any, p place, n int) [2]int {
 	items := []any{}
 	values := map[string]any{}
 	for i := range n {

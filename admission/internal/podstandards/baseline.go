@@ -103,7 +103,7 @@ func hostPorts(p *Pod) *Violation {
 	if len(offenders) == 0 {
 		return nil
 	}
-	return &Violation{"hostPort", using(offenders) + plural("hostPort", len(ports)) + " " + listed(slices.Sorted(maps.Keys(ports)))}
+	return &Violation{"hostPort", containersUse(offenders) + plural("hostPort", len(ports)) + " " + listed(slices.Sorted(maps.Keys(ports)))}
 }
 
 func probedHosts(p *Pod) *Violation {
@@ -121,7 +121,7 @@ func probedHosts(p *Pod) *Violation {
 	if len(offenders) == 0 {
 		return nil
 	}
-	return &Violation{"probe or lifecycle host", using(offenders) + plural("probe or lifecycle host", len(hosts)) + " " + quoted(slices.Sorted(maps.Keys(hosts)))}
+	return &Violation{"probe or lifecycle host", containersUse(offenders) + plural("probe or lifecycle host", len(hosts)) + " " + quoted(slices.Sorted(maps.Keys(hosts)))}
 }
 
 func privileged(p *Pod) *Violation {

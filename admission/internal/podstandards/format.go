@@ -52,7 +52,7 @@ func has(of *meta.Object, path ...string) bool {
 
 func containers(list []string) string { return plural("container", len(list)) + " " + quoted(list) }
 
-func using(list []string) string {
+func containersUse(list []string) string {
 	if len(list) == 1 {
 		return containers(list) + " uses "
 	}

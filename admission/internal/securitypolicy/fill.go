@@ -89,7 +89,7 @@ func setDefault(of *meta.Object, value any, path ...string) {
 	}
 }
 
-// effective returns the value that applies to a container: its own, or that of the pod, or nil.
+// effective returns the value that applies to a container: its own value, else the pod's, else nil.
 func effective(pod, c *meta.Object, field string) any {
 	if v, set := c.Get("securityContext", field); set {
 		return v

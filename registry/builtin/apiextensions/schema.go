@@ -2,8 +2,8 @@ package apiextensions
 
 import "encoding/json"
 
-// JSONSchemaProps is a JSON schema in the dialect of OpenAPI v3. It must be structural; fields whose
-// documentation says so are decoded but rejected.
+// JSONSchemaProps is a JSON schema in the dialect of OpenAPI v3. It must be structural. Some
+// fields are decoded but rejected, as their documentation states.
 type JSONSchemaProps struct {
 	// ID is rejected.
 	ID string `json:"id,omitempty" protobuf:"1"`

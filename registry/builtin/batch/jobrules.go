@@ -23,7 +23,7 @@ const (
 	maxManager      = 63
 )
 
-// validateJob checks a Job. The order and the repetition of violations are those of kube-apiserver: on
+// validateJob checks a Job. The order and the repetition of violations equal kube-apiserver's: on
 // update, the violations of the spec come twice, followed by changes of immutable fields.
 func validateJob(w *registry.Change[Job]) {
 	job := w.New

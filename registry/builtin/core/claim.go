@@ -49,11 +49,11 @@ type PersistentVolumeClaimSpec struct {
 	// VolumeMode is Filesystem (default) or Block.
 	VolumeMode *string `json:"volumeMode,omitempty" protobuf:"6" schema:"default=Filesystem,enum=Block|Filesystem"`
 
-	// DataSource is a VolumeSnapshot or a claim whose contents fill the volume. Other kinds are
+	// DataSource is a VolumeSnapshot or a claim from which the volume is filled. Other kinds are
 	// dropped; use dataSourceRef.
 	DataSource *TypedLocalObjectReference `json:"dataSource,omitempty" protobuf:"7"`
 
-	// DataSourceRef is an object whose contents fill the volume. If dataSource is set, too, both must
+	// DataSourceRef is an object from which the volume is filled. If dataSource is set, too, both must
 	// be equal.
 	DataSourceRef *TypedObjectReference `json:"dataSourceRef,omitempty" protobuf:"8" schema:"gate=AnyVolumeDataSource"`
 

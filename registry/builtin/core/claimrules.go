@@ -14,7 +14,7 @@ import (
 )
 
 // validateClaim checks the spec, or for a write of the status only the status. On update it also checks
-// what may change.
+// that only mutable fields change.
 func validateClaim(w *registry.Change[PersistentVolumeClaim]) {
 	r := &specRules{names: w.Names, found: w.Found}
 	if w.Subresource == "status" {
@@ -39,7 +39,8 @@ func DefaultClaimTemplate(claim *meta.Object) {
 	}
 }
 
-// CheckClaimTemplate returns the violations, besides found, of a claim within another object.
+// CheckClaimTemplate returns the violations of a claim within another object that the
+// schema has not reported in found.
 func CheckClaimTemplate(p names.Profile, found check.Faults, at *check.Path, c *PersistentVolumeClaim) check.Faults {
 	r := &specRules{names: p, found: found}
 	r.claimSpec(at.Field("spec"), &c.Spec)

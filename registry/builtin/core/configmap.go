@@ -22,7 +22,7 @@ type ConfigMap struct {
 	// together with binaryData.
 	Data map[string]string `json:"data,omitempty" protobuf:"2" schema:"keyFormat=config-key"`
 
-	// BinaryData is configuration in arbitrary bytes. Keys have the form of those of data, and must not
+	// BinaryData is configuration in arbitrary bytes. Keys have the same form as in data, and must not
 	// occur in data.
 	BinaryData map[string][]byte `json:"binaryData,omitempty" protobuf:"3" schema:"keyFormat=config-key"`
 

@@ -38,7 +38,7 @@ type Container struct {
 	// ResizePolicy decides for each resource whether a resize restarts the container.
 	ResizePolicy []ContainerResizePolicy `json:"resizePolicy,omitempty" protobuf:"23" schema:"listType=atomic"`
 
-	// RestartPolicy of the container, which overrides that of the pod. Always makes an init container a
+	// RestartPolicy of the container, which overrides the pod's. Always makes an init container a
 	// sidecar.
 	RestartPolicy *string `json:"restartPolicy,omitempty" protobuf:"24" schema:"enum=Always|OnFailure|Never"`
 
@@ -75,7 +75,7 @@ type Container struct {
 	// latest or without a tag, else IfNotPresent.
 	ImagePullPolicy string `json:"imagePullPolicy,omitempty" protobuf:"14" schema:"enum=Always|IfNotPresent|Never"`
 
-	// SecurityContext holds security settings, which take precedence over those of the pod.
+	// SecurityContext holds security settings, which take precedence over the pod's.
 	SecurityContext *SecurityContext `json:"securityContext,omitempty" protobuf:"15"`
 
 	// Stdin allocates a buffer for the standard input.

@@ -27,8 +27,8 @@ func validatePersistentVolume(w *registry.Change[PersistentVolume]) {
 	}
 }
 
-// InlineVolume returns the violations, besides found, of a volume within another object, which cannot
-// be claimed.
+// InlineVolume returns the violations of a volume within another object, which cannot be claimed, that
+// the schema has not reported in found.
 func InlineVolume(p names.Profile, found check.Faults, at *check.Path, s *PersistentVolumeSpec) check.Faults {
 	r := &specRules{names: p, found: found}
 	r.persistentVolume(at, s, "", true)

@@ -61,8 +61,8 @@ func viewPod(o *meta.Object) podView {
 	if c := condition(o, "PodScheduled"); c.String("reason") == "SchedulingGated" {
 		v.state = "SchedulingGated"
 	}
-	if waiting := v.inits(o); !waiting || condition(o, "Initialized").String("status") == "True" {
-		v.containers(o)
+	if waiting := v.addInitContainers(o); !waiting || condition(o, "Initialized").String("status") == "True" {
+		v.addContainers(o)
 	}
 	switch phase := o.String("status", "phase"); {
 	case !o.Terminating():
@@ -74,9 +74,9 @@ func viewPod(o *meta.Object) podView {
 	return v
 }
 
-// inits adds the init containers, and reports whether the initialization is still in progress. Restarts
+// addInitContainers adds the init containers, and reports whether the initialization is still in progress. Restarts
 // of init containers other than sidecars count only until it ends.
-func (v *podView) inits(o *meta.Object) (waiting bool) {
+func (v *podView) addInitContainers(o *meta.Object) (waiting bool) {
 	sidecars := map[string]bool{}
 	inits := containersOf(o.Map("spec"), "initContainers")
 	for _, c := range inits {
@@ -87,10 +87,10 @@ func (v *podView) inits(o *meta.Object) (waiting bool) {
 	}
 	var sidecarView podView
 	for i, s := range statuses(o, "initContainerStatuses") {
-		v.restarted(s)
+		v.addRestarts(s)
 		sidecar := sidecars[s.String("name")]
 		if sidecar {
-			sidecarView.restarted(s)
+			sidecarView.addRestarts(s)
 		}
 		ended := s.Map("state", "terminated") != nil
 		reason := s.String("state", "waiting", "reason")
@@ -103,7 +103,7 @@ func (v *podView) inits(o *meta.Object) (waiting bool) {
 			}
 			continue
 		case ended:
-			v.state = "Init:" + ending(s)
+			v.state = "Init:" + terminationReason(s)
 		case reason != "" && reason != "PodInitializing":
 			v.state = "Init:" + reason
 		default:
@@ -118,16 +118,16 @@ func (v *podView) inits(o *meta.Object) (waiting bool) {
 	return waiting
 }
 
-// containers adds the containers. If several are not running, the first decides the state.
-func (v *podView) containers(o *meta.Object) {
+// addContainers adds the containers. If several are not running, the first decides the state.
+func (v *podView) addContainers(o *meta.Object) {
 	running := false
 	for _, s := range slices.Backward(statuses(o, "containerStatuses")) {
-		v.restarted(s)
+		v.addRestarts(s)
 		switch reason := s.String("state", "waiting", "reason"); {
 		case reason != "":
 			v.state = reason
 		case s.Map("state", "terminated") != nil:
-			v.state = ending(s)
+			v.state = terminationReason(s)
 		case s.Bool("ready") && s.Map("state", "running") != nil:
 			running = true
 			v.ready++
@@ -141,8 +141,8 @@ func (v *podView) containers(o *meta.Object) {
 	}
 }
 
-// restarted adds the restarts of a container.
-func (v *podView) restarted(s *meta.Object) {
+// addRestarts adds the restarts of a container.
+func (v *podView) addRestarts(s *meta.Object) {
 	v.restarts += s.Int("restartCount")
 	if t := s.Time("lastState", "terminated", "finishedAt"); t.After(v.last) {
 		v.last = t
@@ -170,8 +170,8 @@ func condition(o *meta.Object, kind string) *meta.Object {
 	return meta.NewObject(nil)
 }
 
-// ending returns the reason of a termination: the reason, the signal or the exit code.
-func ending(s *meta.Object) string {
+// terminationReason returns the reason of a termination: the reason, the signal or the exit code.
+func terminationReason(s *meta.Object) string {
 	if r := s.String("state", "terminated", "reason"); r != "" {
 		return r
 	}

@@ -65,10 +65,10 @@ func (p *Pod) checkResize(f *check.Faults, at *check.Path, old *Pod, profile nam
 	pods := [][2][]Container{{now.Containers, was.Containers}, {now.InitContainers, was.InitContainers}}
 	for n, list := range []string{"containers", "initContainers"} {
 		for i, c := range pods[n][0] {
-			c.Resources.checkKept(f, at.Field(list).Index(i).Field("resources"), &pods[n][1][i].Resources)
+			c.Resources.checkNotRemoved(f, at.Field(list).Index(i).Field("resources"), &pods[n][1][i].Resources)
 		}
 	}
-	now.checkPodResourcesKept(f, at.Field("resources"), was)
+	now.checkPodResourcesPresent(f, at.Field("resources"), was)
 	for i, c := range now.Containers {
 		c.checkResize(f, at, &was.Containers[i])
 	}
@@ -139,19 +139,19 @@ func (s *PodSpec) checkInitRestarts(f *check.Faults, at *check.Path) {
 	}
 }
 
-// checkPodResourcesKept checks that no pod-level request or limit is removed.
-func (s *PodSpec) checkPodResourcesKept(f *check.Faults, at *check.Path, old *PodSpec) {
+// checkPodResourcesPresent checks that no pod-level request or limit is removed.
+func (s *PodSpec) checkPodResourcesPresent(f *check.Faults, at *check.Path, old *PodSpec) {
 	switch {
 	case old.Resources == nil:
 	case s.Resources == nil:
 		f.Forbidden(at, "pod-level resources cannot be removed")
 	default:
-		s.Resources.checkKept(f, at, old.Resources)
+		s.Resources.checkNotRemoved(f, at, old.Resources)
 	}
 }
 
-// checkKept checks that no request or limit is removed.
-func (q *ResourceRequirements) checkKept(f *check.Faults, at *check.Path, old *ResourceRequirements) {
+// checkNotRemoved checks that no request or limit is removed.
+func (q *ResourceRequirements) checkNotRemoved(f *check.Faults, at *check.Path, old *ResourceRequirements) {
 	for _, list := range []struct {
 		field    string
 		now, was amounts
@@ -165,7 +165,7 @@ func (q *ResourceRequirements) checkKept(f *check.Faults, at *check.Path, old *R
 	}
 }
 
-// computingOf returns the requirements with cpu and memory replaced by those of other, which may be
+// computingOf returns the requirements with cpu and memory replaced by the values of other, which may be
 // nil.
 func (q *ResourceRequirements) computingOf(other *ResourceRequirements) ResourceRequirements {
 	take := func(now, from amounts) amounts {

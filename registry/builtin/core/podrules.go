@@ -28,8 +28,8 @@ type podRules struct {
 	claimed map[string]bool    // names of the resource claims
 }
 
-// specFaults returns the violations of a pod spec, besides found. pod is nil for the spec of a
-// template.
+// specFaults returns the violations of a pod spec that the schema has not reported in found. pod is
+// nil for the spec of a template.
 func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
 	r := &podRules{specRules: specRules{names: p, found: found}, spec: spec, pod: pod, volumes: map[string]*Volume{}, claimed: map[string]bool{}}
 	r.podVolumes(at.Field("volumes"))
@@ -52,13 +52,13 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSp
 	r.system(at)
 	r.responders(at.Field("evictionResponders"))
 	if pod != nil {
-		r.podAlone(at)
+		r.podOnly(at)
 	}
 	return r.Faults
 }
 
-// podAlone checks rules that hold for pods but not for templates.
-func (r *podRules) podAlone(at *check.Path) {
+// podOnly checks rules that hold for pods but not for templates.
+func (r *podRules) podOnly(at *check.Path) {
 	if r.spec.ServiceAccountName == "" {
 		for i, v := range r.spec.Volumes {
 			if v.Projected == nil {

@@ -41,8 +41,8 @@ func TemplateColumns(priority int, path ...string) []registry.Column {
 	}
 }
 
-// CheckLastingTemplate returns the violations, besides found, of the template of pods that run
-// indefinitely. selected is whether the selector of the workload matches the template. See
+// CheckLastingTemplate returns the violations of the template of pods that run indefinitely that the
+// schema has not reported in found. selected is whether the selector of the workload matches the template. See
 // CheckPodTemplate for unchanged.
 func CheckLastingTemplate(p names.Profile, found check.Faults, at *check.Path, selected bool, t *PodTemplateSpec, kept bool) []meta.Cause {
 	var f check.Faults

@@ -173,7 +173,7 @@ type HostAlias struct {
 
 // PodDNSConfig is the DNS configuration of a pod.
 type PodDNSConfig struct {
-	// Nameservers are IP addresses of DNS servers; at most 3 together with those of dnsPolicy.
+	// Nameservers are IP addresses of DNS servers; at most 3 including the servers of dnsPolicy.
 	Nameservers []string `json:"nameservers,omitempty" protobuf:"1" schema:"listType=atomic,items.format=ip"`
 
 	// Searches are domains in which short names are looked up; at most 32, and 2048 characters in

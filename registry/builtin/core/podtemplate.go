@@ -49,7 +49,7 @@ func podTemplates() *registry.Kind {
 	})
 }
 
-// CheckPodTemplate returns the violations, besides found, of a pod template. If an update leaves the
+// CheckPodTemplate returns the violations of a pod template that the schema has not reported in found. If an update leaves the
 // template unchanged it returns nil, so that an object with a template from before a rule existed can
 // still be scaled and labeled.
 func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *PodTemplateSpec, unchanged bool) []meta.Cause {

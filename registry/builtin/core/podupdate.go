@@ -226,7 +226,7 @@ func nodeAffinityChange(f *check.Faults, at *check.Path, now, before *NodeAffini
 		return
 	}
 	for i, t := range terms {
-		if !begins(t.MatchExpressions, old[i].MatchExpressions) || !begins(t.MatchFields, old[i].MatchFields) ||
+		if !hasPrefix(t.MatchExpressions, old[i].MatchExpressions) || !hasPrefix(t.MatchFields, old[i].MatchFields) ||
 			empty(old[i]) && !empty(t) {
 			f.Invalid(at.Field("nodeSelectorTerms").Index(i), t, "only additions are allowed (no mutations or deletions)")
 		}
@@ -235,8 +235,8 @@ func nodeAffinityChange(f *check.Faults, at *check.Path, now, before *NodeAffini
 
 func empty(t NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
 
-// begins reports whether list begins with start.
-func begins(list, start []NodeSelectorRequirement) bool {
+// hasPrefix reports whether list hasPrefix with start.
+func hasPrefix(list, start []NodeSelectorRequirement) bool {
 	return len(list) >= len(start) && check.Same(list[:len(start)], start)
 }
 

@@ -164,10 +164,10 @@ func knownScope(scope string) bool {
 	return slices.Contains(plainScopes, scope) || slices.Contains(valuedScopes, scope)
 }
 
-// outside returns, for each scope, the number of resources of the quota that objects in the scope
+// unusableResources returns, for each scope, the number of resources of the quota that objects in the scope
 // cannot use, up to 100. The number bounds the violations. Unknown scopes are skipped, because they are
 // reported separately.
-func (s *ResourceQuotaSpec) outside() map[string]int {
+func (s *ResourceQuotaSpec) unusableResources() map[string]int {
 	const maxCount = 100
 	count := map[string]int{}
 	for _, scope := range slices.Concat(plainScopes, valuedScopes) {
@@ -181,12 +181,12 @@ func (s *ResourceQuotaSpec) outside() map[string]int {
 }
 
 func (r *podRules) quotaScopes(at *check.Path, spec *ResourceQuotaSpec) {
-	outside := spec.outside()
+	unusable := spec.unusableResources()
 	for _, scope := range spec.Scopes {
 		if !knownScope(scope) {
 			r.Invalid(at, spec.Scopes, "unsupported scope")
 		}
-		for range outside[scope] {
+		for range unusable[scope] {
 			r.Invalid(at, spec.Scopes, "unsupported scope applied to resource")
 		}
 	}
@@ -197,13 +197,13 @@ func (r *podRules) quotaScopes(at *check.Path, spec *ResourceQuotaSpec) {
 
 func (r *podRules) quotaSelector(at *check.Path, spec *ResourceQuotaSpec) {
 	var scopes []string
-	outside := spec.outside()
+	unusable := spec.unusableResources()
 	for _, e := range spec.ScopeSelector.MatchExpressions {
 		scopes = append(scopes, e.ScopeName)
 		if !knownScope(e.ScopeName) {
 			r.Invalid(at.Field("scopeName"), e.ScopeName, "unsupported scope")
 		}
-		for range outside[e.ScopeName] {
+		for range unusable[e.ScopeName] {
 			r.Invalid(at, spec.ScopeSelector, "unsupported scope applied to resource")
 		}
 		if slices.Contains(plainScopes, e.ScopeName) && e.Operator != "Exists" {

@@ -42,7 +42,7 @@ type PodSecurityContext struct {
 	SELinuxChangePolicy *string `json:"seLinuxChangePolicy,omitempty" protobuf:"13" schema:"enum=MountOption|Recursive"`
 }
 
-// SecurityContext holds security settings of a container. They take precedence over those of the pod.
+// SecurityContext holds security settings of a container. They take precedence over the settings of the pod.
 type SecurityContext struct {
 	// Capabilities that are added or dropped.
 	Capabilities *Capabilities `json:"capabilities,omitempty" protobuf:"1"`

@@ -213,7 +213,7 @@ func (r *podRules) system(at *check.Path) {
 			r.forbid(p.Field("securityContext"), never, []setField{{"windowsOptions", s != nil && s.WindowsOptions != nil}})
 		})
 	case "windows":
-		r.onWindows(at, s)
+		r.windowsPod(at, s)
 	default:
 		if p := at.Field("os"); name == "" {
 			r.Required(p.Field("name"), "")
@@ -223,7 +223,7 @@ func (r *podRules) system(at *check.Path) {
 	}
 }
 
-func (r *podRules) onWindows(at *check.Path, s *PodSecurityContext) {
+func (r *podRules) windowsPod(at *check.Path, s *PodSecurityContext) {
 	const never = "cannot be set for a windows pod"
 	if s == nil {
 		s = &PodSecurityContext{}

@@ -35,7 +35,7 @@ func serviceAccounts() *registry.Kind {
 			registry.Age(),
 		},
 		Behavior: registry.Behavior{
-			Prepare: onlyNames,
+			Prepare: keepSecretNames,
 			Warn:    warnOfMountable,
 		},
 		Reference: &compat.Reference{NoGeneration: true},
@@ -57,9 +57,9 @@ func warnOfMountable(w *registry.Change[meta.Object]) []string {
 	return []string{check.At("metadata", "annotations").Key(key).String() + ": deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }
 
-// onlyNames removes all fields but the names from references to Secrets, which are in the namespace of
+// keepSecretNames removes all fields but the names from references to Secrets, which are in the namespace of
 // the account.
-func onlyNames(w *registry.Change[meta.Object]) {
+func keepSecretNames(w *registry.Change[meta.Object]) {
 	for _, v := range w.New.List("secrets") {
 		if m, ok := v.(map[string]any); ok {
 			maps.DeleteFunc(m, func(field string, _ any) bool { return field != "name" })

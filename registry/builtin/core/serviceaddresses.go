@@ -38,8 +38,8 @@ func family(ip string) string {
 	return familyIPv4
 }
 
-// assignFamilies sets the IP families and the policy of a service. The families are those of the
-// request, else those of the requested addresses, else the first family of the network; the policy
+// assignFamilies sets the IP families and the policy of a service. The families come from the
+// request, else from the requested addresses, else from the network, which gives its first family; the policy
 // decides about a second family. A headless service without a selector may have any families, because
 // its endpoints are maintained elsewhere. Fields that an update omits keep their values.
 func (l *allotment) assignFamilies() {
@@ -206,8 +206,8 @@ func (l *allotment) checkRequestedAddress(at *check.Path, networks []netip.Prefi
 	}
 }
 
-// networks returns the networks for new addresses: those of the program and those of ServiceCIDR
-// objects, except a network whose objects are all being deleted or not ready.
+// networks returns the networks for new addresses: the configured networks and the networks of
+// ServiceCIDR objects. A network is left out if all of its objects are being deleted or not ready.
 func (l *allotment) networks() []netip.Prefix {
 	networks, ready, unavailable := l.configured(), map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for _, o := range l.Sources {

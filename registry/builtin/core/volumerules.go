@@ -194,7 +194,7 @@ func (s *ProjectedVolumeSource) validate(r *podRules, at *check.Path) {
 }
 
 // validate checks a source of a projected volume and returns the number of fields that are set. at is
-// the path of the volume, p that of the source.
+// the path of the volume, and p the path of the source.
 func (s *VolumeProjection) validate(r *podRules, at, p *check.Path, claim func(string)) (n int) {
 	keys := func(items []KeyToPath) {
 		n++

@@ -74,20 +74,20 @@ type EndpointConditions struct {
 
 // EndpointHints recommend consumers for an endpoint.
 type EndpointHints struct {
-	// ForZones are the zones whose traffic should use the endpoint; at most 8.
+	// ForZones are the zones that should use the endpoint; at most 8.
 	ForZones []ForZone `json:"forZones,omitempty" protobuf:"1" schema:"listType=atomic,maxItems=8"`
 
-	// ForNodes are the nodes whose traffic should use the endpoint; at most 8.
+	// ForNodes are the nodes that should use the endpoint; at most 8.
 	ForNodes []ForNode `json:"forNodes,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=8"`
 }
 
-// ForZone is a zone whose traffic should use an endpoint.
+// ForZone is a zone that should use an endpoint.
 type ForZone struct {
 	// Name of the zone.
 	Name string `json:"name" protobuf:"1" schema:"format=label-value"`
 }
 
-// ForNode is a node whose traffic should use an endpoint.
+// ForNode is a node that should use an endpoint.
 type ForNode struct {
 	// Name of the node.
 	Name string `json:"name" protobuf:"1"`

@@ -25,7 +25,7 @@ type Ingress struct {
 
 // IngressSpec is the routing of an Ingress. A default backend or at least one rule is required.
 type IngressSpec struct {
-	// IngressClassName is the IngressClass whose controller implements the Ingress.
+	// IngressClassName is the IngressClass of the Ingress, which selects the controller.
 	IngressClassName *string `json:"ingressClassName,omitempty" protobuf:"4" schema:"format=dns-subdomain"`
 	// DefaultBackend receives the requests that match no rule.
 	DefaultBackend *IngressBackend `json:"defaultBackend,omitempty" protobuf:"1"`

@@ -22,7 +22,7 @@ type IngressV1beta1 struct {
 
 // IngressSpecV1beta1 is the routing of an Ingress.
 type IngressSpecV1beta1 struct {
-	// IngressClassName is the IngressClass whose controller implements the Ingress.
+	// IngressClassName is the IngressClass of the Ingress, which selects the controller.
 	IngressClassName *string `json:"ingressClassName,omitempty" protobuf:"4" schema:"format=dns-subdomain"`
 	// Backend receives the requests that match no rule.
 	Backend *IngressBackendV1beta1 `json:"backend,omitempty" protobuf:"1"`

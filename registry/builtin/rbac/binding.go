@@ -180,7 +180,7 @@ func (b *binding) validate(f *check.Faults) {
 	}
 }
 
-// checkRoleRefUnchanged reports a change of the role. Its message is that of kube-apiserver, which
+// checkRoleRefUnchanged reports a change of the role. Its message equals kube-apiserver's, which
 // people search for.
 func (b *binding) checkRoleRefUnchanged(f *check.Faults, old RoleRef) {
 	if old != b.ref {

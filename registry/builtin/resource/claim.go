@@ -53,7 +53,7 @@ type DeviceRequest struct {
 type ExactDeviceRequest struct {
 	// DeviceClassName is the class of the devices.
 	DeviceClassName string `json:"deviceClassName" protobuf:"1" schema:"required,format=dns-subdomain"`
-	// Selectors must all match a device, in addition to those of its class; at most 32.
+	// Selectors must all match a device, in addition to the selectors of its class; at most 32.
 	Selectors []DeviceSelector `json:"selectors,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=32"`
 	// AllocationMode is ExactCount (default), which requests count devices, or All, which requests all
 	// matching devices of a pool.
@@ -77,7 +77,7 @@ type DeviceSubRequest struct {
 	Name string `json:"name" protobuf:"1" schema:"format=dns-label"`
 	// DeviceClassName is the class of the devices.
 	DeviceClassName string `json:"deviceClassName" protobuf:"2" schema:"required,format=dns-subdomain"`
-	// Selectors must all match a device, in addition to those of its class; at most 32.
+	// Selectors must all match a device, in addition to the selectors of its class; at most 32.
 	Selectors []DeviceSelector `json:"selectors,omitempty" protobuf:"3" schema:"listType=atomic,maxItems=32"`
 	// AllocationMode is ExactCount (default), which requests count devices, or All, which requests all
 	// matching devices of a pool.

@@ -68,8 +68,8 @@ type nodeScope struct {
 	flag     *bool
 }
 
-// checkNodeScopes checks the form of the scopes, and returns the quoted fields of those that are set
-// validly.
+// checkNodeScopes checks the form of the scopes, and returns the quoted fields of the scopes that are
+// set validly.
 func checkNodeScopes(f *check.Faults, at *check.Path, unset string, scopes ...nodeScope) (set []string) {
 	for _, p := range scopes {
 		at := at.Field(p.field)
