@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/proxyheader"
+	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
@@ -25,7 +25,7 @@ import (
 type trust struct {
 	settings *client.Objects[core.ConfigMap] // that one alone
 	log      *slog.Logger
-	proxy    atomic.Pointer[proxyheader.Authenticator] // as of the last load
+	proxy    atomic.Pointer[requestheader.Authenticator] // as of the last load
 }
 
 func newTrust(conn client.Conn) *trust {
@@ -60,7 +60,7 @@ func (t *trust) load(ctx context.Context, _ meta.Key) (again time.Duration, err 
 	if err != nil {
 		return 0, fmt.Errorf("the cluster tells no authority of its front proxy: %w", err)
 	}
-	c := proxyheader.Config{Roots: roots}
+	c := requestheader.Config{Roots: roots}
 	for key, list := range map[string]*[]string{
 		"requestheader-allowed-names": &c.AllowedNames, "requestheader-username-headers": &c.UserHeaders, "requestheader-uid-headers": &c.UIDHeaders,
 		"requestheader-group-headers": &c.GroupHeaders, "requestheader-extra-headers-prefix": &c.ExtraPrefixes,
@@ -71,7 +71,7 @@ func (t *trust) load(ctx context.Context, _ meta.Key) (again time.Duration, err 
 			}
 		}
 	}
-	proxy, err := proxyheader.New(c)
+	proxy, err := requestheader.New(c)
 	if err == nil {
 		t.proxy.Store(proxy)
 	}
