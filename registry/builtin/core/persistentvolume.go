@@ -203,5 +203,5 @@ func sameTime(a, b *meta.Time) bool {
 	return a == nil || b != nil && a.Equal(b.Time)
 }
 
-// root reports whether a path is the root of the file system.
+// isRoot reports whether a path is the root of the file system.
 func isRoot(p string) bool { return path.Clean(p) == "/" }
