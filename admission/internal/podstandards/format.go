@@ -7,8 +7,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// those returns the names of the containers of which something is true.
-func (p *Pod) those(is func(c *meta.Object) bool) (list []string) {
+// containersWhere returns the names of the containers for which is returns true.
+func (p *Pod) containersWhere(is func(c *meta.Object) bool) (list []string) {
 	for _, c := range p.containers {
 		if is(c) {
 			list = append(list, c.String("name"))
@@ -17,9 +17,9 @@ func (p *Pod) those(is func(c *meta.Object) bool) (list []string) {
 	return list
 }
 
-// setters names the pod, its containers or both of which something is true; empty: neither.
-func (p *Pod) setters(is func(of *meta.Object) bool) string {
-	pod, list := is(p.Spec), p.those(is)
+// subjectsWhere names the pod, the containers or both for which is returns true, or returns "".
+func (p *Pod) subjectsWhere(is func(of *meta.Object) bool) string {
+	pod, list := is(p.Spec), p.containersWhere(is)
 	switch {
 	case pod && len(list) > 0:
 		return "pod and " + containers(list)
@@ -31,8 +31,8 @@ func (p *Pod) setters(is func(of *meta.Object) bool) string {
 	return ""
 }
 
-// forbiddenProfile reports whether a pod or container has a profile, by the name of its
-// field, that confines nothing, and puts its type into bad.
+// forbiddenProfile reports whether a pod or container has a profile in the given field that is neither
+// RuntimeDefault nor Localhost, and adds its type to bad.
 func forbiddenProfile(of *meta.Object, field string, bad map[string]bool) bool {
 	if !has(of, "securityContext", field) {
 		return false
@@ -52,7 +52,7 @@ func has(of *meta.Object, path ...string) bool {
 
 func containers(list []string) string { return plural("container", len(list)) + " " + quoted(list) }
 
-func using(list []string) string {
+func containersUse(list []string) string {
 	if len(list) == 1 {
 		return containers(list) + " uses "
 	}
@@ -66,15 +66,15 @@ func plural(word string, n int) string {
 	return word + "s"
 }
 
-// maxWords bounds how many names, and values, one violation tells.
-const maxWords = 200
+// maxListed limits the names, and the values, in the text of a violation.
+const maxListed = 200
 
-// quoted returns words in quotation marks, which those within do not change.
+// quoted joins words in quotation marks. It does not escape them, as kube-apiserver does not.
 func quoted(words []string) string { return `"` + joined(words, `", "`) + `"` }
 
-// listed returns words as they are.
+// listed joins words without quotation marks.
 func listed(words []string) string { return joined(words, ", ") }
 
 func joined(words []string, by string) string {
-	return strings.Join(words[:min(len(words), maxWords)], by)
+	return strings.Join(words[:min(len(words), maxListed)], by)
 }

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-func TestWhatIsToldOfADefinition(t *testing.T) {
+func TestVersionViolations(t *testing.T) {
 	v := compiled(t, names.Orch)
 	part := func(field, value string) []string {
 		return []string{`"name":"v1",`, `"name":"v1","` + field + `":` + value + `,`}
@@ -56,7 +56,7 @@ func TestWhatIsToldOfADefinition(t *testing.T) {
 	}
 }
 
-func TestUnknownFormatsAreWarnedOfOnce(t *testing.T) {
+func TestUnknownFormatsCauseOneWarning(t *testing.T) {
 	v := compiled(t, names.Orch)
 	require.NotNil(t, v.Behavior.Warn)
 	old := definition(t, v, nil, `"s":{`, `"s":{"format":"odd",`, `"n":{`, `"n":{"format":"date",`, `"items":{`, `"items":{"format":"date-time",`, `"r":{`, `"r":{"format":"int32",`)
@@ -65,8 +65,8 @@ func TestUnknownFormatsAreWarnedOfOnce(t *testing.T) {
 	assert.Equal(t, []string{`unrecognized format "double"`}, v.Behavior.Warn(v.NewChange(t.Context(), o, old, "")))
 }
 
-// TestSetsOfObjectsCauseWarnings: the warning is returned once, when the definition gains the
-// first such set.
+// TestSetsOfObjectsCauseWarnings checks that the warning is returned once, when the definition gains
+// the first such set.
 func TestSetsOfObjectsCauseWarnings(t *testing.T) {
 	v := compiled(t, names.Kubernetes)
 	set := func(item string) string {

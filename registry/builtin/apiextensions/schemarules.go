@@ -15,19 +15,20 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// schema checks the schema of a version.
-func (d *definition) schema(ctx context.Context, at *check.Path, v *meta.Object) {
+// checkSchema checks the schema of a version: its structure, then its CEL rules, then its defaults
+// against the rules. A later step runs only if the earlier steps found no violation.
+func (d *definition) checkSchema(ctx context.Context, at *check.Path, v *meta.Object) {
 	doc := v.Map("schema", "openAPIV3Schema")
 	if doc == nil {
 		return
 	}
 	at = at.Field("openAPIV3Schema")
 	if v.Map("subresources", "status") != nil {
-		d.rootBesideStatus(at, doc)
+		d.checkRootWithStatus(at, doc)
 	}
 	s, causes := schema.OpenAPI(doc, d.names, at)
-	if len(causes) > 0 && d.preserves() {
-		return // it says nothing, see registry.FromCRD
+	if len(causes) > 0 && d.preservesUnknownFields() {
+		return // kinds with preserveUnknownFields ignore such a schema, see registry.FromCRD
 	}
 	if len(causes) == 0 {
 		if d.rules >= maxRules {
@@ -46,9 +47,9 @@ func (d *definition) schema(ctx context.Context, at *check.Path, v *meta.Object)
 	d.faults = append(d.faults, causes...)
 }
 
-// rootBesideStatus refuses what the root says of the whole object, where the status
-// is checked on its own.
-func (d *definition) rootBesideStatus(at *check.Path, doc map[string]any) {
+// checkRootWithStatus rejects keywords at the root that restrict the object as a whole, because with a
+// status subresource spec and status are validated separately.
+func (d *definition) checkRootWithStatus(at *check.Path, doc map[string]any) {
 	refused := []string{"default", "enum", "maxProperties", "minProperties", "additionalProperties", "allOf", "anyOf", "oneOf", "not", "nullable"}
 	for _, extension := range []string{"embedded-resource", "int-or-string", "list-type", "list-map-keys", "map-type"} {
 		refused = append(refused, d.names.Extension(extension))
@@ -60,13 +61,13 @@ func (d *definition) rootBesideStatus(at *check.Path, doc map[string]any) {
 	}
 }
 
-// defaultRules checks that defaults keep the rules of what they are defaults of, which
-// were compiled without a fault.
+// defaultRules checks that defaults satisfy the CEL rules of their schemas. The rules must compile.
 type defaultRules struct {
 	*definition
 	faults []meta.Cause
 }
 
+// find checks the defaults in a schema. It does not descend into maps, whose values have no defaults.
 func (c *defaultRules) find(ctx context.Context, s *schema.Schema, at *check.Path) {
 	if s == nil || !s.HasRules() || ctx.Err() != nil {
 		return
@@ -83,7 +84,8 @@ func (c *defaultRules) find(ctx context.Context, s *schema.Schema, at *check.Pat
 	}
 }
 
-// check evaluates the rules of a default as the only field of a new object.
+// check evaluates the rules of a default value. It wraps the value in an object, because rules are
+// compiled for objects.
 func (c *defaultRules) check(ctx context.Context, s *schema.Schema, at *check.Path) {
 	const field = "default"
 	holder := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
@@ -101,8 +103,8 @@ func (c *defaultRules) check(ctx context.Context, s *schema.Schema, at *check.Pa
 	}
 }
 
-// warn returns warnings about the schemas of a definition. An update returns only those that
-// the old definition does not cause.
+// warn returns warnings about the schemas of a definition. For an update, it returns only those that
+// the old definition does not have.
 func warn(w *registry.Change[meta.Object]) []string {
 	if w.Old == nil {
 		return schemaWarnings(w.Names, w.New)
@@ -114,8 +116,8 @@ func warn(w *registry.Change[meta.Object]) []string {
 	return slices.DeleteFunc(schemaWarnings(w.Names, w.New), func(text string) bool { return slices.Contains(old, text) })
 }
 
-// schemaWarnings returns the warnings about unrecognized formats, then those about sets of
-// objects and arrays, each once.
+// schemaWarnings returns warnings about unknown formats, then about sets of objects or arrays, without
+// duplicates.
 func schemaWarnings(p names.Profile, o *meta.Object) []string {
 	listType := p.Extension("list-type")
 	var formats, sets []string
@@ -142,7 +144,7 @@ func schemaWarnings(p names.Profile, o *meta.Object) []string {
 	return texts
 }
 
-// eachSchema calls visit with a schema and each schema in it.
+// eachSchema calls visit for a schema and all schemas in it. Properties are visited by name.
 func eachSchema(v any, visit func(*meta.Object)) {
 	doc, ok := v.(map[string]any)
 	if !ok {
@@ -164,7 +166,7 @@ func eachSchema(v any, visit func(*meta.Object)) {
 	}
 }
 
-// hasFormat reports whether a format says something of the values of a type.
+// hasFormat reports whether the format restricts values of the type.
 func hasFormat(typ, format string) bool {
 	switch typ {
 	case "", "string":
