@@ -35,7 +35,7 @@ func compileTyping(s *schema.Schema) *typing {
 	}
 	t := &typing{zero: map[string]any{}, strict: compiled(true), lenient: compiled(false)}
 	if s != nil && s.Struct.Canonical() {
-		s.Conform(t.zero)
+		s.Normalize(t.zero)
 	}
 	laid := compileType(s, true) // not kept: the plan says the same in less room
 	t.plan = layOut(laid.Schema, laid.TypeRef)

@@ -160,7 +160,7 @@ func (s *Server) readDeleteBody(ctx context.Context, r *exchange.Request) (map[s
 	}
 	// An option that is not understood must not be left out: it might be what
 	// keeps the object.
-	if _, faults := codec.Metas().DeleteOptionsSchema.Conform(tree); len(faults) > 0 {
+	if _, faults := codec.Metas().DeleteOptionsSchema.Normalize(tree); len(faults) > 0 {
 		return nil, meta.BadRequest("%s cannot be read: %s", kind, faults[0].Message)
 	}
 	r.Audit.Sent(meta.NewObject(tree))

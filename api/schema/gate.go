@@ -2,8 +2,7 @@ package schema
 
 import "slices"
 
-// Gates returns the names of the gates that fields have, each once, in the order of the
-// fields.
+// Gates returns the names of the feature gates of fields, without duplicates, in field order.
 func (s *Schema) Gates() (list []string) {
 	for _, f := range s.marked().gated {
 		if !slices.Contains(list, f.schema.Gate) {
@@ -35,7 +34,7 @@ func (s *Schema) HasGated(tree map[string]any, off func(gate string) bool) bool 
 	return slices.ContainsFunc(s.marked().gated, func(f markedField) bool { return off(f.schema.Gate) && reaches(tree, f.way, anything) })
 }
 
-// isSet reports whether there is a value at the end of a way that is not empty.
+// isSet reports whether the field path leads to a value that is not empty.
 func isSet(x any, way []wayStep) bool { return reaches(x, way, notEmpty) }
 
 func notEmpty(x any) bool {
@@ -52,7 +51,7 @@ func notEmpty(x any) bool {
 
 func anything(any) bool { return true }
 
-// reaches reports whether a way leads to a value that is like this.
+// reaches reports whether the field path leads to a value for which like returns true.
 func reaches(x any, way []wayStep, like func(any) bool) bool {
 	if len(way) == 0 {
 		return like(x)
@@ -78,8 +77,8 @@ func reaches(x any, way []wayStep, like func(any) bool) bool {
 	return false
 }
 
-// drop removes the field at the end of a way. An optional struct that has no other field goes with
-// it. The result reports whether drop removed the only field of x.
+// drop removes the field at the end of the field path. If this empties an optional struct, drop
+// removes the struct, too. The result reports whether drop removed the only field of x.
 func drop(x any, way []wayStep) (emptied bool) {
 	next := way[0]
 	switch x := x.(type) {

@@ -226,7 +226,7 @@ func ExampleGo() {
 		return
 	}
 	box := map[string]any{"spec": map[string]any{"colour": "red"}}
-	unknown, _ := s.Conform(box)
+	unknown, _ := s.Normalize(box)
 	_ = s.FillDefaults(box)
 	fmt.Println(unknown, box)
 	box["spec"].(map[string]any)["size"] = int64(11)
