@@ -2,7 +2,7 @@ package features
 
 import "slices"
 
-// The gates that the library itself asks for.
+// The gates that the library uses itself.
 const (
 	APIListChunking                         = "APIListChunking"
 	APIResponseCompression                  = "APIResponseCompression"
@@ -19,7 +19,7 @@ const (
 	WatchList                               = "WatchList"
 )
 
-// Gates returns the gates that every server has, by name.
+// Gates returns the gates of every server, sorted by name.
 func Gates() []Gate { return slices.Clone(gates) }
 
 var gates = []Gate{
