@@ -40,7 +40,7 @@ func TestDecodeYAML(t *testing.T) {
 	}
 }
 
-// TestDecodeYAMLAliases: a short text may repeat a list often, but not for ever.
+// TestDecodeYAMLAliases: aliases may repeat a list many times, up to a limit.
 func TestDecodeYAMLAliases(t *testing.T) {
 	repeated := func(times int) error {
 		text := "a: &a [" + strings.Repeat("x,", 100) + "]\nb: [" + strings.Repeat("*a,", times) + "]\n"
@@ -60,7 +60,7 @@ var bomb = func() string {
 	return text
 }()
 
-func TestDecodeYAMLRefused(t *testing.T) {
+func TestDecodeYAMLErrors(t *testing.T) {
 	many := func(end string) (text string) {
 		for i := range 200 {
 			text += fmt.Sprintf("%%TAG !t%d! x", i) + end
@@ -88,7 +88,7 @@ func TestDecodeYAMLRefused(t *testing.T) {
 	require.Equal(t, meta.ReasonRequestEntityTooLarge, meta.ReasonOf(err))
 }
 
-// TestDecodeYAMLAllocates: what is refused is refused before it is there.
+// TestDecodeYAMLAllocates: a text beyond the limits is rejected before it is expanded.
 func TestDecodeYAMLAllocates(t *testing.T) {
 	for name, text := range map[string]string{
 		"a bomb":         bomb,
