@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// form is what a text is to expressions.
+// form is the CEL type of a string.
 type form uint8
 
 const (
@@ -36,8 +36,8 @@ func formOf(s *schema.Schema) form {
 	return formText
 }
 
-// whole is what expressions know of whole objects besides their own fields: what they are,
-// and the names in their metadata.
+// whole returns the fields that expressions can use in every embedded or root object:
+// apiVersion, kind, and the names in metadata.
 var whole = sync.OnceValue(func() *schema.Struct {
 	word := &schema.Schema{Type: schema.String}
 	metadata := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
@@ -60,22 +60,21 @@ func fieldOf(s *schema.Schema, name string) (*schema.Schema, bool) {
 	return nil, false
 }
 
-// provider knows the types of the objects of a schema, besides those of the language. They
-// are named in the order in which they are met.
+// provider is a types.Provider with the object types of schemas. Types are named in the order
+// of their first use. It is not safe for concurrent changes.
 type provider struct {
 	types.Provider
 	objects map[string]*schema.Schema
 	names   map[*schema.Schema]string
 
-	variables map[string]*cel.Type // of a policy
+	variables map[string]*cel.Type // types of policy variables
 }
 
 func newProvider(base types.Provider) *provider {
 	return &provider{base, map[string]*schema.Schema{}, map[*schema.Schema]string{}, map[string]*cel.Type{}}
 }
 
-// of returns the type of the values of a schema; ok is false if expressions cannot see
-// them.
+// of returns the type of values of a schema. ok is false if expressions cannot use such values.
 func (p *provider) of(s *schema.Schema) (t *cel.Type, ok bool) {
 	switch {
 	case s == nil:
@@ -111,7 +110,7 @@ func (p *provider) of(s *schema.Schema) (t *cel.Type, ok bool) {
 	return nil, false
 }
 
-// whole returns the type of whole objects of a schema; without one they are anything.
+// whole returns the type of a root object with the schema s, or dyn without a schema.
 func (p *provider) whole(words names.Profile, s *schema.Schema) *cel.Type {
 	if s == nil || s.Struct == nil {
 		return cel.DynType

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// kinds are the types of values that this library adds to the language.
+// kinds has the types that this library adds to CEL.
 type kinds struct {
 	url      sort[*url.URL]
 	quantity sort[meta.Quantity]
@@ -33,20 +33,19 @@ func newKinds(p names.Profile) kinds {
 	}
 }
 
-// newSort returns the type of a name.
+// newSort returns the type with the name.
 func newSort[T any](p names.Profile, name string, equal func(a, b T) bool) sort[T] {
 	k := &kind[T]{of: cel.ObjectType(p.Wire(names.ExpressionTypes + name)), equal: equal}
 	return sort[T]{k.of, func(v ref.Val) T { it, _ := v.Value().(T); return it }, func(it T) ref.Val { return value[T]{k, it} }}
 }
 
-// kind says what values of one type are.
+// kind is a type of this library.
 type kind[T any] struct {
 	of    *cel.Type
 	equal func(a, b T) bool
 }
 
-// value is a value of a type of this library. Expressions see no more of it than
-// what functions say.
+// value is a value of a type of this library. Expressions can only use it through functions.
 type value[T any] struct {
 	kind *kind[T]
 	it   T
