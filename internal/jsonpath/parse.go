@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// maxLength and maxSteps bound a path.
+// Limits on the length of a path, in bytes, and on its steps.
 const (
 	maxLength = 1024
 	maxSteps  = 64
 )
 
-// Parse reads a path. The error says where it goes wrong.
+// Parse parses a path.
 func Parse(text string) (*Path, error) {
 	if len(text) > maxLength {
 		return nil, fmt.Errorf("a JSON path may not be longer than %d characters", maxLength)
@@ -67,8 +67,8 @@ func (p *parser) take(prefix string) bool {
 	return false
 }
 
-// steps reads steps up to the end or a byte that cannot go on; names also end
-// at the bytes of stop.
+// steps parses steps up to the end of the text or a byte that cannot continue the path. Names
+// also end at the bytes in stop.
 func (p *parser) steps(stop string) ([]step, error) {
 	var out []step
 	for {
@@ -151,7 +151,7 @@ func (p *parser) bracket() (step, error) {
 	return union, nil
 }
 
-// selected reads what stands in brackets, or a part of a union.
+// selected parses the content of brackets, or a part of a union.
 func (p *parser) selected() (step, error) {
 	switch c := p.peek(); {
 	case p.take("*"):
@@ -178,7 +178,7 @@ func (p *parser) selected() (step, error) {
 	return p.items(text)
 }
 
-// items reads an index, or a slice such as 1:, -1: or ::2.
+// items parses an index, or a slice such as 1:, -1: or ::2.
 func (p *parser) items(text string) (step, error) {
 	parts := strings.Split(text, ":")
 	var numbers [3]int
