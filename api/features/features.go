@@ -225,7 +225,8 @@ func faultOf(name, format string, args ...any) error {
 	return fmt.Errorf("%s[%q]: %s", "Features", name, fmt.Sprintf(format, args...))
 }
 
-// faultsOf validates a program's own gates, whose names must not occur in gates.
+// faultsOf validates a program's own gates. Their names must differ from each other and from
+// those in gates.
 func faultsOf(gates, own []Gate) (faults []error) {
 	seen := map[string]bool{allAlpha: true, allBeta: true}
 	for _, g := range gates {

@@ -70,9 +70,8 @@ type Details struct {
 	RetryAfterSeconds int     `json:"retryAfterSeconds,omitempty"`
 }
 
-// Status is the response to a failed request, or to a request whose response has no object. A
-// *Status whose Status is Failure is used as an error; every error response of the server is a
-// *Status.
+// Status is the response to a failed request, or to a request without an object to return. A
+// *Status of a failed request is an error, and every error response of the server is a *Status.
 type Status struct {
 	Status  string // "Failure" or "Success"
 	Message string

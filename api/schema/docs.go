@@ -16,8 +16,8 @@ type Docs struct {
 	packages map[string]func() map[string]comments.Type // by import path
 }
 
-// NewDocs returns the documentation of one Go package, whose source files are in files. It
-// returns nil if files is nil.
+// NewDocs returns the documentation of the Go package with the import path. files has the
+// package's source files. NewDocs returns nil if files is nil.
 func NewDocs(importPath string, files fs.FS) *Docs {
 	if files == nil {
 		return nil

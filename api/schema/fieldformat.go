@@ -58,7 +58,7 @@ func fieldFormat(format string) func(text string) []string {
 // formatDriver is a DNS subdomain that may have upper case letters.
 const formatDriver = "csi-driver"
 
-// Formats of Go struct fields whose values need more than a check of a string.
+// Formats of Go struct fields that need more than a check of a single string.
 const (
 	formatSigner   = "signer-name"    // domain/name; violations of each part are reported on their own
 	formatPort     = "port"           // a port number or name
@@ -140,7 +140,7 @@ func (v *validator) addReasons(text string, reasons []string) {
 	}
 }
 
-// addBelow adds causes whose fields are relative to the value at the path.
+// addBelow adds causes with fields relative to the value at the path.
 func (v *validator) addBelow(causes []meta.Cause) {
 	for _, c := range causes {
 		if v.full() {

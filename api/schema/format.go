@@ -121,8 +121,8 @@ func parses[T any](parse func(string) (T, error)) func(string) bool {
 	}
 }
 
-// isHostname reports whether text is a single label, or a domain name whose top-level domain
-// consists of letters.
+// isHostname reports whether text is a single label, or a domain name with a top-level domain
+// of letters.
 func isHostname(text string) bool {
 	labels := strings.Split(text, ".")
 	last := len(labels) - 1

@@ -12,10 +12,10 @@ func (s *Schema) Gates() (list []string) {
 	return list
 }
 
-// DropGated removes the fields whose gate is off from an object, except fields that its
-// previous state, old, uses; old is nil for a new object. A field of a struct is in use if it
-// is set anywhere in old: if one item of a list, or one of several lists, has the field, all
-// may have it. tree and old may share structure.
+// DropGated removes fields from an object if their gate is off, except fields that its previous
+// state, old, uses. old is nil for a new object. A field of a struct is in use if it is set
+// anywhere in old: if one item of a list, or one of several lists, has the field, all may have
+// it. tree and old may share memory.
 func (s *Schema) DropGated(tree, old map[string]any, off func(gate string) bool) {
 	gated := s.marked().gated
 	for _, f := range gated {
@@ -29,7 +29,7 @@ func (s *Schema) DropGated(tree, old map[string]any, off func(gate string) bool)
 	}
 }
 
-// HasGated reports whether an object has a field whose gate is off.
+// HasGated reports whether an object has a field with a gate that is off.
 func (s *Schema) HasGated(tree map[string]any, off func(gate string) bool) bool {
 	return slices.ContainsFunc(s.marked().gated, func(f markedField) bool { return off(f.schema.Gate) && reaches(tree, f.way, anything) })
 }

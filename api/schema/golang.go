@@ -36,40 +36,44 @@ import (
 //	reason.WORD=  rule=  rule.message=  rule.messageExpression=  rule.reason=  rule.fieldPath=  rule.created
 //
 // required: the field must not have the zero value or, if it is a pointer, must not be nil.
-// OpenAPI documents list a field as required if it has this word, or if json always writes it
-// and it has no default: if a caller leaves it out, it has the zero value, and the other rules
-// apply to that value. A field omitted by omitempty or omitzero violates no rule but required.
-// optional, after required, keeps the field out of OpenAPI's list; it is for types whose
-// published documents omit it.
+// OpenAPI documents list a field as required if it has this word, or if encoding/json always
+// writes it and it has no default: if a caller omits such a field, it gets the zero value, and
+// the other rules apply to that value. If omitempty or omitzero leaves a field out, no rule but
+// required applies to it.
+//
+// optional, after required: OpenAPI documents do not list the field. Use it for types that were
+// published without it.
 //
 // listType=set, listType=map: items, or their keys, must be unique. With repeats, they may
-// repeat, and only merges use the list type. unchecked: the rules of the value and everything
-// below it are documentation only. ratcheting: an update that does not change the value does
-// not validate it again.
+// repeat, and only merges use the list type.
+//
+// unchecked: the rules of the value and everything below it are documentation only.
+//
+// ratcheting: if an update does not change the value, the value is not validated again.
 //
 // milli: a quantity is rounded away from zero to thousandths.
 //
-// reason.WORD: for min, max, exclusiveMin, exclusiveMax, range, multipleOf, pattern and
-// required, messages to clients have this text after "Required value: " or "Invalid value: "
-// instead of the rule's own.
+// reason.WORD, for min, max, exclusiveMin, exclusiveMax, range, multipleOf, pattern and
+// required: the text that messages have after "Required value: " or "Invalid value: " if the
+// rule is violated.
 //
 // immutable: once the value is set, it cannot change. A value is set if it is not empty, zero
 // or absent; a pointer's zero counts as set. An immutable value cannot be removed, and neither
-// can a struct that contains it; an item of a list with keys or an entry of a map can be
-// removed with all its fields. Items of other lists cannot have immutable fields, because such
-// items have no identity.
+// can a struct that contains it. However, an item of a list with keys or an entry of a map can
+// be removed with everything in it. Items of other lists cannot have immutable fields, because
+// such items have no identity.
 //
-// unique: no two objects of the kind in a namespace have the same value; with unique=cluster,
-// no two objects of the kind. Objects without a namespace count as one namespace. All servers
-// that share the store enforce this. Empty, zero and absent values are exempt, except a
-// pointer's zero. An object may have the same value twice. If a kind has several versions, the
-// hub version's tag applies. When a field becomes unique, objects keep values that they share;
-// changing such a value requires a free one.
+// unique: no two objects of the kind in a namespace have the same value. unique=cluster: no two
+// objects of the kind have the same value. Objects without a namespace count as one namespace.
+// All servers that share the store enforce this. Empty, zero and absent values are exempt,
+// except a pointer's zero. An object may have the same value twice. If a kind has several
+// versions, the tag of the hub version applies. If a field becomes unique, objects keep values
+// that they share, but a changed value must be unused.
 //
 // gate: the field belongs to a feature of the server, see package features. While the gate is
 // off, writes drop the field unless the stored object uses it. A field with a gate cannot be
-// required or identify list items. If a kind has several versions, each version's tags apply to
-// its own fields.
+// required or identify list items. If a kind has several versions, the tags of each version
+// apply to its own fields.
 //
 // rule: a Common Expression Language expression that must be true. self is the value and
 // oldSelf the previous value, as in the validation rules of custom resource definitions; see
@@ -85,7 +89,7 @@ import (
 //	port (a number or a name)  int-or-percent  labels (a map)  label-selector (a meta.Selector)
 //
 // The prefixes items. and values. apply a word to the items of a list and to the values of a
-// map. name.required makes the field with that name of a struct required, where the tag's field
+// map. name.required makes the field "name" of a struct required, but only where this field
 // uses the struct. The tag of an inline struct addresses the struct's fields in the same way.
 // On a field named _ of type struct{}, mapType and rule apply to the struct itself, wherever it
 // is used.

@@ -22,24 +22,24 @@ const (
 // For a custom kind, unknown fields of the object's metadata come first and unknown fields of
 // the metadata of embedded objects come last.
 //
-// Below a struct that comes from Go, values get the encoding that the Go struct would be
-// marshaled to: nulls become unset, empty values are omitted or written as the json tags
-// require, and times, quantities and base64 become canonical. If a value cannot be converted,
-// Normalize leaves it unchanged and returns a cause in faults; the caller answers 400.
-// Elsewhere values stay as they are, and Validate reports what is invalid.
+// Below a struct that comes from Go, values get the encoding that marshaling the struct would
+// produce: nulls become unset, empty values are omitted or written as the json tags require,
+// and times, quantities and base64 become canonical. If a value cannot be converted, Normalize
+// leaves it unchanged and returns a cause in faults; the caller answers 400. Elsewhere values
+// stay as they are, and Validate reports violations.
 //
 // Every object may have apiVersion, kind and metadata, whether the schema declares them or not.
 // A nil schema declares no other field and drops nothing.
 //
-// At most 1000 unknown fields and 100 causes are returned.
+// The numbers of returned paths and causes are limited.
 func (s *Schema) Normalize(tree map[string]any) (unknown []string, faults []meta.Cause) {
 	return s.normalize(tree, normalizer{})
 }
 
-// Coerce is Normalize for an object that its author cannot correct, such as a stored one.
-// Instead of keeping a value that cannot be converted, Coerce drops it; if the value is an item
-// of a list, it drops the whole list. The object is normalized afterwards, and faults has a
-// cause for each dropped value.
+// Coerce is Normalize for an object that its author cannot correct, such as a stored one. If a
+// value cannot be converted, Coerce drops it, or the whole list if the value is an item of a
+// list. The object is normalized afterwards, and faults has a cause for each value that could
+// not be converted.
 func (s *Schema) Coerce(tree map[string]any) (unknown []string, faults []meta.Cause) {
 	return s.normalize(tree, normalizer{leaveOut: true})
 }

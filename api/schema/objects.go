@@ -111,8 +111,8 @@ func (v *validator) checkRemovedEntries(before, m map[string]any, s *Schema) {
 	}
 }
 
-// checkRemovedItems checks the items of the list before whose keys l lacks. The causes have the
-// items' previous indexes.
+// checkRemovedItems checks items of the list before that l lacks by their keys. The causes have
+// the items' previous indexes.
 func (v *validator) checkRemovedItems(before, l []any, s *Schema) {
 	if !s.isMapList() || s.Items == nil || !s.Items.Immutable {
 		return

@@ -17,10 +17,10 @@ const (
 	maxSchemaNodes = 50_000
 )
 
-// OpenAPI converts the OpenAPI v3 schema of a custom resource definition. If the schema is
-// invalid or not structural, it returns a nil Schema and up to 100 causes, whose paths begin
-// with at. doc is the decoded JSON of the schema, with extensions named as in p. The result
-// refers to doc, which must not change afterwards.
+// OpenAPI converts the OpenAPI v3 schema of a custom resource definition to a Schema. If the
+// schema is invalid or not structural, it returns a nil Schema and up to 100 causes with paths
+// that begin with at. doc is the decoded JSON of the schema, with the extensions of the profile
+// p. The result refers to doc, which must not change afterwards.
 //
 // A schema is structural if every value has a type outside of allOf, anyOf, oneOf and not, and
 // if these combinations only validate values that are declared outside of them.

@@ -10,10 +10,10 @@ import (
 )
 
 // InFieldOrder merges the causes of a kind's own checks, byCode, into the causes of Validate,
-// found. The result has the order of the fields of the Go struct. For each field, causes from
-// found for the field and everything below it precede causes from byCode. Causes in byCode keep
-// their relative order. If found reports a list with too many items, causes in byCode for its
-// items are dropped. found and byCode may be modified.
+// found. The result is sorted by the fields of the Go struct. For each field, the causes from
+// found for the field and everything below it precede the causes from byCode. Causes in byCode
+// keep their relative order. If found reports a list with too many items, causes in byCode for
+// its items are dropped. The result may share memory with found.
 func (s *Schema) InFieldOrder(found, byCode []meta.Cause) []meta.Cause {
 	if len(found) == 0 || len(byCode) == 0 {
 		return append(found, byCode...)

@@ -27,7 +27,7 @@ func (b *builder) fieldSchema(sf reflect.StructField, a at, metadata bool) (s *S
 
 // plainSchema returns the shared schema for fields of this type that have no tags about their
 // schema and no struct below them, or nil if there is none yet. This covers about half of all
-// fields of the built-in kinds. A field's own clones it before changing it.
+// fields of the built-in kinds. Field.ownSchema copies it before a change.
 func (b *builder) plainSchema(sf reflect.StructField) *Schema {
 	if !isPlain(sf) {
 		return nil

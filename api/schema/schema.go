@@ -179,8 +179,8 @@ func (s *Struct) fieldNames() (list []string) {
 // custom kinds stay as they are, apart from unknown fields. s may be nil.
 func (s *Struct) Canonical() bool { return s != nil && s.Go != nil }
 
-// Add appends fields. A field whose name is taken replaces the earlier field in s. The earlier
-// Field is not modified, because other structs may share it.
+// Add appends fields. If a field of the same name exists, the new field replaces it in s. The
+// existing Field is not modified, because other structs may share it.
 func (s *Struct) Add(fields ...*Field) {
 	if s.byName == nil {
 		s.byName = make(map[string]*Field, len(fields))

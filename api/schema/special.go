@@ -43,8 +43,8 @@ func formSchema(form string) *Schema {
 	return nil
 }
 
-// specialForm returns the schema of a type whose JSON encoding does not follow from its Go
-// kind, or nil.
+// specialForm returns the schema of a type with a JSON encoding that differs from its Go kind.
+// It returns nil for other types.
 func specialForm(t reflect.Type) *Schema {
 	switch t {
 	case reflect.TypeFor[time.Time]():

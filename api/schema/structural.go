@@ -262,8 +262,8 @@ func isIntOrString(l []any) bool {
 	return true
 }
 
-// branches checks the combinations of in, whose document is doc. freeAny and freeAll exempt
-// anyOf and the first branch of allOf.
+// branches checks the combinations of the schema in, which was read from doc. freeAny and
+// freeAll exempt anyOf and the first branch of allOf.
 func (c *structural) branches(doc map[string]any, in *Schema, path *check.Path, freeAny, freeAll bool) {
 	for _, b := range in.combined() {
 		docs, _ := doc[b.word].([]any)

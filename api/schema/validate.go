@@ -100,7 +100,8 @@ func (v *validator) violation(r wording.Rule, x any, limit string, canonical boo
 	}
 }
 
-// fieldViolation is violation for a rule whose text a Go field may replace; see Schema.reasons.
+// fieldViolation is violation, but uses the text of Schema.reasons if the Go field has one for
+// the rule.
 func (v *validator) fieldViolation(r wording.Rule, x any, limit string, s *Schema, canonical bool) {
 	if why := s.reasons[r]; why != "" {
 		r, limit = wording.Invalid, why

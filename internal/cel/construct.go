@@ -22,15 +22,15 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// The types of objects that expressions construct: an object, whose nested types are named by
-// their path, such as Object.spec.template, and an operation of a JSON patch.
+// Types of the objects that expressions construct. A nested object has the type named by its
+// path, such as Object.spec.template; JSONPatch is an operation of a JSON patch.
 const (
 	typeObject = "Object"
 	typePatch  = "JSONPatch"
 )
 
-// constructedTypes is a types.Provider that adds these types. It allows any field; merging the object
-// reports unknown fields.
+// constructedTypes is a types.Provider that adds these types. It allows any field; merging the
+// object reports unknown fields.
 type constructedTypes struct{ *provider }
 
 func isConstructed(name string) bool {
@@ -151,8 +151,8 @@ func (p *Program) Make(ctx context.Context, vars map[string]any, left *int64) (M
 }
 
 // Tree returns the result as JSON: the fields of a Configuration, or the operations of a Patch.
-// It returns an error for values that an object cannot have, and for objects whose type does
-// not match their path.
+// It returns an error if a value cannot be in an object, or if the type of an object does not
+// match its path.
 func (m Made) Tree() (any, error) {
 	w := writer{}
 	tree, err := w.tree(m.value, "", 0)

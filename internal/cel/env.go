@@ -122,8 +122,8 @@ func issueText(issues *cel.Issues) string {
 	return undeclared.ReplaceAllString(issues.String(), "$0 (in container '')")
 }
 
-// undeclared matches an error message of cel-go. In the reference server it includes the
-// container, whose name is empty here.
+// undeclared matches an error message of cel-go. In the reference server, the message also has
+// the container name, which is empty here.
 var undeclared = regexp.MustCompile(`undeclared reference to '[^']*'`)
 
 // typeError is returned for an expression of the wrong type.

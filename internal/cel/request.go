@@ -27,8 +27,9 @@ const (
 	varNamespace  = "namespaceObject"
 )
 
-// RequestEnv is the environment of the expressions of one webhook or policy. Add variables
-// before compiling expressions that use them; afterwards it is safe for concurrent use.
+// RequestEnv is the environment of the expressions of one webhook or policy. Variable, Compile
+// and Check must not be called concurrently, because compiling an expression registers types.
+// Add variables before compiling expressions that use them.
 type RequestEnv struct {
 	cel       *cel.Env
 	makes     *cel.Env                 // for expressions that construct objects and patches; nil without Sees.Makes

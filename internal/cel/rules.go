@@ -57,8 +57,9 @@ const MaxRules = 1000
 
 // Compile compiles the rules of the schema of a whole object. It returns nil Rules if there are
 // none. The causes list invalid rules and rules that exceed cost limits; their paths begin with
-// at, and words is the profile of the schema's extensions. If the rules cannot be compiled as a
-// whole, or ctx ends, the result rejects every object.
+// at, and words is the profile of the schema's extensions. An invalid rule rejects every value
+// that it applies to. If the schema as a whole is rejected, or ctx ends, the result rejects
+// every object.
 func Compile(ctx context.Context, s *schema.Schema, words names.Profile, at *check.Path) (*Rules, []meta.Cause) {
 	if !s.HasRules() {
 		return nil, nil
@@ -131,8 +132,8 @@ type spot struct {
 	most    uint64 // maximum number of such values in an object, if bounded
 	bounded bool   // the schema limits the number; otherwise it follows from the size of requests
 
-	// within is the path of the nearest list above whose items have no known previous value, or
-	// nil.
+	// within is the path of the outermost enclosing list without keys, or nil. Items of such a
+	// list have no known previous value.
 	within *check.Path
 }
 

@@ -52,8 +52,8 @@ func leastSizeBelow(s *schema.Schema, depth int) uint64 {
 	return size
 }
 
-// mostOf returns the maximum number of elements in a list or map whose values have the schema
-// s. besides is the number of additional bytes for each element.
+// mostOf returns the maximum number of elements in a list or map with values of the schema s.
+// besides is the number of additional bytes for each element.
 func mostOf(s *schema.Schema, besides uint64) uint64 {
 	return (largestRequest - 2) / (leastSize(s) + besides)
 }
@@ -97,8 +97,8 @@ func mostElements(s *schema.Schema) uint64 {
 }
 
 // sizes estimates the sizes of variables from their schemas. Objects, map keys, numbers and
-// booleans have size 0, as in the reference server, whose limits existing rules were written
-// for.
+// booleans have size 0, as in the reference server, because existing rules were written for its
+// limits.
 type sizes map[string]*schema.Schema // by variable
 
 // EstimateSize implements cost.Estimator.

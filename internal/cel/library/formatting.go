@@ -36,7 +36,7 @@ func formatting(env *cel.Env) (*cel.Env, error) {
 }
 
 // shorter subtracts the approximate length of a value as text from *left, and reports whether
-// *left is still positive.
+// *left is still not negative.
 func shorter(v ref.Val, left *int) bool {
 	*left -= 8
 	switch v := v.(type) {

@@ -163,8 +163,8 @@ func read(text cost.QuantityExpr) cost.QuantityExpr {
 	return cost.Scale(text, cost.StringTraversalCostFactor)
 }
 
-// steps estimates some calls that read a text as one step, because the reference server does,
-// whose limits existing rules were written for. Evaluation counts their actual cost.
+// steps estimates some calls that read a text as one step, as in the reference server, because
+// existing rules were written for its limits. Evaluation counts the actual cost.
 func steps() cel.EnvOption {
 	step := func(cost.Estimator, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
 		return &cost.CallEstimate{CostEstimate: cost.FixedCostEstimate(1)}

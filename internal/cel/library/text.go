@@ -95,7 +95,8 @@ const longestText = 8 << 20
 
 var errLong = fmt.Errorf("the text would have more than %d bytes", longestText)
 
-// growing replaces the functions of cel-go whose results can be larger than their arguments.
+// growing replaces the functions of cel-go with results that can be larger than their
+// arguments.
 func growing() []cel.EnvOption {
 	replacing := func(args ...ref.Val) ref.Val {
 		s, from, to, n := text().from(args[0]), text().from(args[1]), text().from(args[2]), int64(-1)
