@@ -31,6 +31,8 @@
 //     proves that objects come back from every version and form. What built-in kinds
 //     imitate without need stands in internal/compat, and what their comments say, for
 //     kubectl explain, in api/internal/comments.
+//   - [orch.io/controlplane/apply]: patches and their creation, diffs, and field management
+//     (server-side apply) as functions on objects and schemas.
 //   - [orch.io/controlplane/controller]: how parts of a server, also those of a
 //     program, work on its objects from inside: Client, Feed, Controller, Index.
 //     Below it fake, a Client without a server, for tests.
@@ -48,9 +50,8 @@
 //     webhook, the two of them that ask webhooks.
 //   - internal: what several packages share and programs need not name: resource, the
 //     kinds of a server compiled for its names, with all that is done with an object on
-//     its way to the store, codec, bytes to objects and back, apply, patches and who
-//     owns which field, manifests, objects in files, inprocess, requests without a
-//     socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
+//     its way to the store, codec, bytes to objects and back, manifests, objects in
+//     files, inprocess, requests without a socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
 //     server of one's own that kubectl works with), aggregated (one that a cluster passes a
@@ -133,7 +134,7 @@
 // # How imports run
 //
 // One way only, also from folder to folder: server → admission → auth → controller →
-// registry → api; storage is below controller, and client is beside it. The packages in internal stand for
+// registry → apply → api; storage is below controller, and client is beside it. The packages in internal stand for
 // themselves, since what they share is only that programs do not see them: the compiled
 // kinds (resource) are between server and registry, all others are below registry.
 // Packages below storage, auth and admission implement what their parent defines, and

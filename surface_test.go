@@ -15,8 +15,8 @@ import (
 // What programs can name, the structs of built-in kinds apart. A change that needs
 // more raises the bounds and says why; one that needs less lowers them.
 const (
-	maxPackages = 44
-	maxNames    = 1262
+	maxPackages = 45
+	maxNames    = 1291
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

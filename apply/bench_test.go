@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/apply/internal/ownership"
 )
 
-func configMapTracker() *Tracker {
-	return NewTracker(Config{Kind: "ConfigMap", Versions: []Version{{APIVersion: "v1", Schema: configMapSchema()}}, LastApplied: lastAppliedName})
+func configMapManager() *FieldManager {
+	return NewFieldManager(Config{Kind: "ConfigMap", Versions: []Version{{APIVersion: "v1", Schema: configMapSchema()}}, LastAppliedAnnotation: lastAppliedName})
 }
 
-func deploymentTracker() *Tracker {
-	return NewTracker(Config{Kind: "Deployment", Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema(), Status: true}}})
+func deploymentManager() *FieldManager {
+	return NewFieldManager(Config{Kind: "Deployment", Versions: []Version{{APIVersion: "apps/v1", Schema: deploymentSchema(), Status: true}}})
 }
 
 func configMapBody(n int) string {
@@ -37,8 +38,8 @@ func deploymentBody(n int) string {
 }
 
 // applied is an object that a manager applied, with the defaults of a server.
-func applied(b *testing.B, t *Tracker, body, version string) *meta.Object {
-	obj, err := t.Apply(nil, meta.NewObject(tree(b, body)), Write{Manager: "m", APIVersion: version, Now: start})
+func applied(b *testing.B, t *FieldManager, body, version string) *meta.Object {
+	obj, err := t.Apply(nil, meta.NewObject(tree(b, body)), Options{Manager: "m", APIVersion: version, Now: start})
 	require.NoError(b, err)
 	obj.SetUID("0b9f9b4e-0000-4000-8000-000000000000")
 	obj.SetResourceVersion("12")
@@ -59,14 +60,14 @@ func applied(b *testing.B, t *Tracker, body, version string) *meta.Object {
 	return obj
 }
 
-func benchmarkApply(b *testing.B, t *Tracker, body func(int) string, version string) {
+func benchmarkApply(b *testing.B, t *FieldManager, body func(int) string, version string) {
 	live := applied(b, t, body(1), version)
 	now := start
 	b.Run("same", func(b *testing.B) {
 		patch := meta.NewObject(tree(b, body(1)))
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := t.Apply(live, patch, Write{Manager: "m", APIVersion: version, Now: now})
+			_, err := t.Apply(live, patch, Options{Manager: "m", APIVersion: version, Now: now})
 			require.NoError(b, err)
 		}
 	})
@@ -75,7 +76,7 @@ func benchmarkApply(b *testing.B, t *Tracker, body func(int) string, version str
 		b.ReportAllocs()
 		for b.Loop() {
 			now = now.Add(time.Second)
-			_, err := t.Apply(live, patch, Write{Manager: "m", APIVersion: version, Now: now})
+			_, err := t.Apply(live, patch, Options{Manager: "m", APIVersion: version, Now: now})
 			require.NoError(b, err)
 		}
 	})
@@ -83,7 +84,7 @@ func benchmarkApply(b *testing.B, t *Tracker, body func(int) string, version str
 		patch := meta.NewObject(tree(b, body(2)))
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := t.Apply(nil, patch, Write{Manager: "m", APIVersion: version, Now: now})
+			_, err := t.Apply(nil, patch, Options{Manager: "m", APIVersion: version, Now: now})
 			require.NoError(b, err)
 		}
 	})
@@ -91,7 +92,7 @@ func benchmarkApply(b *testing.B, t *Tracker, body func(int) string, version str
 		patch := meta.NewObject(tree(b, body(2)))
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := t.Apply(live, patch, Write{Manager: "n", APIVersion: version, Now: now, Force: true})
+			_, err := t.Apply(live, patch, Options{Manager: "n", APIVersion: version, Now: now, Force: true})
 			require.NoError(b, err)
 		}
 	})
@@ -101,17 +102,17 @@ func benchmarkApply(b *testing.B, t *Tracker, body func(int) string, version str
 		for b.Loop() {
 			obj := meta.NewObject(next.Tree())
 			obj.Metadata()["managedFields"] = live.List("metadata", "managedFields")
-			require.NoError(b, t.Update(live, obj, Write{Manager: "u", APIVersion: version, Now: now}))
+			require.NoError(b, t.Update(live, obj, Options{Manager: "u", APIVersion: version, Now: now}))
 		}
 	})
 }
 
 func BenchmarkApplyConfigMap(b *testing.B) {
-	benchmarkApply(b, configMapTracker(), configMapBody, "v1")
+	benchmarkApply(b, configMapManager(), configMapBody, "v1")
 }
 
 func BenchmarkApplyDeployment(b *testing.B) {
-	benchmarkApply(b, deploymentTracker(), deploymentBody, "apps/v1")
+	benchmarkApply(b, deploymentManager(), deploymentBody, "apps/v1")
 }
 
 // BenchmarkFieldsOfLargeMap: twice the entries take twice the time.
@@ -122,9 +123,9 @@ func BenchmarkFieldsOfLargeMap(b *testing.B) {
 			for i := range n {
 				data[fmt.Sprint("k", i)] = int64(1)
 			}
-			typing := compileTyping(nil)
+			typ := ownership.Compile(nil)
 			for b.Loop() {
-				if _, err := typing.fieldsOf(map[string]any{"spec": data}); err != nil {
+				if _, err := typ.Fields(map[string]any{"spec": data}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -136,7 +137,7 @@ func BenchmarkFieldsOfLargeMap(b *testing.B) {
 // object of which hundreds of others own a field.
 func BenchmarkManyOwners(b *testing.B) {
 	const values, owners = 50_000, 900
-	t := NewTracker(Config{Kind: "Widget", Versions: []Version{{APIVersion: "g/v1"}}})
+	t := NewFieldManager(Config{Kind: "Widget", Versions: []Version{{APIVersion: "g/v1"}}})
 	body := func(values int, value int64) *meta.Object {
 		spec := map[string]any{}
 		for i := range values {
@@ -148,7 +149,7 @@ func BenchmarkManyOwners(b *testing.B) {
 		}
 		return meta.NewObject(map[string]any{"apiVersion": "g/v1", "kind": "Widget", "spec": spec})
 	}
-	by := Write{Manager: "m", APIVersion: "g/v1", Now: start}
+	by := Options{Manager: "m", APIVersion: "g/v1", Now: start}
 	live, err := t.Apply(nil, body(values, 1), by)
 	require.NoError(b, err)
 	entries := live.List("metadata", "managedFields")

@@ -30,7 +30,7 @@ func TestBrokenManagedFieldsInABody(t *testing.T) {
 	}
 	for _, names := range []string{`"manager":"` + strings.Repeat("x", 129) + `"`, `"manager":"a\nb"`, `"manager":"a","subresource":"` + strings.Repeat("x", 257) + `"`} {
 		obj := a.body(`{"metadata":{"managedFields":[{` + names + `,"operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]}}`)
-		s := statusOf(t, a.tracker.Update(a.live, obj, a.write("u")))
+		s := statusOf(t, a.manager.Update(a.live, obj, a.write("u")))
 		assert.Equal(t, 422, s.Code)
 		assert.Contains(t, s.Details.Causes[0].Field, "metadata.managedFields[0].")
 	}
@@ -47,7 +47,7 @@ func TestSubresourcesCannotSetManagedFields(t *testing.T) {
 	obj.Set([]any{map[string]any{}}, "metadata", "managedFields")
 	w := a.write("u")
 	w.Subresource = "status"
-	require.NoError(t, a.tracker.Update(a.live, obj, w))
+	require.NoError(t, a.manager.Update(a.live, obj, w))
 	assert.Equal(t, a.live, obj)
 }
 
@@ -78,7 +78,7 @@ func FuzzManagedFields(f *testing.F) {
 	f.Add(head+`{"f:spec":{"f:selector":{"f:matchLabels":{"f:a":{}}}}},"subresource":"status"}]`, `{"spec":{"selector":{"matchLabels":{"a":"c"}}}}`)
 	f.Add(head+`{"k:{\"a\":{\"b\":[1]}}":{"v:{}":{}}}},{},null]`, `{"status":{"replicas":1}}`)
 	f.Add(`[{}]`, `{}`)
-	tracker := deploymentTracker()
+	fm := deploymentManager()
 	f.Fuzz(func(t *testing.T, list, body string) {
 		managed, err1 := meta.ParseJSON([]byte(list))
 		v, err2 := meta.ParseJSON([]byte(body))
@@ -90,28 +90,28 @@ func FuzzManagedFields(f *testing.F) {
 		live.SetUID("1")
 		obj := live.Clone()
 		obj.Metadata()["managedFields"] = managed
-		if err := tracker.Update(live, obj, Write{Manager: "u", APIVersion: "apps/v1", Now: start}); err != nil {
+		if err := fm.Update(live, obj, Options{Manager: "u", APIVersion: "apps/v1", Now: start}); err != nil {
 			statusOf(t, err)
 			return
 		}
-		readable(t, tracker, obj)
+		readable(t, fm, obj)
 		patch["apiVersion"], patch["kind"] = "apps/v1", "Deployment"
 		for _, sub := range []string{"", "status"} {
-			got, err := tracker.Apply(obj, meta.NewObject(patch), Write{Manager: "m", APIVersion: "apps/v1", Subresource: sub, Now: start, Force: sub == ""})
+			got, err := fm.Apply(obj, meta.NewObject(patch), Options{Manager: "m", APIVersion: "apps/v1", Subresource: sub, Now: start, Force: sub == ""})
 			if err != nil {
 				statusOf(t, err)
 				continue
 			}
-			readable(t, tracker, got)
+			readable(t, fm, got)
 		}
 	})
 }
 
 // readable checks that what was recorded can be read again.
-func readable(t *testing.T, tracker *Tracker, obj *meta.Object) {
+func readable(t *testing.T, fm *FieldManager, obj *meta.Object) {
 	t.Helper()
 	list := obj.List("metadata", "managedFields")
-	_, err := tracker.read(list)
+	_, err := readEntries(list, fm.readSet)
 	require.NoError(t, err)
 	_, err = json.Marshal(list)
 	require.NoError(t, err)

@@ -11,55 +11,61 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/codec"
 )
 
-// Limits bounds what one patch may cost. Zero fields take the defaults.
+// Limits bounds the cost of a JSON patch. Zero fields mean the defaults.
 type Limits struct {
-	Operations int // operations of a JSON patch; 0: 10,000
-	Copied     int // bytes that its copy operations may make, roughly; 0: 3 MiB
+	Operations int // operations; 0: 10,000
+	CopyBytes  int // estimated bytes that copy operations add; 0: 3 MiB
 	Depth      int // nesting of the result; 0: 500
 }
 
+const maxOperations = 10_000 // of a JSON patch
+
 func (l Limits) withDefaults() Limits {
 	if l.Operations == 0 {
-		l.Operations = 10_000
+		l.Operations = maxOperations
 	}
-	if l.Copied == 0 {
-		l.Copied = 3 << 20
+	if l.CopyBytes == 0 {
+		l.CopyBytes = 3 << 20
 	}
 	if l.Depth == 0 {
-		l.Depth = 500
+		l.Depth = maxDepth
 	}
 	return l
 }
 
-// JSONPatch returns obj changed by a JSON patch (RFC 6902); obj itself stays as
-// it is. It is as lenient as the field's servers: an index below zero counts from
-// the end of a list, a missing value is null, a member that is missing can be
-// replaced, and reads as null for test and copy; a path may lack its first slash. A test
-// compares numbers by their exact values, however they are written.
+// JSONPatch returns obj changed by a JSON patch (RFC 6902). The arguments are not changed,
+// and the result shares nothing with them.
 //
-// A patch that is no list of operations is a BadRequest (400), an operation that
-// is unknown or does not fit the object is Invalid (422), and one beyond the
-// limits is RequestEntityTooLarge (413). One whose test fails is ErrTest, too.
+// Like the API servers of the field, it accepts more than the RFC: a negative index counts
+// from the end of the list, a missing value is null, replace may add a field, test and copy
+// read a missing field as null, and a path may lack its first slash. A test compares
+// numbers by their exact values: 1 equals 1.0 and 1e0.
+//
+// The error is a *meta.Status: BadRequest (400) if the patch is not a list of operations,
+// Invalid (422) if an operation is unknown or cannot be applied to obj, and
+// RequestEntityTooLarge (413) if the patch exceeds the limits. If a test operation fails,
+// the error also is ErrTestFailed.
 func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any, error) {
 	limits = limits.withDefaults()
 	ops, err := decodeOperations(patch, limits)
 	if err != nil {
 		return nil, err
 	}
-	run := patchRun{root: meta.Clone(obj), budget: limits.Copied}
-	if reachesInto(ops) {
+	run := patchRun{root: meta.Clone(obj), budget: limits.CopyBytes}
+	if entersFieldSets(ops) {
 		run.root = expand(run.root)
 	}
 	for i, op := range ops {
 		err := run.do(op)
-		if errors.Is(err, errTooMuch) {
-			return nil, meta.TooLarge("the copy operations of the patch make more than %d bytes", limits.Copied)
+		if errors.Is(err, errCopyLimit) {
+			return nil, meta.TooLarge("the copy operations of the patch add more than %d bytes", limits.CopyBytes)
 		}
 		if err != nil {
 			status := invalidPatch("operation %d (%s %s): %v", i, op.Op, op.Path, err)
-			if errors.Is(err, ErrTest) {
+			if errors.Is(err, ErrTestFailed) {
 				return nil, &failedTest{status}
 			}
 			return nil, status
@@ -70,33 +76,33 @@ func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any,
 	}
 	out, ok := run.root.(map[string]any)
 	if !ok {
-		return nil, invalidPatch("the patch leaves something that is no object")
+		return nil, invalidPatch("the result of the patch is not an object")
 	}
 	if tooDeep(out, limits.Depth) {
-		return nil, invalidPatch("the patch leaves an object nested deeper than %d", limits.Depth)
+		return nil, invalidPatch("the result of the patch is nested deeper than %d", limits.Depth)
 	}
 	return out, nil
 }
 
-// invalidPatch says that a patch is one, but cannot be carried out.
+// invalidPatch returns the error for a well-formed patch that cannot be applied.
 func invalidPatch(format string, args ...any) *meta.Status {
 	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, format, args...)
 	s.Details = &meta.Details{}
 	return s
 }
 
-// operation is one step of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op         string
 	Path, From string
 	Value      any
-	inexact    bool // Value has numbers that a tree cannot hold exactly, as json.Number
+	inexact    bool // Value contains json.Number: numbers that a tree cannot represent exactly
 }
 
 func decodeOperations(patch []byte, limits Limits) ([]operation, error) {
 	var raw []map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &raw); err != nil {
-		return nil, meta.BadRequest("the body is no JSON patch: %v", err)
+		return nil, meta.BadRequest("the body is not a JSON patch: %v", err)
 	}
 	if len(raw) > limits.Operations {
 		return nil, meta.TooLarge("the patch has %d operations, the limit is %d", len(raw), limits.Operations)
@@ -112,15 +118,15 @@ func decodeOperations(patch []byte, limits Limits) ([]operation, error) {
 	return ops, nil
 }
 
-// badOperation is why an operation cannot be read.
+// badOperation is the reason why an operation cannot be decoded.
 type badOperation struct {
 	why       string
-	malformed bool // no operation at all, rather than one that cannot be carried out
+	malformed bool // not an operation, instead of an invalid operation
 }
 
 func (b *badOperation) at(i int) error {
 	if b.malformed {
-		return meta.BadRequest("the body is no JSON patch: operation %d: %s", i, b.why)
+		return meta.BadRequest("the body is not a JSON patch: operation %d: %s", i, b.why)
 	}
 	return invalidPatch("operation %d: %s", i, b.why)
 }
@@ -143,7 +149,7 @@ func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOper
 		needed = append(needed, "from")
 	case "add", "replace", "remove", "test":
 	default:
-		return op, &badOperation{fmt.Sprintf("%q is no operation", op.Op), false}
+		return op, &badOperation{fmt.Sprintf("unknown operation %q", op.Op), false}
 	}
 	for _, field := range needed {
 		if v, ok := raw[field]; !ok || string(v) == "null" {
@@ -153,7 +159,7 @@ func decodeOperation(raw map[string]json.RawMessage) (op operation, bad *badOper
 	return op, nil
 }
 
-// patchValue reads the value of an operation.
+// patchValue decodes the value of an operation.
 func patchValue(text json.RawMessage) (v any, inexact bool, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -163,27 +169,27 @@ func patchValue(text json.RawMessage) (v any, inexact bool, err error) {
 	return exactNumbers(v)
 }
 
-// ErrTest says that the test of a JSON patch failed.
-var ErrTest = errors.New("the value is another")
+// ErrTestFailed reports that a test operation of a JSON patch failed.
+var ErrTestFailed = errors.New("the value differs")
 
-// failedTest is ErrTest as a caller is told.
+// failedTest is ErrTestFailed with the Status of the patch.
 type failedTest struct{ status *meta.Status }
 
-// Error implements error.
+// Error returns the message of the Status.
 func (f *failedTest) Error() string { return f.status.Error() }
 
-// Unwrap returns both.
-func (f *failedTest) Unwrap() []error { return []error{f.status, ErrTest} }
+// Unwrap returns the Status and ErrTestFailed.
+func (f *failedTest) Unwrap() []error { return []error{f.status, ErrTestFailed} }
 
 var (
-	errMissing = errors.New("there is nothing at the path")
-	errTooMuch = errors.New("too much is copied")
+	errMissing   = errors.New("the path does not exist")
+	errCopyLimit = errors.New("too many bytes are copied")
 )
 
-// patchRun is a JSON patch under way.
+// patchRun is the state of a JSON patch.
 type patchRun struct {
 	root   any
-	budget int // bytes that may still be copied
+	budget int // bytes that copy operations may still add
 }
 
 func (r *patchRun) do(op operation) error {
@@ -202,8 +208,8 @@ func (r *patchRun) do(op operation) error {
 		if err != nil {
 			return err
 		}
-		if r.budget -= Size(v, r.budget); r.budget < 0 {
-			return errTooMuch
+		if r.budget -= codec.EstimateSize(v, r.budget); r.budget < 0 {
+			return errCopyLimit
 		}
 		return r.add(op.Path, meta.Clone(v))
 	}
@@ -218,7 +224,7 @@ func (r *patchRun) move(from, to string) error {
 	return r.add(to, v)
 }
 
-// test compares; a missing member is null, in an object that is there.
+// test compares the value at a path. A missing field of an object is null.
 func (r *patchRun) test(path string, want any) error {
 	got, err := r.root, error(nil)
 	if path != "" {
@@ -227,13 +233,13 @@ func (r *patchRun) test(path string, want any) error {
 	if err != nil {
 		return err
 	}
-	if !sameValue(got, want) {
-		return ErrTest
+	if !equalExactly(got, want) {
+		return ErrTestFailed
 	}
 	return nil
 }
 
-// member returns the value at a path, nil for a missing member of an object.
+// member returns the value at a path, nil if it is a missing field of an object.
 func (r *patchRun) member(path string) (v any, err error) {
 	err = r.edit(path, func(holder any, last string) (any, error) {
 		var err error
@@ -250,8 +256,8 @@ func isObject(v any) bool {
 	return ok
 }
 
-// reachesInto reports whether a patch names something inside a field set.
-func reachesInto(ops []operation) bool {
+// entersFieldSets reports whether a path leads into a field set.
+func entersFieldSets(ops []operation) bool {
 	for _, op := range ops {
 		if strings.Contains(op.Path, "/fieldsV1/") || strings.Contains(op.From, "/fieldsV1/") {
 			return true
@@ -260,7 +266,7 @@ func reachesInto(ops []operation) bool {
 	return false
 }
 
-// expand returns v with every RawJSON as a tree.
+// expand decodes every RawJSON in v, in place.
 func expand(v any) any {
 	switch v := v.(type) {
 	case meta.RawJSON:
@@ -277,8 +283,8 @@ func expand(v any) any {
 	return v
 }
 
-// pointer splits a JSON pointer (RFC 6901). What stands before its first slash
-// does not count; without a slash there is nothing to point at.
+// pointer splits a JSON pointer (RFC 6901). Text before the first slash is ignored; a
+// pointer without a slash has no parts.
 func pointer(path string) []string {
 	parts := strings.Split(path, "/")[1:]
 	if strings.Contains(path, "~") {
@@ -290,11 +296,11 @@ func pointer(path string) []string {
 	return parts
 }
 
-// index returns the position that a path element means in a list of n.
+// index returns the position of a path element in a list of n items.
 func index(part string, n int) (int, error) {
 	i, err := strconv.Atoi(part)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no index", part)
+		return 0, fmt.Errorf("%q is not an index", part)
 	}
 	if i < 0 {
 		i += n
@@ -321,12 +327,12 @@ func step(v any, part string) (any, error) {
 	return nil, errMissing
 }
 
-// edit calls f with the value that holds the last element of path, and that
-// element; f returns what shall stand in the holder's place.
+// edit calls f with the last element of path and the value that holds it. f returns the
+// value that replaces the holder.
 func (r *patchRun) edit(path string, f func(holder any, last string) (any, error)) error {
 	parts := pointer(path)
 	if len(parts) == 0 {
-		return errors.New("the path leads to no part of the object")
+		return errors.New("the path does not lead to a part of the object")
 	}
 	var err error
 	r.root, err = editAt(r.root, parts, f)
@@ -422,33 +428,7 @@ func (r *patchRun) remove(path string) (removed any, err error) {
 	return removed, err
 }
 
-// Size estimates the bytes of a JSON value and stops counting above limit.
-func Size(v any, limit int) int {
-	n := 8
-	switch v := v.(type) {
-	case string:
-		n += len(v)
-	case meta.RawJSON:
-		n += len(v)
-	case map[string]any:
-		for k, e := range v {
-			if n += len(k) + 8; n > limit {
-				return n
-			}
-			n += Size(e, limit-n)
-		}
-	case []any:
-		for _, e := range v {
-			if n > limit {
-				return n
-			}
-			n += Size(e, limit-n)
-		}
-	}
-	return n
-}
-
-// tooDeep reports whether v nests deeper than limit.
+// tooDeep reports whether v is nested deeper than limit.
 func tooDeep(v any, limit int) bool {
 	if limit < 0 {
 		return true

@@ -2,8 +2,9 @@ package apply
 
 import "orch.io/controlplane/api/meta"
 
-// MergePatch returns obj changed by a JSON merge patch (RFC 7386): members of
-// the patch are set, null removes, lists are replaced. Neither input is changed.
+// MergePatch returns obj changed by a JSON merge patch (RFC 7386): the patch sets fields,
+// null removes them, and lists are replaced. The arguments are not changed, and the result
+// shares nothing with them.
 func MergePatch(obj, patch map[string]any) map[string]any {
 	out := make(map[string]any, len(obj)+len(patch))
 	for k, v := range obj {

@@ -2,41 +2,41 @@ package auth
 
 import "net/http"
 
-// Auditor keeps a record of requests. A server calls it; package audit
+// Auditor records requests. The server calls it for each request; package audit
 // implements it.
 type Auditor interface {
-	// Begin starts the record of a request as soon as its caller and what it
-	// wants are known; a.User is who authenticated, nil if nobody did. id names
-	// the request, also to its caller, in the header Audit-Id. The result is
-	// never nil.
+	// Begin starts the record of a request, after authentication and before
+	// authorization. a.User is the authenticated user, nil if authentication
+	// failed. id is the request's id, which the caller gets in the header
+	// Audit-Id. The result is never nil.
 	Begin(r *http.Request, id string, a Action) Trail
 }
 
-// Trail is the record of one request. Its methods may be called from several
-// goroutines; they never wait for where the record goes. Complete is called
-// once, at the end.
+// Trail is the record of one request. Its methods are safe for concurrent use
+// and do not wait for the record to be written. Complete is called once, as the
+// last method.
 type Trail interface {
-	// Impersonate records as whom the request goes on.
+	// Impersonate records the impersonated user.
 	Impersonate(u *User)
-	// Annotate adds a key and value; of one key the first value stays.
+	// Annotate adds an annotation. If the key exists, its value stays.
 	Annotate(key, value string)
-	// Concerns tells what the path does not say of the object that the request
-	// is about: the name, uid and version in its body, as far as they are there.
+	// Concerns records the name, uid and resourceVersion from the request's
+	// body, which the path does not contain. Each can be empty.
 	Concerns(name, uid, version string)
-	// Request hands over the object of the request. body gives its JSON and is
-	// called only if the record wants it.
+	// Request records the object of the request. It calls body, which returns
+	// the object's JSON, only if the record includes the object.
 	Request(body func() []byte)
-	// Started records that the head of an answer without a foreseeable end,
-	// such as a watch, has been sent.
+	// Started records that the header of a long-running response, such as a
+	// watch, was sent.
 	Started(code int)
-	// Complete records the end.
+	// Complete records the result of the request.
 	Complete(o Outcome)
 }
 
-// Outcome is how a request ended.
+// Outcome is the result of a request.
 type Outcome struct {
 	Code     int
 	Err      error         // a *meta.Status, or nil
-	Response func() []byte // the JSON of the object in the answer, or nil; called only if it is wanted
+	Response func() []byte // returns the JSON of the response's object; nil if there is none. Called only if the record includes the object
 	Panicked bool
 }

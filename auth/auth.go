@@ -1,6 +1,6 @@
-// Package auth says who a caller is and what they may do: the vocabulary and
-// the two interfaces that a server asks on every request. Sub-packages
-// implement them.
+// Package auth defines authentication and authorization: the types, and the
+// interfaces Authenticator and Authorizer, which the server calls for every
+// request. The packages below auth implement them.
 package auth
 
 import (
@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// The names of identities that every server knows.
+// Names of users and groups that exist on every server.
 const (
 	Anonymous       = "system:anonymous"
 	Unauthenticated = "system:unauthenticated"
@@ -19,53 +19,56 @@ const (
 	ServerUser      = "system:apiserver"
 )
 
-// User is the identity of a caller; meta.UserFrom finds it in the context of a request.
+// User is the identity of a caller. meta.UserFrom returns it from the context of a request.
 type User = meta.User
 
-// Authenticator finds the user of a request. It returns nil, nil if the
-// request holds nothing that it knows; an error if it holds something that is
-// wrong. The error is logged, never sent to the caller.
+// Authenticator finds the user of a request. Authenticate returns nil, nil if the
+// request has no credentials that the Authenticator understands, and an error if it has
+// invalid ones. The server logs the error and does not send it to the caller.
+// Implementations must be safe for concurrent use.
 type Authenticator interface {
 	Authenticate(r *http.Request) (*User, error)
 }
 
-// AuthenticatorFunc makes a function an Authenticator.
+// AuthenticatorFunc is a function that implements Authenticator.
 type AuthenticatorFunc func(r *http.Request) (*User, error)
 
 // Authenticate calls f.
 func (f AuthenticatorFunc) Authenticate(r *http.Request) (*User, error) { return f(r) }
 
-// Action is what a caller wants to do.
+// Action describes a request to an Authorizer.
 type Action struct {
 	User *User
 	Verb string // get, list, watch, create, update, patch, delete, deletecollection, or an HTTP method in lower case
 
-	// Of a resource request; Resource is empty for any other.
+	// Attributes of a resource request. Resource is empty for other requests.
 	Group, Version, Resource, Subresource string
 	Namespace, Name                       string
 	Fields, Labels                        string // the selectors of a list, watch or deletecollection, as sent
 
-	// Path is the path of a request that is not for a resource.
+	// Path is the URL path of a request that is not a resource request.
 	Path string
 }
 
-// Decision is an Authorizer's answer.
+// Decision is the result of an Authorizer.
 type Decision int
 
-// The decisions. NoOpinion passes the question on; in the end it denies.
+// The decisions. After NoOpinion the next Authorizer of a Chain decides; the server
+// denies a request if the final decision is NoOpinion.
 const (
 	NoOpinion Decision = iota
 	Allow
 	Deny
 )
 
-// Authorizer decides whether an action is allowed. The text is a reason for
-// people. An error with NoOpinion is logged and told to the caller as a reason.
+// Authorizer decides whether a request is allowed. The string is the reason, for
+// people. The server logs an error that comes with NoOpinion and adds it to the
+// reason in its response. Implementations must be safe for concurrent use.
 type Authorizer interface {
 	Authorize(ctx context.Context, a Action) (Decision, string, error)
 }
 
-// AuthorizerFunc makes a function an Authorizer.
+// AuthorizerFunc is a function that implements Authorizer.
 type AuthorizerFunc func(ctx context.Context, a Action) (Decision, string, error)
 
 // Authorize calls f.
@@ -73,11 +76,11 @@ func (f AuthorizerFunc) Authorize(ctx context.Context, a Action) (Decision, stri
 	return f(ctx, a)
 }
 
-// AllowAll allows every action. It is the explicit choice of a server without
+// AllowAll allows every request. It is the explicit choice of a server without
 // access control.
 var AllowAll Authorizer = allowAll{}
 
-// DenyAll denies every action.
+// DenyAll denies every request.
 var DenyAll Authorizer = AuthorizerFunc(func(context.Context, Action) (Decision, string, error) {
 	return Deny, "everything is denied", nil
 })

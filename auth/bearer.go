@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// MaxToken is the length in bytes above which a bearer token is refused
-// unread.
+// MaxToken is the maximum length of a bearer token in bytes. Longer tokens are
+// rejected without parsing.
 const MaxToken = 64 << 10
 
-// ErrBadToken says that a request has a bearer token that no method knows.
+// ErrBadToken means that no Authenticator accepts the request's bearer token.
 var ErrBadToken = errors.New("auth: the bearer token is not valid")
 
-// TokenError says what is wrong with a token, in words that may be shown to
-// whoever has the right to ask for token reviews; never to the caller.
+// TokenError is the reason why a token is invalid. A TokenReview may show the
+// reason; the response to the token's owner must not.
 type TokenError struct{ Reason string }
 
 // Error returns the reason.
 func (e *TokenError) Error() string { return e.Reason }
 
-// Is makes a TokenError an ErrBadToken.
+// Is reports whether target is ErrBadToken.
 func (e *TokenError) Is(target error) bool { return target == ErrBadToken }
 
-// BadToken returns a TokenError.
+// BadToken returns a TokenError with a formatted reason.
 func BadToken(format string, args ...any) error { return &TokenError{fmt.Sprintf(format, args...)} }
 
-// BearerToken returns the token of the Authorization header and whether there
-// is one: the scheme Bearer in any case, one space, the token up to the next
-// space. Anything else, such as two spaces or another scheme, is no token and
-// leaves the caller to the other methods.
+// BearerToken returns the bearer token of the Authorization header and reports
+// whether there is one. The header must consist of the scheme Bearer in any case, one space,
+// and the token, which ends at the next space. A header in any other form, for example
+// with two spaces, has no token, so that other Authenticators decide.
 func BearerToken(r *http.Request) (string, bool) {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
@@ -41,19 +41,20 @@ func BearerToken(r *http.Request) (string, bool) {
 	return token, token != ""
 }
 
-// TokenAuthenticator finds the user of a bearer token. It returns nil, nil if
-// the token is not of its kind; an error if it is of its kind and wrong.
+// TokenAuthenticator finds the user of a bearer token. AuthenticateToken returns a nil
+// User and a nil error if it does not recognize the token, and an error if it recognizes
+// the token as invalid.
 //
-// audiences are those of which the token must be for at least one; none asks
-// for the server's own. The result holds the ones of them that the token is
-// for; a method whose tokens know nothing of audiences returns nil.
+// The token must be valid for at least one of audiences; without audiences, for
+// one of the server's. AuthenticateToken returns the members of audiences that the token is
+// valid for, or nil if its tokens have no audiences.
 type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (*User, []string, error)
 }
 
-// AuthenticateBearer asks t about the bearer token of r, for the server's own
-// audiences. Without a token it returns nil, nil. Methods use it to be an
-// Authenticator.
+// AuthenticateBearer returns the user of r's bearer token according to t, for the
+// server's audiences. It returns nil, nil if r has no bearer token. A TokenAuthenticator
+// implements Authenticator with it.
 func AuthenticateBearer(t TokenAuthenticator, r *http.Request) (*User, error) {
 	token, ok := BearerToken(r)
 	if !ok {

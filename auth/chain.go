@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Chain asks authorizers in order: the first that allows or denies decides. If
-// none has an opinion the result has none either, with the reasons and errors
-// of all. An error of one does not keep the others from deciding.
+// Chain returns an Authorizer that calls authorizers in order and returns the first
+// decision that is Allow or Deny. If all return NoOpinion, the result is NoOpinion with
+// all reasons and errors. An error that comes with NoOpinion does not stop the chain.
 func Chain(authorizers ...Authorizer) Authorizer { return chain(authorizers) }
 
 type chain []Authorizer
@@ -33,8 +33,8 @@ func (c chain) Authorize(ctx context.Context, a Action) (Decision, string, error
 	return NoOpinion, strings.Join(reasons, "; "), errors.Join(errs...)
 }
 
-// RulesFor adds up the rules of the members; one that cannot list its rules
-// leaves the result incomplete.
+// RulesFor returns the rules of all members without duplicates. The result is incomplete
+// if a member does not implement RuleLister.
 func (c chain) RulesFor(ctx context.Context, u *User, namespace string) Rules {
 	var all Rules
 	var faults []string
@@ -58,7 +58,7 @@ func (c chain) RulesFor(ctx context.Context, u *User, namespace string) Rules {
 	return all
 }
 
-// unique leaves out the rules that are there before, as their text tells.
+// unique returns rules without duplicates: rules with equal texts are equal.
 func unique[T any](rules []T, text func(T) []byte) (once []T) {
 	seen := map[[sha256.Size]byte]bool{}
 	for _, r := range rules {
@@ -70,8 +70,7 @@ func unique[T any](rules []T, text func(T) []byte) (once []T) {
 	return once
 }
 
-// text returns lists of words so that no two are the same unless their words
-// are.
+// text returns an injective encoding of lists: different lists have different texts.
 func text(lists ...[]string) (out []byte) {
 	for _, list := range lists {
 		out = binary.AppendUvarint(out, uint64(len(list)))
@@ -82,8 +81,8 @@ func text(lists ...[]string) (out []byte) {
 	return out
 }
 
-// Superuser allows everything to the members of a group and has no opinion on
-// anybody else.
+// Superuser returns an Authorizer that allows every request of the members of group and
+// has no opinion about other users.
 func Superuser(group string) Authorizer { return superuser(group) }
 
 type superuser string
@@ -105,23 +104,23 @@ func (s superuser) RulesFor(_ context.Context, u *User, _ string) Rules {
 	}
 }
 
-// Rules is what a user may do in a namespace, as far as an authorizer can tell.
+// Rules lists the permissions of a user in a namespace that an Authorizer knows.
 type Rules struct {
 	Resource    []ResourceRule
 	NonResource []NonResourceRule
-	Incomplete  bool   // more may be allowed than the rules say
-	Fault       string // why they are incomplete, for people
+	Incomplete  bool   // the user can have further permissions
+	Fault       string // why the rules are incomplete, for people
 }
 
-// ResourceRule allows verbs on resources; "*" stands for all. No Names: any.
+// ResourceRule allows verbs on resources; "*" means all. Empty Names mean all names.
 type ResourceRule struct{ Verbs, Groups, Resources, Names []string }
 
-// NonResourceRule allows verbs on paths; "*" stands for all, at the end of a
-// path for everything below.
+// NonResourceRule allows verbs on paths. "*" means all; at the end of a path it matches
+// any rest.
 type NonResourceRule struct{ Verbs, Paths []string }
 
-// RuleLister is an Authorizer that can also list what a user may do in a
-// namespace.
+// RuleLister is implemented by an Authorizer that can list the permissions of a user in
+// a namespace.
 type RuleLister interface {
 	RulesFor(ctx context.Context, u *User, namespace string) Rules
 }

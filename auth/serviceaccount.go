@@ -2,8 +2,7 @@ package auth
 
 import "strings"
 
-// The identities of service accounts: the prefix of their user names, and the
-// group that all of them are in.
+// The prefix of service account user names, and the group of all service accounts.
 const (
 	serviceAccountPrefix = "system:serviceaccount:"
 	ServiceAccounts      = "system:serviceaccounts"
@@ -15,13 +14,13 @@ func ServiceAccountUser(namespace, name string) string {
 }
 
 // ServiceAccountGroups returns the groups of the service accounts of a
-// namespace, beside system:authenticated.
+// namespace, without system:authenticated.
 func ServiceAccountGroups(namespace string) []string {
 	return []string{ServiceAccounts, ServiceAccounts + ":" + namespace}
 }
 
-// SplitServiceAccount takes the user name of a service account apart; ok is
-// false for any other user.
+// SplitServiceAccount returns the namespace and name of a service account from its user
+// name; ok reports whether user is a service account.
 func SplitServiceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
 	if !ok {

@@ -10,23 +10,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Methods is a set of authentication methods that acts as one. Make it with
-// Union.
+// Methods combines Authenticators into one. Union returns it.
 type Methods struct {
 	members   []Authenticator
 	tokens    []TokenAuthenticator
 	anonymous bool
 }
 
-// Union combines methods: they are asked in order and the first that finds a
-// user decides, whatever another one said before. If none does, the result is
-//   - an error if any method returned one or if there is a bearer token, so
-//     that a bad credential never makes a caller anonymous;
-//   - the anonymous user if AnonymousAccess is among the methods;
+// Union returns an Authenticator that calls methods in order and returns the first user,
+// even if an earlier method returned an error. If no method finds a user, the result is
+//   - an error if a method returned an error or the request has a bearer token, so
+//     that a request with invalid credentials is never anonymous;
+//   - the anonymous user if methods contains AnonymousAccess;
 //   - nil, nil otherwise.
 //
-// Every user but the anonymous one gets the group system:authenticated. A
-// Methods may be a member of another; nil members are left out.
+// Every user except the anonymous user gets the group system:authenticated. A
+// Methods can be a member of another Union; nil members are ignored.
 func Union(methods ...Authenticator) *Methods {
 	m := &Methods{}
 	for _, a := range methods {
@@ -73,8 +72,8 @@ func (m *Methods) Authenticate(r *http.Request) (*User, error) {
 	return nil, nil
 }
 
-// Strip removes the headers that members with a method Strip believe, as those of
-// auth/proxyheader, for a request that goes on to another server.
+// Strip removes the headers that members trust as credentials, for a request that the server
+// forwards. Members such as auth/requestheader implement the method Strip.
 func (m *Methods) Strip(h http.Header) {
 	for _, a := range m.members {
 		if s, ok := a.(interface{ Strip(http.Header) }); ok {
@@ -83,7 +82,7 @@ func (m *Methods) Strip(h http.Header) {
 	}
 }
 
-// Measure registers the metrics of members that have some: those with this method.
+// Measure registers the metrics of the members that have a method Measure.
 func (m *Methods) Measure(to prometheus.Registerer) error {
 	var errs []error
 	for _, a := range m.members {
@@ -96,8 +95,8 @@ func (m *Methods) Measure(to prometheus.Registerer) error {
 	return errors.Join(errs...)
 }
 
-// AuthenticateToken asks the members that know bearer tokens about one token,
-// as a token review does. It returns nil, nil, nil if none knows it.
+// AuthenticateToken implements TokenAuthenticator with the members that implement it, as for a
+// TokenReview. It returns nil, nil, nil if no member recognizes the token.
 func (m *Methods) AuthenticateToken(ctx context.Context, token string, audiences []string) (*User, []string, error) {
 	if len(token) > MaxToken {
 		return nil, nil, fmt.Errorf("auth: a bearer token of %d bytes: %w", len(token), ErrBadToken)
@@ -116,8 +115,8 @@ func (m *Methods) AuthenticateToken(ctx context.Context, token string, audiences
 	return nil, nil, errors.Join(errs...)
 }
 
-// withAuthenticated returns u as a member of system:authenticated. u may be
-// shared, so it is copied where it changes.
+// withAuthenticated returns u with the group system:authenticated. It copies u before
+// it changes it, because u can be shared.
 func withAuthenticated(u *User) *User {
 	if u.Name == Anonymous || u.InGroup(Authenticated) || u.InGroup(Unauthenticated) {
 		return u
@@ -127,12 +126,12 @@ func withAuthenticated(u *User) *User {
 	return &c
 }
 
-// NewAnonymous returns the user that a caller without credentials becomes.
+// NewAnonymous returns the user of requests without credentials.
 func NewAnonymous() *User { return &User{Name: Anonymous, Groups: []string{Unauthenticated}} }
 
-// AnonymousAccess among the members of a Union makes callers without any
-// credential the anonymous user. By itself it does so too, but never for a
-// caller with a bearer token.
+// AnonymousAccess authenticates requests without credentials as the anonymous user. As a
+// member of a Union it applies after all other members. On its own it ignores
+// requests with a bearer token.
 var AnonymousAccess Authenticator = anonymousAccess{}
 
 type anonymousAccess struct{}

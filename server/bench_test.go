@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"strconv"
+
 	"bufio"
 	"bytes"
 	"context"
@@ -23,6 +25,8 @@ import (
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/badgerstore"
+
+	"orch.io/controlplane/server/internal/apitest"
 )
 
 // Each benchmark runs a bare net/http handler that writes the same bytes beside
@@ -497,5 +501,46 @@ func applyOne(b testing.TB, s *servertest.Server, path, body string) {
 	defer res.Body.Close()
 	if answer, _ := io.ReadAll(res.Body); res.StatusCode >= 300 {
 		b.Fatalf("apply: %d %s", res.StatusCode, answer)
+	}
+}
+
+// BenchmarkWritersOfOneObject has many patch one object in a directory.
+func BenchmarkWritersOfOneObject(b *testing.B) {
+	for _, writers := range []int{1, 8, 32, 200} {
+		b.Run(strconv.Itoa(writers), func(b *testing.B) {
+			store := apitest.OpenBadger(b, b.TempDir())
+			s := servertest.New(b, apitest.WithStorage(store))
+			post(b, s.Client(), s.Host()+apitest.ConfigMapsPath, configMap("x", 100))
+			var next, refused atomic.Int64
+			var all sync.WaitGroup
+			before := store.Stats()
+			b.ResetTimer()
+			for w := range writers {
+				all.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						r, err := http.NewRequestWithContext(context.Background(), "PATCH", s.Host()+apitest.ConfigMapsPath+"/x", strings.NewReader(fmt.Sprintf(`{"data":{"w%d":"%d"}}`, w, i)))
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						r.Header.Set("Content-Type", "application/merge-patch+json")
+						res, err := s.Client().Do(r)
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						_ = res.Body.Close()
+						if res.StatusCode != 200 {
+							refused.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			done := float64(b.N) - float64(refused.Load())
+			b.ReportMetric(done/b.Elapsed().Seconds(), "ok/s")
+			b.ReportMetric(float64(refused.Load())/float64(b.N), "refused/op")
+			b.ReportMetric(done/float64(max(1, store.Stats().Fsyncs-before.Fsyncs)), "ok/fsync")
+		})
 	}
 }

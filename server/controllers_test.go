@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -42,10 +43,10 @@ func TestControllerGoesOnWithoutItsSlowestKey(t *testing.T) {
 		}
 		return 0, nil
 	}))
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("slow"))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("slow"))
 	<-begun
-	a.must(201, "POST", configMaps, newConfigMap("quick"))
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("quick"))
 	s.Settle()
 }
 
@@ -61,14 +62,14 @@ func TestControllerPauses(t *testing.T) {
 			}
 			return 0, nil
 		}))
-		a := inProcess(t, s)
-		a.must(201, "POST", configMaps, newConfigMap("bad"))
+		a := apitest.InProcess(t, s)
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
 		time.Sleep(time.Minute)
 		early := calls.Swap(0)
 		assert.Greater(t, early, int32(10))
 		time.Sleep(10 * time.Minute)
 		assert.Equal(t, int32(20), calls.Swap(0))
-		a.must(200, "PATCH", configMaps+"/bad", `{"data":{"changed":"yes"}}`)
+		a.Must(200, "PATCH", apitest.ConfigMapsPath+"/bad", `{"data":{"changed":"yes"}}`)
 		time.Sleep(time.Minute)
 		assert.Greater(t, calls.Load(), int32(10))
 	})

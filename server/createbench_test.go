@@ -12,6 +12,7 @@ import (
 
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
@@ -26,7 +27,7 @@ func BenchmarkCreate(b *testing.B) {
 // BenchmarkCreateService is eight clients who create Services, each of which takes an
 // address and a port of the nodes.
 func BenchmarkCreateService(b *testing.B) {
-	benchCreate(b, servicePath, func(i int) string { return service(fmt.Sprint("n", i), `,"type":"NodePort"`) })
+	benchCreate(b, apitest.ServicesPath, func(i int) string { return apitest.NewService(fmt.Sprint("n", i), `,"type":"NodePort"`) })
 }
 
 // benchCreate creates objects in memory and in a directory, and asks a bare handler
@@ -34,12 +35,12 @@ func BenchmarkCreateService(b *testing.B) {
 func benchCreate(b *testing.B, path string, body func(i int) string) {
 	stores := map[string]func(b *testing.B) storage.Backend{
 		"memory":    func(*testing.B) storage.Backend { return memstore.New(memstore.Options{}) },
-		"directory": func(b *testing.B) storage.Backend { return openBadger(b, b.TempDir()) },
+		"directory": func(b *testing.B) storage.Backend { return apitest.OpenBadger(b, b.TempDir()) },
 	}
 	for _, name := range []string{"memory", "directory"} {
 		b.Run(name, func(b *testing.B) {
 			store := stores[name](b)
-			s := servertest.New(b, over(store), func(sb *server.Builder) {
+			s := servertest.New(b, apitest.WithStorage(store), func(sb *server.Builder) {
 				sb.Kind("", "Service").Pool = core.ServiceNetwork{
 					Addresses: netip.MustParsePrefix("10.0.0.0/12"), FirstPort: 1, LastPort: 65535,
 				}.Pool()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -42,9 +43,9 @@ func BenchmarkDefinitions(b *testing.B) {
 		b.Run(fmt.Sprintf("There%d", there), func(b *testing.B) {
 			s := servertest.New(b)
 			create := func(name string) {
-				post(b, s.Client(), s.Host()+crdPath, largeDefinition("example.com", name, "K"+name))
+				post(b, s.Client(), s.Host()+apitest.DefinitionsPath, largeDefinition("example.com", name, "K"+name))
 				for code := 0; code != http.StatusOK; {
-					code, _ = call(b, s, "GET", "/apis/example.com/v1/"+name, "")
+					code, _ = apitest.Call(b, s, "GET", "/apis/example.com/v1/"+name, "")
 				}
 			}
 			for i := range there {

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -49,25 +50,25 @@ func (a *annotated) take() map[string]string {
 func TestDeprecationSignals(t *testing.T) {
 	for _, profile := range []names.Profile{names.Kubernetes, names.Orch} {
 		trail := &annotated{seen: map[string]string{}}
-		a := inProcess(t, servertest.New(t, func(b *server.Builder) {
+		a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 			b.Names, b.Audit, b.Release = profile, trail, "1.21"
-			b.Register(registry.Of(registry.Definition[Site]{
+			b.Register(registry.Of(registry.Definition[apitest.Site]{
 				Group: "example.com", Version: "v1",
-				Versions: []registry.VersionOf[Site]{
-					registry.Spoke[Site, Site]{Version: "v1beta1", Lifetime: registry.Lifetime{Deprecated: "1.20", Removed: "1.30"},
+				Versions: []registry.VersionOf[apitest.Site]{
+					registry.Spoke[apitest.Site, apitest.Site]{Version: "v1beta1", Lifetime: registry.Lifetime{Deprecated: "1.20", Removed: "1.30"},
 						Replacement: meta.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}},
-					registry.Spoke[Site, Site]{Version: "v1beta2", Lifetime: registry.Lifetime{Deprecated: "1.22", Removed: "1.30"}},
-					registry.Spoke[Site, Site]{Version: "v1alpha1", Deprecated: "no more of this"},
+					registry.Spoke[apitest.Site, apitest.Site]{Version: "v1beta2", Lifetime: registry.Lifetime{Deprecated: "1.22", Removed: "1.30"}},
+					registry.Spoke[apitest.Site, apitest.Site]{Version: "v1alpha1", Deprecated: "no more of this"},
 				},
 			}))
 		}))
-		a.must(201, "POST", "/apis/"+profile.Group(names.GroupExtensions)+"/v1/customresourcedefinitions", `{"metadata":{"name":"sheets.example.org"},
+		a.Must(201, "POST", "/apis/"+profile.Group(names.GroupExtensions)+"/v1/customresourcedefinitions", `{"metadata":{"name":"sheets.example.org"},
 			"spec":{"group":"example.org","scope":"Namespaced","names":{"plural":"sheets","kind":"Sheet"},"versions":[
 			{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}},
 			{"name":"v1beta1","served":true,"storage":false,"deprecated":true,"schema":{"openAPIV3Schema":{"type":"object"}}},
 			{"name":"v1beta2","served":true,"storage":false,"deprecated":true,"deprecationWarning":"go on","schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
-		for a.do("GET", "/apis/example.org/v1/sheets", nil).code != 200 {
-			a.must(200, "GET", "/readyz", nil)
+		for a.Do("GET", "/apis/example.org/v1/sheets", nil).Code != 200 {
+			a.Must(200, "GET", "/readyz", nil)
 		}
 		trail.take()
 		rbac := profile.Group(names.GroupRBAC)
@@ -82,16 +83,16 @@ func TestDeprecationSignals(t *testing.T) {
 			{"example.org", "v1beta1", "sheets", "example.org/v1beta1 Sheet is deprecated; use example.org/v1 Sheet", ""},
 			{"example.org", "v1beta2", "sheets", "go on", ""},
 		} {
-			got := a.must(200, "GET", "/apis/"+c.group+"/"+c.version+"/"+c.resource, nil)
+			got := a.Must(200, "GET", "/apis/"+c.group+"/"+c.version+"/"+c.resource, nil)
 			want, metric := map[string]string{}, `apiserver_requested_deprecated_apis{group="`+c.group+`",removed_release="`+c.removed+`",resource="`+c.resource+`",subresource="",version="`+c.version+`"} 1`
 			told := trail.take()
-			metrics := string(a.must(200, "GET", "/metrics", nil).raw)
+			metrics := string(a.Must(200, "GET", "/metrics", nil).Raw)
 			if c.warning == "" {
-				assert.Empty(t, got.header.Get("Warning"), c)
+				assert.Empty(t, got.Header.Get("Warning"), c)
 				assert.NotContains(t, metrics, metric)
 			} else {
 				want[profile.Wire(names.Deprecated)] = "true"
-				assert.Equal(t, `299 - "`+c.warning+`"`, got.header.Get("Warning"))
+				assert.Equal(t, `299 - "`+c.warning+`"`, got.Header.Get("Warning"))
 				assert.Contains(t, metrics, metric)
 			}
 			if c.removed != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
@@ -58,30 +59,30 @@ func (p *probedWriter) Write(b []byte) (int, error) {
 func TestWaysAreShort(t *testing.T) {
 	var stack []string
 	store := &probed{memstore.New(memstore.Options{}), func(s []string) { stack = s }}
-	s := servertest.New(t, over(store))
+	s := servertest.New(t, apitest.WithStorage(store))
 	var written []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(&probedWriter{w, func(s []string) { written = s }}, r)
 	}))
 	defer web.Close()
-	a := &api{t, web.URL, web.Client()}
+	a := apitest.NewClient(t, web.URL, web.Client())
 	for _, c := range []struct {
 		method, path string
 		body         any
 		code, most   int
 	}{
-		{"POST", configMaps, newConfigMap("x"), 201, 12},
-		{"PUT", configMaps + "/x", newConfigMap("x", "a", "b"), 200, 12},
-		{"PATCH", configMaps + "/x", `{"data":{"a":"c"}}`, 200, 12},
-		{"DELETE", configMaps + "/x", nil, 200, 12},
+		{"POST", apitest.ConfigMapsPath, apitest.NewConfigMap("x"), 201, 12},
+		{"PUT", apitest.ConfigMapsPath + "/x", apitest.NewConfigMap("x", "a", "b"), 200, 12},
+		{"PATCH", apitest.ConfigMapsPath + "/x", `{"data":{"a":"c"}}`, 200, 12},
+		{"DELETE", apitest.ConfigMapsPath + "/x", nil, 200, 12},
 	} {
-		a.must(c.code, c.method, c.path, c.body)
+		a.Must(c.code, c.method, c.path, c.body)
 		assert.NotEmpty(t, stack)
 		assert.LessOrEqual(t, len(stack), c.most, "%s: %s", c.method, strings.Join(stack, "\n"))
 		t.Log(c.method, len(stack))
 	}
 	for _, path := range []string{"/api/v1/namespaces/default", "/api/v1/namespaces"} {
-		a.must(200, "GET", path, nil)
+		a.Must(200, "GET", path, nil)
 		assert.NotEmpty(t, written)
 		assert.LessOrEqual(t, len(written), 9, "GET %s: %s", path, strings.Join(written, "\n"))
 		t.Log(path, len(written))

@@ -25,6 +25,7 @@ import (
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faultinject"
@@ -49,8 +50,8 @@ func TestBuildReportsEveryFault(t *testing.T) {
 
 func TestStoreIsStamped(t *testing.T) {
 	dir := t.TempDir()
-	t.Run("first", func(t *testing.T) { servertest.New(t, over(openBadger(t, dir))) })
-	store := openBadger(t, dir)
+	t.Run("first", func(t *testing.T) { servertest.New(t, apitest.WithStorage(apitest.OpenBadger(t, dir))) })
+	store := apitest.OpenBadger(t, dir)
 	_, err := (&server.Builder{Names: names.Orch, Authorizer: auth.AllowAll, Storage: store}).Build(t.Context())
 	assert.ErrorContains(t, err, "names")
 }
@@ -117,9 +118,9 @@ func (badCollector) Collect(chan<- prometheus.Metric) {}
 // TestShutdown ends watches cleanly, lets requests finish, refuses new ones.
 func TestShutdown(t *testing.T) {
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
-	s := servertest.New(t, over(store))
-	a := inProcess(t, s)
-	w := a.watch(configMaps + "?watch=1&resourceVersion=1")
+	s := servertest.New(t, apitest.WithStorage(store))
+	a := apitest.InProcess(t, s)
+	w := a.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=1")
 	hold, held := make(chan struct{}), make(chan struct{})
 	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
 		if c.Op == faultinject.OpCommit {
@@ -128,48 +129,48 @@ func TestShutdown(t *testing.T) {
 		}
 		return faultinject.Fault{}
 	})
-	created := make(chan answer, 1)
-	go func() { created <- a.do("POST", configMaps, newConfigMap("late")) }()
+	created := make(chan apitest.Response, 1)
+	go func() { created <- a.Do("POST", apitest.ConfigMapsPath, apitest.NewConfigMap("late")) }()
 	<-held
 	down := make(chan error, 1)
 	go func() { down <- s.Shutdown(context.Background()) }()
-	for _, e := range w.ended() {
+	for _, e := range w.ReadAll() {
 		assert.NotEqual(t, "ERROR", e.Type)
 	}
-	a.must(503, "GET", configMaps, nil)
+	a.Must(503, "GET", apitest.ConfigMapsPath, nil)
 	close(hold)
-	assert.Equal(t, 201, (<-created).code)
+	assert.Equal(t, 201, (<-created).Code)
 	assert.NoError(t, <-down)
 	assert.NoError(t, s.Shutdown(context.Background()))
-	a.must(503, "GET", configMaps, nil)
+	a.Must(503, "GET", apitest.ConfigMapsPath, nil)
 }
 
 // TestEndWatches ends watches, of which those that want bookmarks learn from where the next one
 // goes on, and nothing else.
 func TestEndWatches(t *testing.T) {
 	s := servertest.New(t)
-	a := inProcess(t, s)
-	version := a.must(201, "POST", configMaps, newConfigMap("one")).version()
-	bare, marked := a.watch(configMaps+"?watch=1&resourceVersion="+version), a.watch(configMaps+"?watch=1&allowWatchBookmarks=1&resourceVersion="+version)
-	a.must(201, "POST", configMaps, newConfigMap("two"))
-	newest := a.must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"other"}}`).version()
-	assert.Equal(t, "two", bare.next().name())
-	assert.Equal(t, "two", marked.next().name())
+	a := apitest.InProcess(t, s)
+	version := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("one")).ResourceVersion()
+	bare, marked := a.Watch(apitest.ConfigMapsPath+"?watch=1&resourceVersion="+version), a.Watch(apitest.ConfigMapsPath+"?watch=1&allowWatchBookmarks=1&resourceVersion="+version)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("two"))
+	newest := a.Must(201, "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"other"}}`).ResourceVersion()
+	assert.Equal(t, "two", bare.Next().Name())
+	assert.Equal(t, "two", marked.Next().Name())
 	s.EndWatches()
-	assert.Empty(t, bare.ended())
-	end := marked.ended()
+	assert.Empty(t, bare.ReadAll())
+	end := marked.ReadAll()
 	require.Len(t, end, 1)
-	assert.Equal(t, []string{"BOOKMARK", newest}, []string{end[0].Type, end[0].version()})
+	assert.Equal(t, []string{"BOOKMARK", newest}, []string{end[0].Type, end[0].ResourceVersion()})
 
-	a.must(200, "GET", configMaps, nil)
-	a.must(201, "POST", configMaps, newConfigMap("three"))
-	end = a.watch(configMaps + "?watch=1&allowWatchBookmarks=1&resourceVersion=" + newest).ended()
+	a.Must(200, "GET", apitest.ConfigMapsPath, nil)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("three"))
+	end = a.Watch(apitest.ConfigMapsPath + "?watch=1&allowWatchBookmarks=1&resourceVersion=" + newest).ReadAll()
 	require.NotEmpty(t, end)
 	assert.Equal(t, "BOOKMARK", end[len(end)-1].Type)
 
 	require.NoError(t, s.Shutdown(t.Context()))
-	got := a.must(503, "GET", configMaps, nil)
-	assert.Equal(t, []string{"1", "close"}, []string{got.header.Get("Retry-After"), got.header.Get("Connection")})
+	got := a.Must(503, "GET", apitest.ConfigMapsPath, nil)
+	assert.Equal(t, []string{"1", "close"}, []string{got.Header.Get("Retry-After"), got.Header.Get("Connection")})
 }
 
 // TestShutdownInTime: a request that hangs does not hold the caller.
@@ -199,26 +200,26 @@ func TestShutdownInTime(t *testing.T) {
 func TestSlowPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := servertest.New(t)
-		a := inProcess(t, s)
+		a := apitest.InProcess(t, s)
 		never, w := io.Pipe()
 		defer w.Close()
 		begun := time.Now()
-		got := a.do("POST", configMaps, io.Reader(never))
-		assert.Contains(t, []int{400, 408}, got.code, "%s", got.raw)
+		got := a.Do("POST", apitest.ConfigMapsPath, io.Reader(never))
+		assert.Contains(t, []int{400, 408}, got.Code, "%s", got.Raw)
 		assert.Equal(t, time.Minute, time.Since(begun))
 		big := strings.Repeat("x", 500_000)
 		for i := range 8 {
-			a.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i), "v", big))
+			a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i), "v", big))
 		}
-		list := a.open(t.Context(), "GET", configMaps, nil)
-		watch := a.open(t.Context(), "GET", configMaps+"?watch=1", nil)
+		list := a.Open(t.Context(), "GET", apitest.ConfigMapsPath, nil)
+		watch := a.Open(t.Context(), "GET", apitest.ConfigMapsPath+"?watch=1", nil)
 		time.Sleep(2 * time.Minute)
 		for _, res := range []*http.Response{list, watch} {
 			_, err := io.ReadAll(res.Body)
 			assert.Error(t, err)
 			require.NoError(t, res.Body.Close())
 		}
-		slow := a.open(t.Context(), "GET", configMaps+"?watch=1", nil)
+		slow := a.Open(t.Context(), "GET", apitest.ConfigMapsPath+"?watch=1", nil)
 		synctest.Wait()
 		begun = time.Now()
 		require.NoError(t, s.Shutdown(t.Context()))
@@ -234,7 +235,7 @@ func TestManyServers(t *testing.T) {
 	}
 	for range many {
 		s := servertest.New(t)
-		inProcess(t, s).must(201, "POST", configMaps, newConfigMap("a"))
+		apitest.InProcess(t, s).Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
 	}
 }
 
@@ -247,20 +248,20 @@ func TestMounts(t *testing.T) {
 		web := httptest.NewUnstartedServer(mux)
 		web.EnableHTTP2 = two
 		web.StartTLS()
-		a := &api{t, web.URL + "/below", web.Client()}
-		res := a.open(t.Context(), "GET", "/version", nil)
+		a := apitest.NewClient(t, web.URL+"/below", web.Client())
+		res := a.Open(t.Context(), "GET", "/version", nil)
 		assert.Equal(t, map[bool]int{false: 1, true: 2}[two], res.ProtoMajor)
 		require.NoError(t, res.Body.Close())
-		w := a.watch(configMaps + "?watch=1&resourceVersion=1")
+		w := a.Watch(apitest.ConfigMapsPath + "?watch=1&resourceVersion=1")
 		name := fmt.Sprint("a", two)
-		a.must(201, "POST", configMaps, newConfigMap(name))
-		a.must(409, "POST", configMaps, newConfigMap(name))
-		e := w.next()
-		for e.name() != name {
-			e = w.next()
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(name))
+		a.Must(409, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(name))
+		e := w.Next()
+		for e.Name() != name {
+			e = w.Next()
 		}
 		assert.Equal(t, "ADDED", e.Type)
-		w.close()
+		w.Close()
 		web.Client().CloseIdleConnections()
 		web.Close()
 	}
@@ -313,7 +314,7 @@ func TestClient(t *testing.T) {
 // TestClientFailures are Statuses too, and say nothing of the store.
 func TestClientFailures(t *testing.T) {
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
-	c := servertest.New(t, over(store)).Objects()
+	c := servertest.New(t, apitest.WithStorage(store)).Objects()
 	store.SetPlan(func(call faultinject.Call) faultinject.Fault {
 		if call.Op == faultinject.OpCommit {
 			return faultinject.Fault{Err: io.ErrClosedPipe}

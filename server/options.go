@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
@@ -171,7 +174,7 @@ type writeOptions struct {
 func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...meta.Cause) (*writeOptions, error) {
 	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), validate: q.Get("fieldValidation"), force: requestinfo.Truthy(q, "force")}
 	_, o.forceSet = q["force"]
-	causes = append(causes, apply.CheckManager(o.manager, false)...)
+	causes = append(causes, apply.ValidateManager(o.manager, "fieldManager", false)...)
 	dryRun, faults := parseDryRun(q["dryRun"])
 	o.dryRun, causes = dryRun, append(causes, faults...)
 	switch o.validation {
@@ -210,14 +213,27 @@ func unsupported(field, value string, supported ...string) meta.Cause {
 		Message: fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Join(supported, ", "))}
 }
 
-// managerFor is the field manager of a write: the one that was named, else the
-// product part of the User-Agent.
+// managerFor returns the field manager of a write: the fieldManager parameter, otherwise the
+// product of the User-Agent, otherwise "unknown".
 func (o *writeOptions) managerFor(h *http.Request) string {
-	agent := ""
-	if h != nil {
-		agent = h.UserAgent()
+	if o.manager != "" {
+		return o.manager
 	}
-	return apply.ManagerName(o.manager, agent)
+	const limit = 128 // bytes, as ValidateManager has it
+	var b strings.Builder
+	if h != nil {
+		product, _, _ := strings.Cut(h.UserAgent(), "/")
+		for _, r := range product {
+			if !unicode.IsPrint(r) {
+				continue
+			}
+			if b.Len()+utf8.RuneLen(r) > limit {
+				break
+			}
+			b.WriteRune(r)
+		}
+	}
+	return cmp.Or(b.String(), "unknown")
 }
 
 // object returns the options as admission sees them.

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,21 +19,10 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 )
-
-// panics returns the metric of panics in something.
-func (a *api) panics(in string) string {
-	a.t.Helper()
-	prefix := fmt.Sprintf("apiserver_recovered_panics_total{in=%q} ", in)
-	for line := range strings.Lines(string(a.do("GET", "/metrics", nil).raw)) {
-		if count, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
-			return count
-		}
-	}
-	return "0"
-}
 
 // TestControllerPanics: a controller that panics on a key, or ends the goroutine that it was
 // called in, is called again after growing pauses; its other keys go on.
@@ -43,7 +31,7 @@ func TestControllerPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var calls, others atomic.Int32
-				s, log := newTough(t, configMapController(func(name string) (time.Duration, error) {
+				s, log := apitest.NewErrorFree(t, configMapController(func(name string) (time.Duration, error) {
 					switch {
 					case name == "bad" && calls.Add(1) <= 15:
 						end()
@@ -52,9 +40,9 @@ func TestControllerPanics(t *testing.T) {
 					}
 					return 0, nil
 				}))
-				a := inProcess(t, s)
-				a.must(201, "POST", configMaps, newConfigMap("bad"))
-				a.must(201, "POST", configMaps, newConfigMap("good"))
+				a := apitest.InProcess(t, s)
+				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
+				a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("good"))
 				time.Sleep(100 * time.Millisecond)
 				assert.Less(t, calls.Load(), int32(10), "the pauses grow")
 				time.Sleep(10 * time.Minute)
@@ -62,8 +50,8 @@ func TestControllerPanics(t *testing.T) {
 				assert.EqualValues(t, 16, calls.Load())
 				assert.EqualValues(t, 1, others.Load())
 				if name == "panic" {
-					assert.Equal(t, "15", a.panics("test"))
-					assert.Contains(t, fmt.Sprint(log.take()), "loudly")
+					assert.Equal(t, "15", a.RecoveredPanics("test"))
+					assert.Contains(t, fmt.Sprint(log.Take()), "loudly")
 				}
 			})
 		})
@@ -73,7 +61,7 @@ func TestControllerPanics(t *testing.T) {
 // TestControllerPanicsAtAChange: a change that a controller cannot look at is passed over.
 func TestControllerPanicsAtAChange(t *testing.T) {
 	seen := make(chan string, 10)
-	s, log := newTough(t, func(b *server.Builder) {
+	s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
 		b.Controllers = []controller.Controller{{
 			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
 			Observe: func(c controller.Event) []string {
@@ -88,13 +76,13 @@ func TestControllerPanicsAtAChange(t *testing.T) {
 			},
 		}}
 	})
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("bad"))
-	a.must(201, "POST", configMaps, newConfigMap("good"))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("bad"))
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("good"))
 	assert.Equal(t, "good", <-seen)
 	s.Settle()
-	assert.Equal(t, "1", a.panics("test"))
-	assert.Len(t, log.take(), 1)
+	assert.Equal(t, "1", a.RecoveredPanics("test"))
+	assert.Len(t, log.Take(), 1)
 }
 
 // loud is an auditor, and the trail of every request, that panics at the end.
@@ -110,12 +98,12 @@ func (loud) Complete(auth.Outcome)                               { panic("no pap
 
 // TestAuditorPanics: the request is answered.
 func TestAuditorPanics(t *testing.T) {
-	s, log := newTough(t, func(b *server.Builder) { b.Audit = loud{} })
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("a"))
-	a.must(200, "GET", configMaps, nil)
-	assert.Equal(t, "2", a.panics("audit"))
-	assert.NotEmpty(t, log.take())
+	s, log := apitest.NewErrorFree(t, func(b *server.Builder) { b.Audit = loud{} })
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
+	a.Must(200, "GET", apitest.ConfigMapsPath, nil)
+	assert.Equal(t, "2", a.RecoveredPanics("audit"))
+	assert.NotEmpty(t, log.Take())
 }
 
 // hysterical is a store whose watch panics at times.
@@ -141,16 +129,16 @@ func (h hysterical) Watch(ctx context.Context, prefix string, after storage.Revi
 // nothing is missed.
 func TestStorePanics(t *testing.T) {
 	var panics atomic.Int32
-	s, log := newTough(t, func(b *server.Builder) { b.Storage = hysterical{memstore.New(memstore.Options{}), &panics} })
-	a := inProcess(t, s)
-	w := a.watch(configMaps + "?watch=1")
+	s, log := apitest.NewErrorFree(t, func(b *server.Builder) { b.Storage = hysterical{memstore.New(memstore.Options{}), &panics} })
+	a := apitest.InProcess(t, s)
+	w := a.Watch(apitest.ConfigMapsPath + "?watch=1")
 	for i := range 5 {
 		panics.Store(2)
-		a.must(201, "POST", configMaps, newConfigMap(fmt.Sprint("c", i)))
-		assert.Equal(t, fmt.Sprint("ADDED c", i), w.next().String())
+		a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap(fmt.Sprint("c", i)))
+		assert.Equal(t, fmt.Sprint("ADDED c", i), w.Next().String())
 	}
-	assert.Equal(t, "10", a.panics("storage"))
-	assert.Len(t, log.take(), 10)
+	assert.Equal(t, "10", a.RecoveredPanics("storage"))
+	assert.Len(t, log.Take(), 10)
 }
 
 // TestRequestPanics: what panics in a request ends that alone, whoever brought it.
@@ -170,7 +158,7 @@ func TestRequestPanics(t *testing.T) {
 			return nil
 		}
 	}
-	s, log := newTough(t, func(b *server.Builder) {
+	s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(*http.Request) (*auth.User, error) {
 			shout("authenticator")
 			return &auth.User{Name: "me"}, nil
@@ -187,25 +175,25 @@ func TestRequestPanics(t *testing.T) {
 			Act:  func(_ context.Context, c *registry.Call) (*meta.Object, error) { shout("act"); return c.Object, nil },
 		}}
 	})
-	a := inProcess(t, s)
-	a.must(201, "POST", configMaps, newConfigMap("a"))
+	a := apitest.InProcess(t, s)
+	a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("a"))
 	for _, c := range [][3]string{
-		{"authenticator", "GET", configMaps}, {"authenticator", "GET", configMaps + "?watch=1"},
-		{"authorizer", "GET", configMaps}, {"authorizer", "GET", "/healthz"},
-		{"mutate", "PATCH", configMaps + "/a"}, {"validate", "PATCH", configMaps + "/a"},
-		{"validate", "DELETE", configMaps + "/a"}, {"mutate", "DELETE", configMaps},
-		{"handler", "GET", "/handler"}, {"check", "GET", "/readyz"}, {"act", "POST", configMaps + "/a/act"},
+		{"authenticator", "GET", apitest.ConfigMapsPath}, {"authenticator", "GET", apitest.ConfigMapsPath + "?watch=1"},
+		{"authorizer", "GET", apitest.ConfigMapsPath}, {"authorizer", "GET", "/healthz"},
+		{"mutate", "PATCH", apitest.ConfigMapsPath + "/a"}, {"validate", "PATCH", apitest.ConfigMapsPath + "/a"},
+		{"validate", "DELETE", apitest.ConfigMapsPath + "/a"}, {"mutate", "DELETE", apitest.ConfigMapsPath},
+		{"handler", "GET", "/handler"}, {"check", "GET", "/readyz"}, {"act", "POST", apitest.ConfigMapsPath + "/a/act"},
 	} {
 		var body any
 		if c[1] == "PATCH" || c[1] == "POST" {
-			body = newConfigMap("a", "k", "v")
+			body = apitest.NewConfigMap("a", "k", "v")
 		}
 		at.Store(c[0])
-		got := a.do(c[1], c[2], body)
-		assert.Equal(t, 500, got.code, "%v: %s", c, got.raw)
+		got := a.Do(c[1], c[2], body)
+		assert.Equal(t, 500, got.Code, "%v: %s", c, got.Raw)
 		at.Store("")
-		assert.Contains(t, fmt.Sprint(log.take()), "at "+c[0])
+		assert.Contains(t, fmt.Sprint(log.Take()), "at "+c[0])
 	}
-	a.must(200, "PATCH", configMaps+"/a", `{"data":{"k":"v"}}`)
-	assert.Equal(t, "11", a.panics("request"))
+	a.Must(200, "PATCH", apitest.ConfigMapsPath+"/a", `{"data":{"k":"v"}}`)
+	assert.Equal(t, "11", a.RecoveredPanics("request"))
 }

@@ -56,7 +56,7 @@ func (s *Server) parsePatchOptions(r *exchange.Request, kind media.PatchType) (*
 		causes = append(causes, mustNot("force", "may not be specified for non-apply patch"))
 	}
 	if applies && r.Query.Get("fieldManager") == "" {
-		causes = apply.CheckManager("", true)
+		causes = apply.ValidateManager("", "fieldManager", true)
 	}
 	return parseWriteOptions(r.Query, s.names, "PatchOptions", causes...)
 }
@@ -297,7 +297,7 @@ func (s *Server) applyPatch(ctx context.Context, r *exchange.Request, o *writeOp
 		return nil
 	}
 	v := r.Version.ItemVersion(r.Sub)
-	opts := apply.Write{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.Subresource, Now: time.Now(), Force: o.force}
+	opts := apply.Options{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.Subresource, Now: time.Now(), Force: o.force}
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
@@ -309,7 +309,7 @@ func (s *Server) applyPatch(ctx context.Context, r *exchange.Request, o *writeOp
 		} else if err := conditions(r, patch, live); err != nil {
 			return nil, err
 		}
-		obj, err := v.Tracker(ctx).Apply(live, v.Applicable(patch, live), opts)
+		obj, err := v.FieldManager(ctx).Apply(live, v.Applicable(patch, live), opts)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/server/serving"
 )
@@ -31,22 +32,22 @@ func TestBareControllers(t *testing.T) {
 				return 0, nil
 			})
 			s := servertest.New(t, own, func(b *server.Builder) { b.RunControllers = strings.Fields(choice) })
-			a := inProcess(t, s)
-			a.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"going"}}`)
-			a.must(201, "POST", "/api/v1/namespaces/going/configmaps", newConfigMap("left"))
-			owner := a.must(201, "POST", configMaps, newConfigMap("owner")).body
-			owned := newConfigMap("owned")
+			a := apitest.InProcess(t, s)
+			a.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"going"}}`)
+			a.Must(201, "POST", "/api/v1/namespaces/going/configmaps", apitest.NewConfigMap("left"))
+			owner := a.Must(201, "POST", apitest.ConfigMapsPath, apitest.NewConfigMap("owner")).Body
+			owned := apitest.NewConfigMap("owned")
 			owned["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
-				"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": text(owner, "metadata", "uid"),
+				"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": apitest.NestedString(owner, "metadata", "uid"),
 			}}
-			a.must(201, "POST", configMaps, owned)
-			a.must(200, "DELETE", configMaps+"/owner", nil)
-			a.must(200, "DELETE", "/api/v1/namespaces/going", nil)
+			a.Must(201, "POST", apitest.ConfigMapsPath, owned)
+			a.Must(200, "DELETE", apitest.ConfigMapsPath+"/owner", nil)
+			a.Must(200, "DELETE", "/api/v1/namespaces/going", nil)
 			s.Settle()
 
-			code := func(path string) int { return a.do("GET", path, nil).code }
+			code := func(path string) int { return a.Do("GET", path, nil).Code }
 			gone := map[bool]int{true: 404, false: 200}
-			assert.Equal(t, gone[!strings.HasPrefix(choice, "envtest") || strings.Contains(choice, "garbage")], code(configMaps+"/owned"))
+			assert.Equal(t, gone[!strings.HasPrefix(choice, "envtest") || strings.Contains(choice, "garbage")], code(apitest.ConfigMapsPath+"/owned"))
 			assert.Equal(t, gone[choice == "* -test"], code("/api/v1/namespaces/going"))
 			assert.Equal(t, gone[choice == "* -test"], code("/api/v1/namespaces/going/configmaps/left"))
 			assert.Equal(t, choice != "* -test", len(ran) > 0, "the program's own")
@@ -89,7 +90,7 @@ func TestControllerNames(t *testing.T) {
 			b.RunControllers = append(b.RunControllers, "-"+name)
 		}
 	})
-	health := string(inProcess(t, s).must(200, "GET", "/livez?verbose", nil).raw)
+	health := string(apitest.InProcess(t, s).Must(200, "GET", "/livez?verbose", nil).Raw)
 	assert.Contains(t, health, "poststarthook/start-system-namespaces-controller ok")
 	for _, word := range strings.Fields(health) {
 		name := strings.TrimPrefix(word, "[+]poststarthook/")

@@ -19,23 +19,24 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/memstore"
 )
 
 // served are the resources of discovery, as keys of Serving.RuntimeConfig.
-func served(a *api) (keys []string) {
+func served(a *apitest.Client) (keys []string) {
 	roots := []string{}
-	for _, v := range a.must(200, "GET", "/api", nil).body["versions"].([]any) {
+	for _, v := range a.Must(200, "GET", "/api", nil).Body["versions"].([]any) {
 		roots = append(roots, "/api/"+v.(string))
 	}
-	for _, g := range a.must(200, "GET", "/apis", nil).body["groups"].([]any) {
+	for _, g := range a.Must(200, "GET", "/apis", nil).Body["groups"].([]any) {
 		for _, v := range g.(map[string]any)["versions"].([]any) {
 			roots = append(roots, "/apis/"+v.(map[string]any)["groupVersion"].(string))
 		}
 	}
 	for _, root := range roots {
-		list := a.must(200, "GET", root, nil).body
+		list := a.Must(200, "GET", root, nil).Body
 		for _, r := range list["resources"].([]any) {
 			if name := r.(map[string]any)["name"].(string); !strings.Contains(name, "/") {
 				keys = append(keys, list["groupVersion"].(string)+"/"+name)
@@ -89,10 +90,10 @@ func TestRuntimeConfig(t *testing.T) {
 			s, err := b.Build(t.Context())
 			require.NoError(t, err)
 			defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
-			a := &api{t, "http://in-process", &http.Client{Transport: s.Transport()}}
+			a := apitest.NewClient(t, "http://in-process", &http.Client{Transport: s.Transport()})
 			hasCore := slices.Contains(strings.Fields(c.want), "core")
-			assert.Equal(t, map[bool]int{true: 200, false: 404}[hasCore], a.do("GET", "/api/v1", nil).code)
-			got, document := served(a), string(a.must(200, "GET", "/openapi/v2", nil).raw)
+			assert.Equal(t, map[bool]int{true: 200, false: 404}[hasCore], a.Do("GET", "/api/v1", nil).Code)
+			got, document := served(a), string(a.Must(200, "GET", "/openapi/v2", nil).Raw)
 			var want []string
 			for name, key := range map[string]string{"ga": ga, "beta": beta, "alpha": alpha, "old": old, "core": core} {
 				on := slices.Contains(strings.Fields(c.want), name)
@@ -104,7 +105,7 @@ func TestRuntimeConfig(t *testing.T) {
 				if name == "old" || name == "core" {
 					path = "/api/" + strings.Replace(key, "/", "/namespaces/default/", 1)
 				}
-				assert.Equal(t, map[bool]int{true: 200, false: 404}[on], a.do("GET", path, nil).code, path)
+				assert.Equal(t, map[bool]int{true: 200, false: 404}[on], a.Do("GET", path, nil).Code, path)
 				assert.Equal(t, on, strings.Contains(document, strings.Replace(path, "default", "{namespace}", 1)+`"`), "%s in OpenAPI", path)
 			}
 			assert.ElementsMatch(t, want, got)
@@ -139,7 +140,7 @@ func TestRuntimeConfigFaults(t *testing.T) {
 // kinds, but for those that requests are about: it starts, its controllers end what they have
 // to do, and nothing complains.
 func TestEachKindCanBeOff(t *testing.T) {
-	all := served(inProcess(t, servertest.New(t)))
+	all := served(apitest.InProcess(t, servertest.New(t)))
 	for _, k := range builtin.Kinds() {
 		config := map[string]string{}
 		for i := range k.Versions {
@@ -154,27 +155,27 @@ func TestEachKindCanBeOff(t *testing.T) {
 		}
 		t.Run(k.String(), func(t *testing.T) {
 			t.Parallel()
-			log := &logs{}
+			log := &apitest.LogBuffer{}
 			s := servertest.New(t, func(b *server.Builder) {
 				everything(t, b)
 				b.Serving.RuntimeConfig = config
 				b.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			})
-			a := inProcess(t, s)
-			a.client = s.As("root", auth.Masters).Client()
+			a := apitest.InProcess(t, s)
+			a.HTTP = s.As("root", auth.Masters).Client()
 			left := served(a)
 			for key := range maps.Keys(config) {
 				assert.NotContains(t, left, key)
 			}
 			if k.Kind != "Namespace" {
-				a.must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"going"}}`)
-				a.do("POST", "/api/v1/namespaces/going/configmaps", newConfigMap("left"))
-				a.must(200, "DELETE", "/api/v1/namespaces/going", nil)
+				a.Must(201, "POST", "/api/v1/namespaces", `{"metadata":{"name":"going"}}`)
+				a.Do("POST", "/api/v1/namespaces/going/configmaps", apitest.NewConfigMap("left"))
+				a.Must(200, "DELETE", "/api/v1/namespaces/going", nil)
 				s.Settle()
-				assert.Equal(t, 404, a.do("GET", "/api/v1/namespaces/going", nil).code)
+				assert.Equal(t, 404, a.Do("GET", "/api/v1/namespaces/going", nil).Code)
 			}
 			s.Settle()
-			assert.Equal(t, 200, a.do("GET", "/readyz", nil).code)
+			assert.Equal(t, 200, a.Do("GET", "/readyz", nil).Code)
 			assert.Empty(t, log.String())
 		})
 	}
@@ -192,30 +193,30 @@ func plural(k *registry.Kind) string {
 // that are stored in a version that is not served are there in the others.
 func TestRuntimeConfigLeavesWhatIsStored(t *testing.T) {
 	first := memstore.New(memstore.Options{})
-	build := func(store *memstore.Store, config map[string]string) *api {
+	build := func(store *memstore.Store, config map[string]string) *apitest.Client {
 		b := &server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes, Storage: store, Serving: server.Serving{RuntimeConfig: config}}
 		b.Register(builtin.Kinds()...)
 		s, err := b.Build(t.Context())
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
-		return &api{t, "http://in-process", &http.Client{Transport: s.Transport()}}
+		return apitest.NewClient(t, "http://in-process", &http.Client{Transport: s.Transport()})
 	}
 	const v1, v2 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 	a := build(first, nil)
-	a.must(201, "POST", v2, `{"metadata":{"name":"h"},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`)
+	a.Must(201, "POST", v2, `{"metadata":{"name":"h"},"spec":{"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`)
 
 	second := first.Fork()
 	a = build(second, map[string]string{"autoscaling/v2": "false"})
-	assert.Equal(t, 404, a.do("GET", v2+"/h", nil).code)
-	assert.EqualValues(t, 3, a.must(200, "GET", v1+"/h", nil).body["spec"].(map[string]any)["maxReplicas"])
-	a.must(200, "PATCH", v1+"/h", `{"spec":{"maxReplicas":4}}`)
+	assert.Equal(t, 404, a.Do("GET", v2+"/h", nil).Code)
+	assert.EqualValues(t, 3, a.Must(200, "GET", v1+"/h", nil).Body["spec"].(map[string]any)["maxReplicas"])
+	a.Must(200, "PATCH", v1+"/h", `{"spec":{"maxReplicas":4}}`)
 
 	third := second.Fork()
 	a = build(third, map[string]string{"autoscaling/v1/horizontalpodautoscalers": "false", "autoscaling/v2/horizontalpodautoscalers": "0"})
-	assert.Equal(t, 404, a.do("GET", v1+"/h", nil).code)
-	assert.Equal(t, 404, a.do("GET", "/apis/autoscaling", nil).code)
-	assert.NotContains(t, string(a.must(200, "GET", "/openapi/v2", nil).raw), "HorizontalPodAutoscaler")
+	assert.Equal(t, 404, a.Do("GET", v1+"/h", nil).Code)
+	assert.Equal(t, 404, a.Do("GET", "/apis/autoscaling", nil).Code)
+	assert.NotContains(t, string(a.Must(200, "GET", "/openapi/v2", nil).Raw), "HorizontalPodAutoscaler")
 
 	a = build(third.Fork(), nil)
-	assert.EqualValues(t, 4, a.must(200, "GET", v2+"/h", nil).body["spec"].(map[string]any)["maxReplicas"])
+	assert.EqualValues(t, 4, a.Must(200, "GET", v2+"/h", nil).Body["spec"].(map[string]any)["maxReplicas"])
 }

@@ -86,7 +86,7 @@ func TestMutatingAdmissionPolicyJSONPatch(t *testing.T) {
 		unbound("ports"))
 
 	walk(t, s, changing("bad", "configmaps", "", `mutations: [`+patching(`[JSONPatch{op: 'remove', path: '/data/none'}]`)+`]`)...)
-	walk(t, s, step{do: "POST configmaps", body: `{metadata: {name: c}}`, want: "403 operation 0 (remove /data/none): there is nothing at the path"}, unbound("bad"))
+	walk(t, s, step{do: "POST configmaps", body: `{metadata: {name: c}}`, want: "403 operation 0 (remove /data/none): the path does not exist"}, unbound("bad"))
 	walk(t, s, changing("unfit", "configmaps", "", `mutations: [`+patching(`[JSONPatch{op: 'add', path: '/data', value: 1}]`)+`]`)...)
 	walk(t, s, step{do: "POST configmaps", body: `{metadata: {name: c}}`, want: "500 ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string"}, unbound("unfit"))
 	walk(t, s, changing("unknown", "configmaps", "", `mutations: [`+patching(`[JSONPatch{op: 'add', path: '/nothing', value: 1}]`)+`]`)...)

@@ -1,4 +1,4 @@
-// Package conformance compares package apply with the implementation that the
-// field's clients and servers use, on random inputs: both must merge the same
-// and record the same owners.
+// Package conformance compares package apply with client-go, apimachinery and
+// structured-merge-diff on generated inputs: both must create equivalent patches, merge
+// alike, record the same owners and extract the same fields.
 package conformance

@@ -46,6 +46,7 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
+	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
@@ -55,4 +56,4 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace orch.io/controlplane => ../../..
+replace orch.io/controlplane => ../..

@@ -12,9 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	gv "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/schema"
@@ -54,10 +57,12 @@ func TestOwners(t *testing.T) {
 			filter := map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(kind.GroupVersion().String()): fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))}
 			theirs, err := managedfields.NewDefaultFieldManager(converter, noop{}, noop{}, noop{}, kind, kind.GroupVersion(), "", filter)
 			require.NoError(t, err)
-			ours := apply.NewTracker(apply.Config{Kind: kind.Kind,
+			ours := apply.NewFieldManager(apply.Config{Kind: kind.Kind,
 				Versions: []apply.Version{{APIVersion: kind.GroupVersion().String(), Schema: s, Status: true}}})
 			for seed := range uint64(150) {
-				play(t, seed, kind, s, theirs, ours)
+				at := play(t, seed, kind, s, theirs, ours)
+				at.sameExtracts(t, typed.ParseableType{Schema: value.Schema(), TypeRef: value.TypeRef()}, ours)
+				at.sameUpgrade(t)
 			}
 		})
 	}
@@ -68,7 +73,7 @@ type sides struct {
 	ours   *meta.Object
 }
 
-func play(t *testing.T, seed uint64, kind gv.GroupVersionKind, s *schema.Schema, theirs *managedfields.FieldManager, ours *apply.Tracker) {
+func play(t *testing.T, seed uint64, kind gv.GroupVersionKind, s *schema.Schema, theirs *managedfields.FieldManager, ours *apply.FieldManager) *sides {
 	r := random{rand.New(rand.NewPCG(seed, 2)), 0.3}
 	var at sides
 	var log []string
@@ -92,6 +97,44 @@ func play(t *testing.T, seed uint64, kind gv.GroupVersionKind, s *schema.Schema,
 			at.same(t, log)
 		}
 	}
+	return &at
+}
+
+// sameExtracts compares the fields that each manager owns by Apply.
+func (at *sides) sameExtracts(t *testing.T, of typed.ParseableType, ours *apply.FieldManager) {
+	if at.ours == nil {
+		return
+	}
+	for _, word := range words {
+		w := map[string]any{}
+		require.NoError(t, managedfields.ExtractInto(at.theirs, of, "m-"+word, &w, ""))
+		got, err := ours.Extract(at.ours, "m-"+word, "")
+		require.NoError(t, err)
+		g := got.Tree()
+		got.Delete("metadata", "name")
+		for _, o := range []map[string]any{g, w} { // the caller of ExtractInto sets the identity
+			delete(o, "apiVersion")
+			delete(o, "kind")
+			if m, ok := o["metadata"].(map[string]any); ok && len(m) == 0 {
+				delete(o, "metadata")
+			}
+		}
+		require.JSONEq(t, text(w), text(g), "%s\n%s", word, text(at.ours.Tree()))
+	}
+}
+
+// sameUpgrade compares the upgrade of the managers from client-side to server-side apply.
+func (at *sides) sameUpgrade(t *testing.T) {
+	if at.ours == nil {
+		return
+	}
+	for _, to := range []string{"m-a", "other"} {
+		theirs := at.theirs.DeepCopy()
+		require.NoError(t, csaupgrade.UpgradeManagedFields(theirs, sets.New("m-b"), to))
+		ours, err := apply.UpgradeManagedFields(at.ours, to, "m-b")
+		require.NoError(t, err)
+		require.JSONEq(t, bare(t, theirs.Object), bare(t, ours.Tree()))
+	}
 }
 
 func (at *sides) live(kind gv.GroupVersionKind) *unstructured.Unstructured {
@@ -102,9 +145,9 @@ func (at *sides) live(kind gv.GroupVersionKind) *unstructured.Unstructured {
 	return at.theirs
 }
 
-func (at *sides) apply(t *testing.T, log []string, kind gv.GroupVersionKind, theirs *managedfields.FieldManager, ours *apply.Tracker, body map[string]any, manager string, force bool) {
+func (at *sides) apply(t *testing.T, log []string, kind gv.GroupVersionKind, theirs *managedfields.FieldManager, ours *apply.FieldManager, body map[string]any, manager string, force bool) {
 	want, theirErr := theirs.Apply(at.live(kind), &unstructured.Unstructured{Object: clone(body)}, manager, force)
-	got, err := ours.Apply(at.ours, meta.NewObject(clone(body)), apply.Write{Manager: manager, APIVersion: kind.GroupVersion().String(), Now: time.Now(), Force: force})
+	got, err := ours.Apply(at.ours, meta.NewObject(clone(body)), apply.Options{Manager: manager, APIVersion: kind.GroupVersion().String(), Now: time.Now(), Force: force})
 	if theirErr != nil {
 		require.Error(t, err, "%s\n%v", strings.Join(log, "\n"), theirErr)
 		if strings.Contains(theirErr.Error(), "conflict") {
@@ -116,11 +159,11 @@ func (at *sides) apply(t *testing.T, log []string, kind gv.GroupVersionKind, the
 	at.keep(want.(*unstructured.Unstructured), got)
 }
 
-func (at *sides) update(t *testing.T, log []string, kind gv.GroupVersionKind, theirs *managedfields.FieldManager, ours *apply.Tracker, body map[string]any, manager string) {
+func (at *sides) update(t *testing.T, log []string, kind gv.GroupVersionKind, theirs *managedfields.FieldManager, ours *apply.FieldManager, body map[string]any, manager string) {
 	want, err := theirs.Update(at.live(kind), &unstructured.Unstructured{Object: clone(body)}, manager)
 	require.NoError(t, err, strings.Join(log, "\n"))
 	got := meta.NewObject(clone(body))
-	require.NoError(t, ours.Update(at.ours, got, apply.Write{Manager: manager, APIVersion: kind.GroupVersion().String(), Now: time.Now()}), strings.Join(log, "\n"))
+	require.NoError(t, ours.Update(at.ours, got, apply.Options{Manager: manager, APIVersion: kind.GroupVersion().String(), Now: time.Now()}), strings.Join(log, "\n"))
 	at.keep(want.(*unstructured.Unstructured), got)
 }
 

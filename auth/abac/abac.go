@@ -1,8 +1,8 @@
-// Package abac decides by a policy file: one JSON object per line, of kind
+// Package abac is an Authorizer with a policy file: one JSON object per line, of kind
 // Policy in version v1beta1 of the group abac.authorization.
 //
-// A policy allows its user or the members of its group what it names; there are
-// no denials. Empty lines and lines that begin with # are left out.
+// A policy allows requests of its user or of the members of its group; there are
+// no denying policies. Empty lines and lines that begin with # are ignored.
 package abac
 
 import (
@@ -28,9 +28,8 @@ const (
 
 const all = "*"
 
-// policy is one line. "*" in any field but Readonly stands for all; at the end
-// of NonResourcePath for everything that begins so. An empty field matches
-// nothing but the empty value.
+// policy is one line of the file. "*" matches any value; at the end
+// of NonResourcePath it matches any rest. An empty field matches only the empty value.
 type policy struct {
 	User            string `json:"user"`
 	Group           string `json:"group"`
@@ -41,10 +40,10 @@ type policy struct {
 	NonResourcePath string `json:"nonResourcePath"`
 }
 
-// Authorizer allows what one of its policies matches. It never denies.
+// Authorizer allows the requests that a policy matches and has no opinion about others.
 type Authorizer struct{ policies []policy }
 
-// Load reads a policy file.
+// Load reads a policy file; see Parse.
 func Load(path string, p names.Profile) (*Authorizer, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -58,8 +57,8 @@ func Load(path string, p names.Profile) (*Authorizer, error) {
 	return a, nil
 }
 
-// Parse reads policies, one per line. Unknown fields, which would silently
-// widen a policy, are errors.
+// Parse reads policies, one per line. An unknown field is an error, because a misspelt
+// restriction would widen the policy.
 func Parse(r io.Reader, p names.Profile) (*Authorizer, error) {
 	a := &Authorizer{}
 	lines := bufio.NewScanner(r)
@@ -99,13 +98,13 @@ func parseLine(line []byte, version string) (policy, error) {
 		return policy{}, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return policy{}, errors.New("there is something after the object")
+		return policy{}, errors.New("unexpected data after the object")
 	}
 	switch {
 	case doc.APIVersion != version || doc.Kind != "Policy":
-		return policy{}, fmt.Errorf("apiVersion and kind are %q and %q, not %q and %q", doc.APIVersion, doc.Kind, version, "Policy")
+		return policy{}, fmt.Errorf("apiVersion and kind must be %q and %q, found %q and %q", version, "Policy", doc.APIVersion, doc.Kind)
 	case doc.Spec == nil:
-		return policy{}, errors.New("there is no spec")
+		return policy{}, errors.New("spec is required")
 	}
 	return *doc.Spec, nil
 }
@@ -156,9 +155,8 @@ func (p *policy) allows(x *auth.Action) bool {
 	return matches(p.Namespace, x.Namespace) && matches(p.Resource, x.Resource) && matches(p.APIGroup, x.Group)
 }
 
-// isFor reports whether the policy is for a user: both its user and its group
-// must match if both are set. "*" is everybody who is authenticated; others need
-// a policy that names them.
+// isFor reports whether the policy applies to u. If the policy has both a user and a group, both
+// must match. "*" matches authenticated users only; the anonymous user needs a policy with its name.
 func (p *policy) isFor(u *auth.User) bool {
 	if u == nil || p.User == "" && p.Group == "" {
 		return false

@@ -1,9 +1,9 @@
-// Package clientcert authenticates callers by the client certificate of their
-// TLS connection: the subject's common name is the user, every organization a
+// Package clientcert authenticates requests by the client certificate of their
+// TLS connection: the subject's common name is the user name, and each organization is a
 // group.
 //
-// The server must ask for certificates without verifying them
-// (tls.RequestClientCert), because each method has authorities of its own.
+// The TLS server must request certificates without verifying them
+// (tls.RequestClientCert), because each Authenticator has its own authorities.
 package clientcert
 
 import (
@@ -21,31 +21,31 @@ import (
 	"orch.io/controlplane/internal/pki"
 )
 
-// Authenticator accepts the client certificates of some authorities.
+// Authenticator authenticates client certificates. It is safe for concurrent use.
 type Authenticator struct {
 	verifier *verifier.Verifier
-	left     atomic.Pointer[prometheus.HistogramVec] // nil: nobody asks
+	left     atomic.Pointer[prometheus.HistogramVec] // nil before Measure
 }
 
-// New returns a method that accepts certificates for client authentication
-// that lead to one of roots; nil accepts none.
+// New returns an Authenticator that accepts client authentication certificates that
+// chain to roots. If roots is nil it accepts none.
 func New(roots *x509.CertPool) *Authenticator {
 	return &Authenticator{verifier: verifier.New(roots, nil)}
 }
 
-// Measure registers the metric that tells how long the certificates that callers show are
-// still valid. What two servers share counts for the last one.
+// Measure registers the metric of the remaining validity of client certificates. An
+// Authenticator that several servers share reports to the last registerer.
 func (a *Authenticator) Measure(to prometheus.Registerer) error {
 	const hour, day = 3600, 24 * 3600
 	set := metrics.For(to)
 	a.left.Store(set.Histograms(metrics.Family{
-		Name: "apiserver_client_certificate_expiration_seconds", Help: "Time that the client certificates by which callers were known are still valid, in seconds.",
+		Name: "apiserver_client_certificate_expiration_seconds", Help: "Remaining validity of the client certificates of authenticated requests, in seconds.",
 		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day, 365 * day},
 	}))
 	return set.Err()
 }
 
-// ParseBundle returns the authorities of a PEM bundle; one at least.
+// ParseBundle returns the certificates of a PEM bundle. It fails if there is none.
 func ParseBundle(pem []byte) (*x509.CertPool, error) {
 	pool, err := pki.ParsePool(pem)
 	if err != nil {
@@ -54,8 +54,8 @@ func ParseBundle(pem []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Authenticate implements auth.Authenticator. A connection without a
-// certificate, or a valid one without a common name, is none of its business.
+// Authenticate implements auth.Authenticator. It returns nil, nil for a request without a
+// certificate, and for a valid certificate without a common name.
 func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	leaf, err := a.verifier.Verify(r)
 	if leaf == nil || err != nil || leaf.Subject.CommonName == "" {

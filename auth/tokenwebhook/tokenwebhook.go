@@ -1,5 +1,5 @@
-// Package tokenwebhook authenticates callers by asking a remote server whose a
-// bearer token is.
+// Package tokenwebhook authenticates bearer tokens by sending a TokenReview to a remote
+// server.
 package tokenwebhook
 
 import (
@@ -24,40 +24,40 @@ const (
 	maxStrings = 4096 // groups and extra values of one user
 )
 
-// Config says whom to ask and for how long an answer is good.
+// Config configures an Authenticator.
 type Config struct {
-	// Remote is the server to ask. Required.
+	// Remote is the server that answers reviews. Required.
 	Remote *kubeconfig.Remote
 	// Version of TokenReview: v1 or v1beta1; empty is v1.
 	Version string
-	// Keep is for how long an answer is kept; zero is two minutes, less than
-	// zero keeps none. Refusals are kept for a tenth of it, at most ten
-	// seconds; failures of the call are not.
+	// Keep is how long an answer is cached: zero is two minutes, a negative
+	// value disables caching. Rejections are cached for a tenth of Keep, at most ten
+	// seconds. Failed calls are not cached.
 	Keep time.Duration
-	// Timeout is for one call; zero is ten seconds.
+	// Timeout bounds one call; zero is ten seconds.
 	Timeout time.Duration
-	// Audiences are the names of this API as an audience.
+	// Audiences are the audiences of this server's API.
 	Audiences []string
 
 	Names names.Profile
 	Now   func() time.Time // nil: time.Now
 }
 
-// Authenticator asks a remote server.
+// Authenticator implements auth.TokenAuthenticator by a remote server. It is safe for concurrent use.
 type Authenticator struct {
 	config Config
 	remote *webhookclient.Reviewer
 	cached *cache.Cache[[32]byte, answer]
 }
 
-// answer is what the remote server said.
+// answer is a cached result of the remote server.
 type answer struct {
 	user      *auth.User // nil: not authenticated
 	audiences []string
 	err       error
 }
 
-// New checks c.
+// New returns an Authenticator, or an error if c is invalid. Close the Authenticator after use.
 func New(c Config) (*Authenticator, error) {
 	const kind = "TokenReview"
 	var err error
@@ -108,7 +108,7 @@ func (a *Authenticator) keepFor(got answer) time.Duration {
 	return min(a.config.Keep/10, 10*time.Second)
 }
 
-// spec and status are those of a TokenReview.
+// spec and status are the fields of a TokenReview.
 type spec struct {
 	Token     string   `json:"token,omitempty"`
 	Audiences []string `json:"audiences,omitempty"`
@@ -128,7 +128,7 @@ type user struct {
 	Extra    map[string][]string `json:"extra,omitempty"`
 }
 
-// ask makes one call; keep is false if it failed.
+// ask makes one call. keep reports whether the answer can be cached; it is false if the call failed.
 func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (got answer, keep bool) {
 	body, err := a.remote.Body(spec{token, audiences}, status{})
 	if err != nil {
@@ -143,9 +143,9 @@ func (a *Authenticator) ask(ctx context.Context, token string, audiences []strin
 	case !s.Authenticated:
 		return answer{err: refusal(s.Error)}, true
 	case u.Username == "":
-		return answer{err: errors.New("tokenwebhook: the answer names no user")}, false
+		return answer{err: errors.New("tokenwebhook: invalid response: status.user.username is empty")}, false
 	case tooMany(u):
-		return answer{err: fmt.Errorf("tokenwebhook: a user of more than %d groups and extras", maxStrings)}, false
+		return answer{err: fmt.Errorf("tokenwebhook: invalid response: more than %d groups and extra values", maxStrings)}, false
 	}
 	good, err := goodFor(s.Audiences, audiences, a.config.Audiences)
 	if err != nil {
@@ -154,8 +154,8 @@ func (a *Authenticator) ask(ctx context.Context, token string, audiences []strin
 	return answer{user: &auth.User{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: u.Extra}, audiences: good}, true
 }
 
-// refusal is nil if the remote server does not say why: the token may then be
-// another method's.
+// refusal returns the error for a rejected token, or nil if the remote server gives no
+// reason, because another Authenticator can then accept the token.
 func refusal(why string) error {
 	if why == "" {
 		return nil
@@ -171,8 +171,8 @@ func tooMany(u user) bool {
 	return n > maxStrings
 }
 
-// goodFor returns the asked audiences that a token is for. A server that does
-// not answer audiences knows nothing of them: its tokens are for this API.
+// goodFor returns the members of asked that the token is valid for. If the remote server returns no
+// audiences, it does not support them, and its tokens are valid for this API's audiences.
 func goodFor(answered, asked, own []string) ([]string, error) {
 	if len(answered) == 0 {
 		answered = own

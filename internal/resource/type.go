@@ -55,10 +55,10 @@ type Type struct {
 	Webhook   map[string]any
 	Converter Converter
 
-	whole    func() (*Type, error)   // the kind with all its versions, see Reading; nil: this is it
-	schemas  func() []*schema.Schema // of the versions, as the definition has them; nil: each has its own
-	converts bool                    // see Converts
-	tracker  tracker
+	whole        func() (*Type, error)   // the kind with all its versions, see Reading; nil: this is it
+	schemas      func() []*schema.Schema // of the versions, as the definition has them; nil: each has its own
+	converts     bool                    // see Converts
+	fieldManager fieldManager
 }
 
 // Reading returns the type with all versions that objects of it were ever stored in, if

@@ -368,12 +368,12 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 	return meta.MetadataWarnings(obj, old, v.metadataRules())
 }
 
-// Tracker keeps account of who owns the fields of the type's objects, for one request.
-func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
-	t.tracker.once.Do(func() {
+// FieldManager returns the field manager of the type. ctx bounds its conversions.
+func (t *Type) FieldManager(ctx context.Context) *apply.FieldManager {
+	t.fieldManager.once.Do(func() {
 		c := apply.Config{Kind: t.Kind, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
-			ClearedOwners: t.Rules.Has(compat.ClearedOwners),
-			Reserved:      t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
+			UntrackedReset:     t.Rules.Has(compat.ClearedOwners),
+			ReservedAnnotation: t.Names.Wire(names.HubForm), LastAppliedAnnotation: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema(), Status: v.hasStatus()})
 		}
@@ -381,14 +381,14 @@ func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
 		case t.converts:
 			c.Merge = t.mergeTree
 		case t.Converter == nil && t.Rules.Has(compat.OwnersFit):
-			c.OwnersFit = t.Storage.GVK().APIVersion()
+			c.StoredVersion = t.Storage.GVK().APIVersion()
 		}
-		t.tracker.value = apply.NewTracker(c)
+		t.fieldManager.value = apply.NewFieldManager(c)
 	})
 	if !t.converts && t.Converter == nil {
-		return t.tracker.value
+		return t.fieldManager.value
 	}
-	return t.tracker.value.Converting(func(apiVersion string, trees ...map[string]any) ([]map[string]any, error) {
+	return t.fieldManager.value.WithConvert(func(apiVersion string, trees ...map[string]any) ([]map[string]any, error) {
 		return t.convertTrees(ctx, apiVersion, trees)
 	})
 }
@@ -424,10 +424,10 @@ func (t *Type) mergeTree(live, before, after map[string]any) (map[string]any, er
 	return obj.Tree(), nil
 }
 
-// tracker is made when first needed: many types are never written.
-type tracker struct {
+// fieldManager is compiled on first use: many types are never written.
+type fieldManager struct {
 	once  sync.Once
-	value *apply.Tracker
+	value *apply.FieldManager
 }
 
 // Proto is the protobuf form of the version's objects, nil if they have none.

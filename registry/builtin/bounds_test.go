@@ -28,7 +28,7 @@ func TestLongLists(t *testing.T) {
 	for _, k := range builtin.Kinds() {
 		kind := kindtest.Of(t, names.Kubernetes, builtin.Kinds(), k.Kind)
 		base := map[string]any{}
-		if text, err := os.ReadFile("../../server/testdata/minimal/" + kind.GroupResource().String() + ".json"); err == nil {
+		if text, err := os.ReadFile("../../server/internal/apitest/testdata/minimal/" + kind.GroupResource().String() + ".json"); err == nil {
 			require.NoError(t, json.Unmarshal(text, &base))
 		}
 		for _, p := range places(kind.Hub.Schema(), nil, nil) {

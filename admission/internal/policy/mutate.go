@@ -89,7 +89,7 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 		return err
 	}
 	if len(list) > 0 {
-		r.most = apply.Size(ar.Object.Tree(), math.MaxInt) + mostAdded
+		r.most = codec.EstimateSize(ar.Object.Tree(), math.MaxInt) + mostAdded
 	}
 	if err := r.callAll(ctx, list); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (r *changes) make(ctx context.Context, c call, m mutation, view *matcher.Vi
 		return nil, err
 	}
 	made, err := r.change(c, m, view.Object, tree)
-	if err == nil && made != nil && apply.Size(made.Tree(), r.most) > r.most {
+	if err == nil && made != nil && codec.EstimateSize(made.Tree(), r.most) > r.most {
 		return nil, fmt.Errorf("policies may add %d bytes to an object at most", mostAdded)
 	}
 	return made, err
@@ -216,7 +216,7 @@ func (r *changes) change(c call, m mutation, shown *meta.Object, value any) (*me
 	if m.patch {
 		patched, err := apply.JSONPatch(shown.Tree(), codec.EncodeValue(nil, value), apply.Limits{})
 		switch {
-		case errors.Is(err, apply.ErrTest):
+		case errors.Is(err, apply.ErrTestFailed):
 			return nil, nil
 		case err != nil:
 			return nil, fmt.Errorf("JSON Patch: %v", err) // which is no status of the caller's

@@ -1,4 +1,4 @@
-// Package bearer is what the methods that know bearer tokens have in common.
+// Package bearer holds functions that the bearer token Authenticators share.
 package bearer
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Issuer returns what the claim iss of a JWT says, "" for anything else. The
-// signature is not checked: it only tells which method the token is for.
+// Issuer returns the claim iss of a JWT, or "" if jwt is not a JWT. It does not verify the
+// signature: use the result only to select the Authenticator.
 func Issuer(jwt string) string {
 	parts := strings.Split(jwt, ".")
 	if len(parts) != 3 {
@@ -28,8 +28,8 @@ func Issuer(jwt string) string {
 	return c.Issuer
 }
 
-// Audiences returns those of the asked audiences that a token is for, in order,
-// each once.
+// Audiences returns the members of asked that are in good, in order and without
+// duplicates.
 func Audiences(asked, good []string) []string {
 	var both []string
 	for _, a := range asked {

@@ -1,4 +1,4 @@
-// Package verifier checks the client certificates of connections.
+// Package verifier verifies the client certificates of requests.
 package verifier
 
 import (
@@ -11,26 +11,25 @@ import (
 	"orch.io/controlplane/internal/cache"
 )
 
-// The bounds of what a Verifier remembers.
+// The bounds of the cache of verified certificates.
 const (
 	maxKnown  = 4096
 	knownTime = 10 * time.Minute
 )
 
-// Verifier checks the client certificates of requests. A certificate that it
-// found good it checks again after some minutes, not on every request of a
-// connection.
+// Verifier verifies client certificates. It caches a successful result for some minutes
+// instead of verifying the certificate for every request of a connection.
 type Verifier struct {
 	roots *x509.CertPool
 	now   func() time.Time
 	known *cache.Cache[[32]byte, struct{}]
 }
 
-// New returns a Verifier for the authorities in roots; nil has none. now
-// is the clock; nil is time.Now.
+// New returns a Verifier for the authorities in roots; if roots is nil every certificate
+// fails. now is the clock; nil is time.Now.
 func New(roots *x509.CertPool, now func() time.Time) *Verifier {
 	if roots == nil {
-		roots = x509.NewCertPool() // nil would stand for the authorities of the host
+		roots = x509.NewCertPool() // nil would mean the host's authorities
 	}
 	if now == nil {
 		now = time.Now
@@ -38,8 +37,8 @@ func New(roots *x509.CertPool, now func() time.Time) *Verifier {
 	return &Verifier{roots, now, cache.New[[32]byte, struct{}](maxKnown, now)}
 }
 
-// Verify returns the client certificate of a request if it leads to one of the
-// roots and may be used for client authentication, nil if there is none.
+// Verify returns the client certificate of a request, or nil if there is none. It fails if the
+// certificate does not chain to a root or is not valid for client authentication.
 func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, nil
@@ -69,11 +68,11 @@ func (v *Verifier) Verify(r *http.Request) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// digest is of everything that a verdict depends on.
+// digest returns the cache key: a hash of the whole chain, because the result depends on it.
 func digest(certs []*x509.Certificate) [32]byte {
 	h := sha256.New()
 	for _, c := range certs {
-		h.Write(c.Raw) // DER tells its own length
+		h.Write(c.Raw) // DER is self-delimiting, so different chains have different hashes
 	}
 	return [32]byte(h.Sum(nil))
 }

@@ -75,7 +75,7 @@ func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.Gro
 	}
 	patch = maps.Clone(patch)
 	patch["apiVersion"], patch["kind"] = v.GVK().APIVersion(), v.Kind
-	tree, err := v.Tracker(context.Background()).Configure(shown.Tree(), patch, v.GVK().APIVersion()) // which converts nothing
+	tree, err := v.FieldManager(context.Background()).ApplyConfiguration(shown.Tree(), patch, v.GVK().APIVersion()) // which converts nothing
 	if err != nil {
 		return nil, err
 	}

@@ -307,7 +307,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 		return change{}, meta.BadRequest("resourceVersion should not be set on objects to be created")
 	case nameTaken:
 		return change{}, exists(r, a.entry)
-	case apply.Unchanged(old, obj) && !finished(a.Version.Type, obj) && !outdated(live, a.Version.Type):
+	case unchanged(old, obj) && !finished(a.Version.Type, obj) && !outdated(live, a.Version.Type):
 		return change{}, nil
 	}
 	if v := a.Version.ItemVersion(a.Sub); v != a.Version.Working() { // nothing is written that the caller cannot be shown
@@ -563,12 +563,12 @@ const maxEncoding = 1 << 20
 
 // Owner returns how a write that is no apply records who owns its fields.
 func Owner(v *resource.Version, sub *resource.Subresource, manager string) func(ctx context.Context, live, obj *meta.Object) error {
-	by := apply.Write{Manager: manager, APIVersion: v.GVK().APIVersion()}
+	by := apply.Options{Manager: manager, APIVersion: v.GVK().APIVersion()}
 	if sub != nil {
 		by.Subresource = sub.Name
 	}
 	return func(ctx context.Context, live, obj *meta.Object) error {
 		by.Now = time.Now()
-		return v.Tracker(ctx).Update(live, obj, by)
+		return v.FieldManager(ctx).Update(live, obj, by)
 	}
 }

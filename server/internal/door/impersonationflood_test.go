@@ -1,0 +1,54 @@
+package door_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"orch.io/controlplane/server"
+	"orch.io/controlplane/server/internal/apitest"
+	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/memstore"
+)
+
+// stillStore is a store that tells its newest revision only when it is let.
+type stillStore struct {
+	storage.Backend
+	still sync.RWMutex // held for writing while it tells nothing
+}
+
+func (s *stillStore) Revision(ctx context.Context) (storage.Revision, error) {
+	s.still.RLock()
+	defer s.still.RUnlock()
+	return s.Backend.Revision(ctx)
+}
+
+// TestImpersonatedRequestsUseTheImpersonatorsSeats: requests with impersonation are bounded by the
+// share of the user who sends them.
+func TestImpersonatedRequestsUseTheImpersonatorsSeats(t *testing.T) {
+	t.Parallel()
+	store := &stillStore{Backend: memstore.New(memstore.Options{})}
+	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, apitest.WithStorage(store), func(b *server.Builder) { b.Limits.Requests = 40 }))
+	store.still.Lock()
+	var flood sync.WaitGroup
+	codes := make(chan int, 100)
+	for range 100 {
+		flood.Go(func() {
+			codes <- a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "alice", "Impersonate-User", "bob").Code
+		})
+	}
+	refused := 0
+	for range 60 { // whatever has no place is answered at once
+		if <-codes == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	assert.Equal(t, 60, refused)
+	store.still.Unlock()
+	flood.Wait()
+	a.Must(200, "GET", apitest.ConfigMapsPath, nil, "X-User", "alice")
+}
