@@ -71,7 +71,7 @@ func TestDeprecationPolicy(t *testing.T) {
 	for _, c := range []struct {
 		rule, release, set string
 		on                 string // the features that are, of all three
-		warned, fault      string // the gates that are, and what is wrong, or empty
+		warned, fault      string // gates with a warning, and the error, or empty
 	}{
 		{"alpha is off", "1.20", "", "", "", ""},
 		{"alpha can be switched on", "1.20", "Kept=true,Tried=true", "Kept Tried", "", ""},

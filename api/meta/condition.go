@@ -14,7 +14,7 @@ type Condition struct {
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"bytes,2,opt,name=status" schema:"required"`
 
-	// ObservedGeneration is the generation of the object that this tells about.
+	// ObservedGeneration is the generation of the object that the condition describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,3,opt,name=observedGeneration"`
 
 	// LastTransitionTime is when the status last changed.

@@ -277,7 +277,7 @@ func (q Quantity) amount() *big.Int {
 	return q.nanos
 }
 
-// APIForm tells package schema the encoding.
+// APIForm returns the name of the encoding for package schema.
 func (Quantity) APIForm() string { return "quantity" }
 
 // MarshalJSON writes the canonical text.

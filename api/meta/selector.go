@@ -56,14 +56,14 @@ func (s LabelSelector) Matches(get func(key string) (string, bool)) bool {
 	}
 	for i := range s.reqs {
 		v, ok := get(s.reqs[i].Key)
-		if !s.reqs[i].holds(v, ok) {
+		if !s.reqs[i].matches(v, ok) {
 			return false
 		}
 	}
 	return true
 }
 
-func (r *labelRequirement) holds(v string, ok bool) bool {
+func (r *labelRequirement) matches(v string, ok bool) bool {
 	switch r.Op {
 	case labelEquals:
 		return ok && v == r.Values[0]

@@ -40,7 +40,7 @@ func (v IntOrString) Percent() (int, bool) {
 	return n, err == nil
 }
 
-// APIForm tells package schema the encoding.
+// APIForm returns the name of the encoding for package schema.
 func (IntOrString) APIForm() string { return "int-or-string" }
 
 // MarshalJSON writes a number or a string.
@@ -64,7 +64,7 @@ func (v *IntOrString) UnmarshalJSON(b []byte) error {
 // RawExtension is an arbitrary JSON object, kept as text.
 type RawExtension struct{ Raw json.RawMessage }
 
-// APIForm tells package schema the encoding.
+// APIForm returns the name of the encoding for package schema.
 func (RawExtension) APIForm() string { return "raw" }
 
 // MarshalJSON writes the text unchanged.
@@ -87,7 +87,7 @@ func (r *RawExtension) UnmarshalJSON(b []byte) error {
 // Duration is a length of time, written as "1h2m3s".
 type Duration struct{ time.Duration }
 
-// APIForm tells package schema the encoding.
+// APIForm returns the name of the encoding for package schema.
 func (Duration) APIForm() string { return "duration" }
 
 // MarshalJSON writes a string such as "1h2m3s".

@@ -24,10 +24,10 @@ func NewTime(t time.Time) Time { return Time{t.UTC().Truncate(time.Second)} }
 // NewMicroTime returns t in UTC, truncated to microseconds.
 func NewMicroTime(t time.Time) MicroTime { return MicroTime{t.UTC().Truncate(time.Microsecond)} }
 
-// APIForm tells package schema the encoding.
+// APIForm returns the name of the encoding for package schema.
 func (Time) APIForm() string { return "time" }
 
-// APIForm tells package schema the encoding.
+// APIForm returns the name of the encoding for package schema.
 func (MicroTime) APIForm() string { return "micro-time" }
 
 // MarshalJSON writes the time as FormatTime does, or null.

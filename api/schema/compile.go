@@ -21,7 +21,7 @@ func (s *Schema) Compile() error {
 
 // compiler compiles one schema.
 type compiler struct {
-	known  map[*Struct]below // finished structs; all true while a struct is in progress
+	known  map[*Struct]below // finished structs; all flags set while a struct is in progress
 	in     at                // the Go field that is being compiled, if any
 	steps  []string          // path of the schema that is being compiled
 	faults []error

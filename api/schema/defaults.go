@@ -8,7 +8,7 @@ import (
 
 // MaxDefaults limits the JSON size, in bytes and estimated, of the defaults that FillDefaults
 // adds to one object. A default of a list's items is added once for each item, so that a small
-// object can grow without bounds.
+// object could otherwise grow without bounds.
 const MaxDefaults = 4 << 20
 
 // ErrDefaults is returned if defaults would add more than MaxDefaults to an object.

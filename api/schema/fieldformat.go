@@ -75,8 +75,8 @@ func hasWholeFormat(s *Schema) bool {
 	return false
 }
 
-// whole checks a value with one of these formats, including everything below it.
-func (v *validator) whole(x any, s *Schema) {
+// wholeFormat checks a value with one of these formats, including everything below it.
+func (v *validator) wholeFormat(x any, s *Schema) {
 	switch x := x.(type) {
 	case int64:
 		switch {

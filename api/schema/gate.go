@@ -24,7 +24,7 @@ func (s *Schema) DropGated(tree, old map[string]any, off func(gate string) bool)
 		}
 		used := slices.ContainsFunc(gated, func(same markedField) bool { return same.schema == f.schema && isSet(old, same.way) })
 		if !used {
-			drop(tree, f.way)
+			dropField(tree, f.way)
 		}
 	}
 }
@@ -77,15 +77,15 @@ func reaches(x any, way []wayStep, like func(any) bool) bool {
 	return false
 }
 
-// drop removes the field at the end of the field path. If this empties an optional struct, drop
+// dropField removes the field at the end of the field path. If this empties an optional struct, it
 // removes the struct, too. The result reports whether drop removed the only field of x.
-func drop(x any, way []wayStep) (emptied bool) {
+func dropField(x any, way []wayStep) (emptied bool) {
 	next := way[0]
 	switch x := x.(type) {
 	case []any:
 		if next.list && len(way) > 1 {
 			for _, e := range x {
-				drop(e, way[1:])
+				dropField(e, way[1:])
 			}
 		}
 	case map[string]any:
@@ -93,13 +93,13 @@ func drop(x any, way []wayStep) (emptied bool) {
 		case next.list:
 		case next.name == "" && len(way) > 1:
 			for _, e := range x {
-				drop(e, way[1:])
+				dropField(e, way[1:])
 			}
 		case len(way) == 1:
 			before := len(x)
 			delete(x, next.name)
 			return before > 0 && len(x) == 0
-		case drop(x[next.name], way[1:]) && next.optional:
+		case dropField(x[next.name], way[1:]) && next.optional:
 			delete(x, next.name)
 			return len(x) == 0
 		}

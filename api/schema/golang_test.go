@@ -115,7 +115,7 @@ func TestGoReportsEveryFault(t *testing.T) {
 	assert.False(t, got["OK"])
 }
 
-func TestGoRefusesDuplicateNames(t *testing.T) {
+func TestGoRejectsDuplicateNames(t *testing.T) {
 	field := func(name string) reflect.StructField {
 		return reflect.StructField{Name: name, Type: reflect.TypeFor[string](), Tag: `json:"same"`}
 	}

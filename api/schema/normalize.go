@@ -93,7 +93,7 @@ func (c *normalizer) takeMisfit() bool {
 	return true
 }
 
-func (c *normalizer) drop(name string) {
+func (c *normalizer) dropUnknown(name string) {
 	if len(c.unknown) < maxUnknown && c.size < maxUnknownText {
 		path := c.path.to(name, c.brackets)
 		c.size += len(path)
@@ -239,7 +239,7 @@ func (c *normalizer) goStruct(m map[string]any, s *Schema) {
 		f := s.Struct.byName[k]
 		if f == nil {
 			if !s.Preserve {
-				c.drop(k)
+				c.dropUnknown(k)
 				delete(m, k)
 			}
 			continue
@@ -305,7 +305,7 @@ func (c *normalizer) looseField(m map[string]any, k string, e any, s *Schema, pr
 	}
 	if next == nil {
 		if !preserve {
-			c.drop(k)
+			c.dropUnknown(k)
 			delete(m, k)
 		}
 		return

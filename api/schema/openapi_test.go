@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// read returns the result of OpenAPI for a schema with one field, a.
+// readField returns the result of OpenAPI for a schema with one field, a.
 func readField(t testing.TB, field string) (*Schema, []cause) {
 	return readSchema(t, `{"type":"object","properties":{"a":`+field+`}}`)
 }

@@ -86,14 +86,14 @@ type markedFields struct { // structs on the path to the current schema
 // list of field paths, which is an error.
 func (s *Schema) findMarked() error {
 	var u markedFields
-	err := u.find(s, false)
+	err := u.collect(s, false)
 	if len(u.unique)+len(u.gated) > 0 {
 		s.Struct.marked = &u.marked
 	}
 	return err
 }
 
-func (u *markedFields) find(s *Schema, pointer bool) error {
+func (u *markedFields) collect(s *Schema, pointer bool) error {
 	if s == nil {
 		return nil
 	}
@@ -103,10 +103,10 @@ func (u *markedFields) find(s *Schema, pointer bool) error {
 	if s.Gate != "" {
 		u.gated = append(u.gated, markedField{u.path(), s, pointer, slices.Clone(u.way)})
 	}
-	if err := u.through(wayStep{list: true}, s.Items, false); err != nil {
+	if err := u.descend(wayStep{list: true}, s.Items, false); err != nil {
 		return err
 	}
-	if err := u.through(wayStep{}, s.Values, false); err != nil {
+	if err := u.descend(wayStep{}, s.Values, false); err != nil {
 		return err
 	}
 	if s.Struct == nil || !leadsTo(&Schema{Struct: s.Struct}, isMarked, map[*Struct]bool{}) {
@@ -118,17 +118,17 @@ func (u *markedFields) find(s *Schema, pointer bool) error {
 	u.on = append(u.on, s.Struct)
 	defer func() { u.on = u.on[:len(u.on)-1] }()
 	for _, f := range s.Struct.Fields {
-		if err := u.through(wayStep{name: f.Name, optional: f.Pointer && f.Schema.Struct != nil}, f.Schema, f.Pointer); err != nil {
+		if err := u.descend(wayStep{name: f.Name, optional: f.Pointer && f.Schema.Struct != nil}, f.Schema, f.Pointer); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (u *markedFields) through(step wayStep, s *Schema, pointer bool) error {
+func (u *markedFields) descend(step wayStep, s *Schema, pointer bool) error {
 	u.way = append(u.way, step)
 	defer func() { u.way = u.way[:len(u.way)-1] }()
-	return u.find(s, pointer)
+	return u.collect(s, pointer)
 }
 
 // path returns the current field path as text.
@@ -173,7 +173,7 @@ type uniqueWalk struct {
 
 func (w *uniqueWalk) value(x any, way []wayStep) {
 	if len(way) == 0 {
-		w.hold(x)
+		w.addValue(x)
 		return
 	}
 	next := way[0]
@@ -203,7 +203,7 @@ func (w *uniqueWalk) value(x any, way []wayStep) {
 	}
 }
 
-func (w *uniqueWalk) hold(x any) {
+func (w *uniqueWalk) addValue(x any) {
 	switch x := x.(type) {
 	case string:
 		if x == "" {

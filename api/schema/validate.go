@@ -149,7 +149,7 @@ func (v *validator) rules(x, old any, s *Schema, canonical bool) {
 		v.typeFault(x, s, canonical)
 	}
 	if canonical && hasWholeFormat(s) {
-		v.whole(x, s)
+		v.wholeFormat(x, s)
 		return
 	}
 	v.combinations(x, s, canonical)

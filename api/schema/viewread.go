@@ -94,15 +94,15 @@ func (p *plan) decodeStruct(v any, dst reflect.Value) error {
 			continue
 		}
 		f := &p.fields[i]
-		if err := f.plan.decode(e, reach(dst, f.index)); err != nil {
+		if err := f.plan.decode(e, ensureField(dst, f.index)); err != nil {
 			return inField(k, err)
 		}
 	}
 	return nil
 }
 
-// reach returns the field at an index path and allocates nil pointers on the way.
-func reach(v reflect.Value, index []int) reflect.Value {
+// ensureField returns the field at an index path and allocates nil pointers on the way.
+func ensureField(v reflect.Value, index []int) reflect.Value {
 	for i, n := range index {
 		if i > 0 && v.Kind() == reflect.Pointer {
 			if v.IsNil() {

@@ -65,7 +65,7 @@ func (p *plan) encodeStruct(src reflect.Value, depth int) (any, error) {
 	m := make(map[string]any, min(len(p.fields), 8))
 	for i := range p.fields {
 		f := &p.fields[i]
-		v, ok := find(src, f.index)
+		v, ok := lookupField(src, f.index)
 		if !ok || f.omitEmpty && isEmpty(v) || f.omitZero && f.isZero(v) {
 			continue
 		}
@@ -78,8 +78,8 @@ func (p *plan) encodeStruct(src reflect.Value, depth int) (any, error) {
 	return m, nil
 }
 
-// find returns the field at an index path, or false if a pointer on the way is nil.
-func find(v reflect.Value, index []int) (reflect.Value, bool) {
+// lookupField returns the field at an index path, or false if a pointer on the way is nil.
+func lookupField(v reflect.Value, index []int) (reflect.Value, bool) {
 	for i, n := range index {
 		if i > 0 && v.Kind() == reflect.Pointer {
 			if v.IsNil() {

@@ -62,15 +62,15 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	}
 	known := newProvider(e.cel.CELTypeProvider())
 	shapes := sizes{varRequest: requestSchema(), varNamespace: namespaceSchema()}
-	about, _ := known.of(shapes[varRequest])
-	namespace, _ := known.of(shapes[varNamespace])
+	about, _ := known.typeOf(shapes[varRequest])
+	namespace, _ := known.typeOf(shapes[varNamespace])
 	options := []cel.EnvOption{
 		cel.CustomTypeProvider(known), cel.Variable(varRequest, about),
 	}
-	object := known.whole(p, s.Object)
+	object := known.rootType(p, s.Object)
 	options = append(options, cel.Variable(varObject, object), cel.Variable(varOld, object))
 	if s.Params {
-		options = append(options, cel.Variable(varParams, known.whole(p, s.ParamsOf)))
+		options = append(options, cel.Variable(varParams, known.rootType(p, s.ParamsOf)))
 	}
 	if s.Namespace {
 		options = append(options, cel.Variable(varNamespace, namespace))

@@ -108,8 +108,8 @@ type compiler struct {
 // described is a schema with rules, and the schema of the values that they apply to.
 type described struct{ s, of *schema.Schema }
 
-// end adds a cause that concerns the whole schema and stops the compilation.
-func (c *compiler) end(at *check.Path, why string) {
+// stop adds a cause that concerns the whole schema and stops the compilation.
+func (c *compiler) stop(at *check.Path, why string) {
 	c.ended = true
 	c.faults.Forbidden(at, why)
 }
@@ -142,8 +142,8 @@ func (p spot) field(name string) spot {
 	return p
 }
 
-// every returns the spot of the items of a list or the values of a map.
-func (p spot) every(of *schema.Schema, name string, limit *int64) spot {
+// elements returns the spot of the items of a list or the values of a map.
+func (p spot) elements(of *schema.Schema, name string, limit *int64) spot {
 	if limit == nil {
 		p.bounded = false
 	} else {
@@ -168,7 +168,7 @@ func (c *compiler) schema(ctx context.Context, s, of *schema.Schema, at spot) *R
 		return r
 	}
 	if c.values++; c.values > maxValues || at.depth > maxDepth {
-		c.end(at.path, fmt.Sprintf("a schema with rules may have at most %d values, %d deep", maxValues, maxDepth))
+		c.stop(at.path, fmt.Sprintf("a schema with rules may have at most %d values, %d deep", maxValues, maxDepth))
 		return nil
 	}
 	r := &Rules{schema: of}
@@ -187,8 +187,8 @@ func (c *compiler) schema(ctx context.Context, s, of *schema.Schema, at spot) *R
 			}
 		}
 	}
-	r.items = c.schema(ctx, s.Items, of.Items, at.every(of, "items", of.MaxItems))
-	r.values = c.schema(ctx, s.Values, of.Values, at.every(of, "additionalProperties", of.MaxProperties))
+	r.items = c.schema(ctx, s.Items, of.Items, at.elements(of, "items", of.MaxItems))
+	r.values = c.schema(ctx, s.Values, of.Values, at.elements(of, "additionalProperties", of.MaxProperties))
 	for i, branch := range s.AllOf {
 		spot := at
 		spot.path = at.path.Field("allOf").Index(i)
@@ -208,10 +208,10 @@ func (c *compiler) rules(ctx context.Context, s, of *schema.Schema, at spot) []r
 	}
 	path := at.path.Field(c.extension)
 	if c.count += len(s.Rules); c.count > MaxRules {
-		c.end(path, fmt.Sprintf("a schema may have at most %d rules", MaxRules))
+		c.stop(path, fmt.Sprintf("a schema may have at most %d rules", MaxRules))
 		return nil
 	}
-	t, ok := c.types.of(of)
+	t, ok := c.types.typeOf(of)
 	if !ok {
 		c.faults.Invalid(path, nil, "expressions cannot see values of this type")
 		return nil
@@ -220,7 +220,7 @@ func (c *compiler) rules(ctx context.Context, s, of *schema.Schema, at spot) []r
 	out := make([]rule, 0, len(s.Rules))
 	for i := range s.Rules {
 		if err := ctx.Err(); err != nil {
-			c.end(path, fmt.Sprintf("the rules were not compiled: %v", err))
+			c.stop(path, fmt.Sprintf("the rules were not compiled: %v", err))
 		}
 		if c.full() {
 			return nil

@@ -46,7 +46,7 @@ func OpenEnvelope(data []byte) (apiVersion, kind string, body []byte, err error)
 		return "", "", nil, err
 	}
 	if len(parts[3]) > 0 || len(parts[4]) > 0 && !bytes.HasSuffix(parts[4], []byte(".protobuf")) {
-		return "", "", nil, badProto("an encoded object, or one that is no protobuf, in the envelope")
+		return "", "", nil, badProto("the object in the envelope is encoded or is not protobuf")
 	}
 	return text(typ[1]), text(typ[2]), parts[2], nil
 }

@@ -249,7 +249,7 @@ func (f *protoField) named(name string) *protoField {
 
 func finite(f float64) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, badProto("a number that JSON cannot say")
+		return nil, badProto("a number that JSON cannot represent")
 	}
 	return f, nil
 }

@@ -98,7 +98,7 @@ func (c *protoCompiler) message(st *schema.Struct) (*protoMessage, error) {
 		return m, nil
 	}
 	if st.Go == nil {
-		return nil, fmt.Errorf("%s is from no Go struct", st.Name)
+		return nil, fmt.Errorf("%s does not come from a Go struct", st.Name)
 	}
 	m := &protoMessage{}
 	c.done[st] = m
@@ -151,7 +151,7 @@ func (m *protoMessage) index() error {
 	m.byNum = make(map[protowire.Number]*protoField, len(m.fields))
 	for _, f := range m.fields {
 		if m.byNum[f.number] != nil {
-			return fmt.Errorf("the number %d stands twice", f.number)
+			return fmt.Errorf("duplicate field number %d", f.number)
 		}
 		m.byNum[f.number] = f
 	}

@@ -143,7 +143,7 @@ type yamlWalk struct {
 
 func (w *yamlWalk) value(n yamlNode, depth int) error {
 	if w.values++; w.values > w.limits.Values {
-		return badYAML("its aliases stand for more than %d values", w.limits.Values)
+		return badYAML("its aliases expand to more than %d values", w.limits.Values)
 	}
 	if depth > w.limits.Depth {
 		return badYAML("more than %d levels deep", w.limits.Depth)

@@ -60,8 +60,8 @@ type slice struct {
 	step       int
 }
 
-// of returns the selected items, or none if a bound is outside of the list.
-func (s slice) of(l []any) (items []any) {
+// items returns the selected items, or none if a bound is outside of the list.
+func (s slice) items(l []any) (items []any) {
 	start, end := s.start, s.end
 	if start < 0 {
 		start += len(l)
@@ -199,10 +199,10 @@ func walkList(l []any, s step, rest []step, yield func(any) bool) bool {
 		return i < 0 || i >= len(l) || walk(l[i], rest, yield)
 	case stepAll, stepFilter, stepSlice:
 		if s.kind == stepSlice {
-			l = s.slice.of(l)
+			l = s.slice.items(l)
 		}
 		for _, e := range l {
-			if s.kind == stepFilter && !s.test.holds(e) {
+			if s.kind == stepFilter && !s.test.matches(e) {
 				continue
 			}
 			if !walk(e, rest, yield) {
@@ -213,7 +213,7 @@ func walkList(l []any, s step, rest []step, yield func(any) bool) bool {
 	return true
 }
 
-func (t *test) holds(v any) bool {
+func (t *test) matches(v any) bool {
 	var left any
 	found := false
 	walk(v, t.left, func(x any) bool {

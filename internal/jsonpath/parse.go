@@ -15,7 +15,7 @@ const (
 // Parse parses a path.
 func Parse(text string) (*Path, error) {
 	if len(text) > maxLength {
-		return nil, fmt.Errorf("a JSON path may not be longer than %d characters", maxLength)
+		return nil, fmt.Errorf("JSON path exceeds %d characters", maxLength)
 	}
 	s := text
 	if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") {
@@ -188,7 +188,7 @@ func (p *parser) items(text string) (step, error) {
 		}
 		n, err := strconv.ParseInt(part, 10, 32)
 		if err != nil || i >= len(numbers) {
-			return step{}, p.errorf("%q is no index", text)
+			return step{}, p.errorf("%q is not an index", text)
 		}
 		numbers[i] = int(n)
 	}
@@ -207,7 +207,7 @@ func (p *parser) items(text string) (step, error) {
 func (p *parser) test() (*test, error) {
 	p.spaces()
 	if !p.take("@") {
-		return nil, p.errorf("a test begins with @")
+		return nil, p.errorf("a filter must begin with @")
 	}
 	left, err := p.steps("=!<>")
 	if err != nil {
@@ -255,7 +255,7 @@ func (p *parser) literal() (any, error) {
 		}
 		f, err := strconv.ParseFloat(word, 64)
 		if err != nil {
-			return nil, p.errorf("%q is no value", word)
+			return nil, p.errorf("%q is not a value", word)
 		}
 		return f, nil
 	}

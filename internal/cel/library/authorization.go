@@ -41,17 +41,17 @@ type decision struct {
 }
 
 type authorizationKinds struct {
-	authorizer, path, group, resource sort[question]
-	decision                          sort[decision]
+	authorizer, path, group, resource binding[question]
+	decision                          binding[decision]
 }
 
 func newAuthorizationKinds(p names.Profile) authorizationKinds {
-	named := func(name string) sort[question] {
-		return newSort(p, "authorization."+name, func(a, b question) bool { return a.action == b.action })
+	named := func(name string) binding[question] {
+		return newBinding(p, "authorization."+name, func(a, b question) bool { return a.action == b.action })
 	}
 	return authorizationKinds{
 		authorizer: named("Authorizer"), path: named("PathCheck"), group: named("GroupCheck"), resource: named("ResourceCheck"),
-		decision: newSort(p, "authorization.Decision", func(a, b decision) bool { return a == b }),
+		decision: newBinding(p, "authorization.Decision", func(a, b decision) bool { return a == b }),
 	}
 }
 
@@ -86,26 +86,26 @@ const checkCost = 350_000
 func (k kinds) authorization() []function {
 	check := cost.Const(checkCost)
 	rows := []function{
-		function2("path", k.authorizer, text(), k.path, set("path", func(a *Action, s string) { a.Path = "/" + strings.TrimPrefix(s, "/") }), look()).asMethod(),
-		function2("group", k.authorizer, text(), k.group, set("", func(a *Action, s string) { a.Group, a.Version = s, "*" }), look()).asMethod(),
-		function2("resource", k.group, text(), k.resource, set("resource", func(a *Action, s string) { a.Resource = s }), look()).asMethod(),
-		function2("subresource", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Subresource = s }), look()).asMethod(),
-		function2("namespace", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Namespace = s }), look()).asMethod(),
-		function2("name", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Name = s }), look()).asMethod(),
-		function2("fieldSelector", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Fields = s }), read(cost.Arg(0))).asMethod(),
-		function2("labelSelector", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Labels = s }), read(cost.Arg(0))).asMethod(),
-		function3("serviceAccount", k.authorizer, text(), text(), k.authorizer, serviceAccount, look()).asMethod(),
+		function2("path", k.authorizer, text(), k.path, set("path", func(a *Action, s string) { a.Path = "/" + strings.TrimPrefix(s, "/") }), lookCost()).asMethod(),
+		function2("group", k.authorizer, text(), k.group, set("", func(a *Action, s string) { a.Group, a.Version = s, "*" }), lookCost()).asMethod(),
+		function2("resource", k.group, text(), k.resource, set("resource", func(a *Action, s string) { a.Resource = s }), lookCost()).asMethod(),
+		function2("subresource", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Subresource = s }), lookCost()).asMethod(),
+		function2("namespace", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Namespace = s }), lookCost()).asMethod(),
+		function2("name", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Name = s }), lookCost()).asMethod(),
+		function2("fieldSelector", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Fields = s }), readCost(cost.Arg(0))).asMethod(),
+		function2("labelSelector", k.resource, text(), k.resource, set("", func(a *Action, s string) { a.Labels = s }), readCost(cost.Arg(0))).asMethod(),
+		function3("serviceAccount", k.authorizer, text(), text(), k.authorizer, serviceAccount, lookCost()).asMethod(),
 		function2("check", k.resource, text(), k.decision, infallible2(question.check), check).asMethod(),
 		function2("check", k.path, text(), k.decision, infallible2(question.check), check).asMethod(),
-		function1("allowed", k.decision, boolean(), infallible(func(d decision) bool { return d.allowed }), look()).asMethod(),
-		function1("reason", k.decision, text(), infallible(func(d decision) string { return d.reason }), look()).asMethod(),
-		function1("errored", k.decision, boolean(), infallible(func(d decision) bool { return d.err != nil }), look()).asMethod(),
+		function1("allowed", k.decision, boolean(), infallible(func(d decision) bool { return d.allowed }), lookCost()).asMethod(),
+		function1("reason", k.decision, text(), infallible(func(d decision) string { return d.reason }), lookCost()).asMethod(),
+		function1("errored", k.decision, boolean(), infallible(func(d decision) bool { return d.err != nil }), lookCost()).asMethod(),
 		function1("error", k.decision, text(), infallible(func(d decision) string {
 			if d.err == nil {
 				return ""
 			}
 			return d.err.Error()
-		}), look()).asMethod(),
+		}), lookCost()).asMethod(),
 	}
 	return rows
 }

@@ -76,19 +76,19 @@ func (k kinds) formats() []function {
 				return format{}
 			}
 			return all[i]
-		}), look()),
+		}), lookCost()),
 		function2("validate", k.format, text(), faults, infallible2(func(f format, s string) []string { return f.check(s) }),
-			cost.Scale(read(cost.Sum(cost.Arg(0), cost.Const(1))), longestPattern*cost.RegexStringLengthCostFactor)).asMethod(),
+			cost.Scale(readCost(cost.Sum(cost.Arg(0), cost.Const(1))), longestPattern*cost.RegexStringLengthCostFactor)).asMethod(),
 	}
 	for _, f := range all {
-		rows = append(rows, function0("format."+f.name, k.format, func() format { return f }, look()))
+		rows = append(rows, function0("format."+f.name, k.format, func() format { return f }, lookCost()))
 	}
 	return rows
 }
 
 // optional returns the optional type for of. there reports whether a value is present.
-func optional[T any](of sort[T], there func(T) bool) sort[T] {
-	return sort[T]{of: cel.OptionalType(of.of), to: func(v T) ref.Val {
+func optional[T any](of binding[T], there func(T) bool) binding[T] {
+	return binding[T]{of: cel.OptionalType(of.of), to: func(v T) ref.Val {
 		if !there(v) {
 			return types.OptionalNone
 		}

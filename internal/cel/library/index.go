@@ -100,9 +100,9 @@ func (d *distinct) has(hash uint64, v ref.Val) bool {
 	return false
 }
 
-// holds reports whether all elements of list are in d or, if all is false, whether any element
+// contains reports whether all elements of list are in d or, if all is false, whether any element
 // is.
-func (d *distinct) holds(list ref.Val, all bool) bool {
+func (d *distinct) contains(list ref.Val, all bool) bool {
 	found := all
 	elements(list, func(_ int64, v ref.Val) bool {
 		found = d.has(d.index.Hash(v), v)
@@ -121,11 +121,11 @@ func sets() []cel.EnvOption {
 		})))
 	}
 	return []cel.EnvOption{
-		set("sets.contains", "list_sets_contains_list", func(a, b ref.Val) bool { return newDistinct(a).holds(b, true) }),
+		set("sets.contains", "list_sets_contains_list", func(a, b ref.Val) bool { return newDistinct(a).contains(b, true) }),
 		set("sets.equivalent", "list_sets_equivalent_list", func(a, b ref.Val) bool {
-			return newDistinct(a).holds(b, true) && newDistinct(b).holds(a, true)
+			return newDistinct(a).contains(b, true) && newDistinct(b).contains(a, true)
 		}),
-		set("sets.intersects", "list_sets_intersects_list", func(a, b ref.Val) bool { return newDistinct(a).holds(b, false) }),
+		set("sets.intersects", "list_sets_intersects_list", func(a, b ref.Val) bool { return newDistinct(a).contains(b, false) }),
 		cel.Function("distinct", cel.MemberOverload("list_distinct", []*cel.Type{of}, of, cel.UnaryBinding(func(list ref.Val) ref.Val {
 			return types.NewRefValList(types.DefaultTypeAdapter, newDistinct(list).values)
 		}))),

@@ -82,31 +82,31 @@ func (f function) options() []cel.EnvOption {
 	}
 }
 
-// sort maps a CEL type to a Go type.
-type sort[T any] struct {
+// binding maps a CEL type to a Go type.
+type binding[T any] struct {
 	of   *cel.Type
 	from func(ref.Val) T
 	to   func(T) ref.Val
 }
 
-func text() sort[string] {
-	return sort[string]{cel.StringType, func(v ref.Val) string { s, _ := v.Value().(string); return s }, func(s string) ref.Val { return types.String(s) }}
+func text() binding[string] {
+	return binding[string]{cel.StringType, func(v ref.Val) string { s, _ := v.Value().(string); return s }, func(s string) ref.Val { return types.String(s) }}
 }
 
-func integer() sort[int64] {
-	return sort[int64]{cel.IntType, func(v ref.Val) int64 { n, _ := v.Value().(int64); return n }, func(n int64) ref.Val { return types.Int(n) }}
+func integer() binding[int64] {
+	return binding[int64]{cel.IntType, func(v ref.Val) int64 { n, _ := v.Value().(int64); return n }, func(n int64) ref.Val { return types.Int(n) }}
 }
 
-func boolean() sort[bool] {
-	return sort[bool]{cel.BoolType, func(v ref.Val) bool { return v == types.True }, func(b bool) ref.Val { return types.Bool(b) }}
+func boolean() binding[bool] {
+	return binding[bool]{cel.BoolType, func(v ref.Val) bool { return v == types.True }, func(b bool) ref.Val { return types.Bool(b) }}
 }
 
-func number() sort[float64] {
-	return sort[float64]{cel.DoubleType, func(v ref.Val) float64 { n, _ := v.Value().(float64); return n }, func(n float64) ref.Val { return types.Double(n) }}
+func number() binding[float64] {
+	return binding[float64]{cel.DoubleType, func(v ref.Val) float64 { n, _ := v.Value().(float64); return n }, func(n float64) ref.Val { return types.Double(n) }}
 }
 
-func listOf[T any](of sort[T]) sort[[]T] {
-	return sort[[]T]{of: cel.ListType(of.of), to: func(list []T) ref.Val {
+func listOf[T any](of binding[T]) binding[[]T] {
+	return binding[[]T]{of: cel.ListType(of.of), to: func(list []T) ref.Val {
 		out := make([]ref.Val, len(list))
 		for i, v := range list {
 			out[i] = of.to(v)
@@ -117,29 +117,29 @@ func listOf[T any](of sort[T]) sort[[]T] {
 
 // function0 to function3 return functions with the given number of arguments.
 
-func function0[R any](name string, result sort[R], call func() R, c cost.QuantityExpr) function {
+func function0[R any](name string, result binding[R], call func() R, c cost.QuantityExpr) function {
 	return function{name: name, result: result.of, cost: c, call: func(...ref.Val) ref.Val { return result.to(call()) }}
 }
 
-func function1[A, R any](name string, a sort[A], result sort[R], call func(A) (R, error), c cost.QuantityExpr) function {
+func function1[A, R any](name string, a binding[A], result binding[R], call func(A) (R, error), c cost.QuantityExpr) function {
 	return function{name: name, args: []*cel.Type{a.of}, result: result.of, cost: c, call: func(args ...ref.Val) ref.Val {
-		return answer(result, func() (R, error) { return call(a.from(args[0])) })
+		return toResult(result, func() (R, error) { return call(a.from(args[0])) })
 	}}
 }
 
-func function2[A, B, R any](name string, a sort[A], b sort[B], result sort[R], call func(A, B) (R, error), c cost.QuantityExpr) function {
+func function2[A, B, R any](name string, a binding[A], b binding[B], result binding[R], call func(A, B) (R, error), c cost.QuantityExpr) function {
 	return function{name: name, args: []*cel.Type{a.of, b.of}, result: result.of, cost: c, call: func(args ...ref.Val) ref.Val {
-		return answer(result, func() (R, error) { return call(a.from(args[0]), b.from(args[1])) })
+		return toResult(result, func() (R, error) { return call(a.from(args[0]), b.from(args[1])) })
 	}}
 }
 
-func function3[A, B, C, R any](name string, a sort[A], b sort[B], c sort[C], result sort[R], call func(A, B, C) (R, error), q cost.QuantityExpr) function {
+func function3[A, B, C, R any](name string, a binding[A], b binding[B], c binding[C], result binding[R], call func(A, B, C) (R, error), q cost.QuantityExpr) function {
 	return function{name: name, args: []*cel.Type{a.of, b.of, c.of}, result: result.of, cost: q, call: func(args ...ref.Val) ref.Val {
-		return answer(result, func() (R, error) { return call(a.from(args[0]), b.from(args[1]), c.from(args[2])) })
+		return toResult(result, func() (R, error) { return call(a.from(args[0]), b.from(args[1]), c.from(args[2])) })
 	}}
 }
 
-func answer[R any](result sort[R], call func() (R, error)) ref.Val {
+func toResult[R any](result binding[R], call func() (R, error)) ref.Val {
 	r, err := call()
 	if err != nil {
 		return types.WrapErr(err)
@@ -156,10 +156,10 @@ func infallible2[A, B, R any](f func(A, B) R) func(A, B) (R, error) {
 	return func(a A, b B) (R, error) { return f(a, b), nil }
 }
 
-// Cost of calls: look for a constant-time call, read for a call that reads a text.
-func look() cost.QuantityExpr { return cost.Const(1) }
+// Cost of calls: lookCost for a constant-time call, readCost for a call that reads a text.
+func lookCost() cost.QuantityExpr { return cost.Const(1) }
 
-func read(text cost.QuantityExpr) cost.QuantityExpr {
+func readCost(text cost.QuantityExpr) cost.QuantityExpr {
 	return cost.Scale(text, cost.StringTraversalCostFactor)
 }
 

@@ -11,7 +11,7 @@ import (
 // lists returns the functions of lists whose elements can be compared or added.
 func lists() []function {
 	var rows []function
-	every := cost.Mul(cost.Target(), cost.Sum(cost.Const(1), read(cost.ElemOf(cost.Target()))))
+	every := cost.Mul(cost.Target(), cost.Sum(cost.Const(1), readCost(cost.ElemOf(cost.Target()))))
 	for _, of := range []*cel.Type{cel.IntType, cel.UintType, cel.DoubleType, cel.BoolType, cel.StringType, cel.BytesType, cel.DurationType, cel.TimestampType} {
 		list := []*cel.Type{cel.ListType(of)}
 		rows = append(rows,

@@ -16,7 +16,7 @@ import (
 func texts() []function {
 	// The text is read once for each expression in the pattern, and expressions have about four
 	// characters each.
-	match := cost.Mul(read(cost.Sum(cost.Target(), cost.Const(1))), cost.Scale(cost.Arg(0), cost.RegexStringLengthCostFactor))
+	match := cost.Mul(readCost(cost.Sum(cost.Target(), cost.Const(1))), cost.Scale(cost.Arg(0), cost.RegexStringLengthCostFactor))
 	return []function{
 		function2("find", text(), text(), text(), func(s, pattern string) (string, error) {
 			re, err := compile(pattern)
@@ -31,7 +31,7 @@ func texts() []function {
 		function3("findAll", text(), text(), integer(), listOf(text()), findAll, match).asMethod().sized(cost.AtMost(cost.Target())),
 		function1("jsonpatch.escapeKey", text(), text(), infallible(func(s string) string {
 			return strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
-		}), read(cost.Arg(0))).sized(cost.Ranged(cost.Arg(0), cost.Scale(cost.Arg(0), 2))),
+		}), readCost(cost.Arg(0))).sized(cost.Ranged(cost.Arg(0), cost.Scale(cost.Arg(0), 2))),
 	}
 }
 
@@ -103,7 +103,7 @@ func growing() []cel.EnvOption {
 		if len(args) > 3 {
 			n = integer().from(args[3])
 		}
-		return answer(text(), func() (string, error) { return replace(s, from, to, n) })
+		return toResult(text(), func() (string, error) { return replace(s, from, to, n) })
 	}
 	list := cel.ListType(cel.StringType)
 	return []cel.EnvOption{
@@ -156,7 +156,7 @@ func join(list ref.Val, separator string) ref.Val {
 // textPrices returns the cost of the string functions of cel-go: they read every character, and
 // twice if they construct a string or list.
 func textPrices() []cel.EnvOption {
-	of, twice := read(cost.Target()), cost.Scale(cost.Target(), 2*cost.StringTraversalCostFactor)
+	of, twice := readCost(cost.Target()), cost.Scale(cost.Target(), 2*cost.StringTraversalCostFactor)
 	same := cost.AtMost(cost.Target())
 	parts := cost.List(same, same)
 	replaced := cost.AtMost(cost.Sum(cost.Target(), cost.Mul(cost.Sum(cost.Target(), cost.Const(1)), cost.Arg(1))))
@@ -172,8 +172,8 @@ func textPrices() []cel.EnvOption {
 		{[]string{"string_index_of_string", "string_index_of_string_int", "string_last_index_of_string", "string_last_index_of_string_int"}, of, nil},
 		{[]string{"string_replace_string_string", "string_replace_string_string_int"}, twice, replaced},
 		{[]string{"string_split_string", "string_split_string_int"}, twice, parts},
-		{[]string{"list_join"}, read(joined), cost.AtMost(joined)},
-		{[]string{"list_join_string"}, read(separated), cost.AtMost(separated)},
+		{[]string{"list_join"}, readCost(joined), cost.AtMost(joined)},
+		{[]string{"list_join_string"}, readCost(separated), cost.AtMost(separated)},
 	} {
 		for _, id := range row.ids {
 			price := []cost.OverloadModelOption{cost.EvalCost(row.cost)}

@@ -12,18 +12,18 @@ import (
 
 // urls returns the functions of URLs, which are absolute URLs or absolute paths.
 func (k kinds) urls() []function {
-	query := sort[url.Values]{of: cel.MapType(cel.StringType, cel.ListType(cel.StringType)), to: func(v url.Values) ref.Val {
+	query := binding[url.Values]{of: cel.MapType(cel.StringType, cel.ListType(cel.StringType)), to: func(v url.Values) ref.Val {
 		return types.DefaultTypeAdapter.NativeToValue(map[string][]string(v))
 	}}
 	return []function{
-		function1("url", text(), k.url, parseURL, read(cost.Arg(0))).sized(cost.Arg(0)),
-		function1("isURL", text(), boolean(), valid(url.ParseRequestURI), read(cost.Arg(0))),
-		function1("getScheme", k.url, text(), infallible(func(u *url.URL) string { return u.Scheme }), look()).asMethod(),
-		function1("getHost", k.url, text(), infallible(func(u *url.URL) string { return u.Host }), look()).asMethod(),
-		function1("getHostname", k.url, text(), infallible((*url.URL).Hostname), look()).asMethod(),
-		function1("getPort", k.url, text(), infallible((*url.URL).Port), look()).asMethod(),
-		function1("getEscapedPath", k.url, text(), infallible((*url.URL).EscapedPath), look()).asMethod(),
-		function1("getQuery", k.url, query, infallible((*url.URL).Query), look()).asMethod(),
+		function1("url", text(), k.url, parseURL, readCost(cost.Arg(0))).sized(cost.Arg(0)),
+		function1("isURL", text(), boolean(), valid(url.ParseRequestURI), readCost(cost.Arg(0))),
+		function1("getScheme", k.url, text(), infallible(func(u *url.URL) string { return u.Scheme }), lookCost()).asMethod(),
+		function1("getHost", k.url, text(), infallible(func(u *url.URL) string { return u.Host }), lookCost()).asMethod(),
+		function1("getHostname", k.url, text(), infallible((*url.URL).Hostname), lookCost()).asMethod(),
+		function1("getPort", k.url, text(), infallible((*url.URL).Port), lookCost()).asMethod(),
+		function1("getEscapedPath", k.url, text(), infallible((*url.URL).EscapedPath), lookCost()).asMethod(),
+		function1("getQuery", k.url, query, infallible((*url.URL).Query), lookCost()).asMethod(),
 	}
 }
 
