@@ -481,8 +481,8 @@ func (b *builder) checkStrategy(s *Schema, a at) {
 func (b *builder) checkNumbers(st *Struct) {
 	of := map[int]*Field{}
 	for _, f := range st.Fields {
-		if len(f.Index) > 1 { // apiVersion and kind, which protobuf has in the envelope
-			continue // the type of an object is in the envelope
+		if len(f.Index) > 1 {
+			continue // apiVersion and kind, which protobuf has in the envelope
 		}
 		if other := of[f.Number]; other != nil {
 			b.fault(at{st.Go, f.GoName}, "tag protobuf: the number %d is taken by field %s", f.Number, other.GoName)

@@ -146,8 +146,8 @@ type Struct struct {
 }
 
 // Field is a field of a Struct.
-type Field struct { // wire name
-	Name      string // on the wire
+type Field struct {
+	Name      string // wire name
 	Schema    *Schema
 	Required  bool   // absent, or zero in a Go struct, is a violation
 	Expected  bool   // OpenAPI documents list it as required

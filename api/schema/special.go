@@ -85,8 +85,8 @@ func specialForm(t reflect.Type) *Schema {
 	return nil
 }
 
-// openAPIForm returns the schema of a type that implements openAPIFormer, or nil. The type's
-// name tells apart encodings with the same OpenAPI type.
+// openAPIForm returns the schema of a type that implements openAPIFormer, or nil. Encodings with
+// the same OpenAPI type are distinguished by the name of the Go type.
 func openAPIForm(name string, f openAPIFormer) *Schema {
 	types, format := f.OpenAPISchemaType(), f.OpenAPISchemaFormat()
 	if len(types) == 0 {

@@ -49,8 +49,8 @@ func (s *Schema) UniqueValues(tree map[string]any) []UniqueValue {
 }
 
 // markedField is a field that is unique or has a gate.
-type markedField struct { // path of the field in the schema
-	name    string
+type markedField struct {
+	name    string // path of the field in the schema
 	schema  *Schema
 	pointer bool      // zero counts as a value
 	way     []wayStep // field path from the object
@@ -76,8 +76,8 @@ func (s *Schema) marked() *marked {
 }
 
 // markedFields finds the unique and gated fields of a schema.
-type markedFields struct { // structs on the path to the current schema
-	on  []*Struct // the structs on the path
+type markedFields struct {
+	on  []*Struct // structs on the path to the current schema
 	way []wayStep
 	marked
 }

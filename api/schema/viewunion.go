@@ -2,8 +2,8 @@ package schema
 
 import "reflect"
 
-// A union is a struct of this library that is written as the value of one of its fields;
-// APIForm tells which: the field Raw; the object in Schema or the boolean in Allows; the object
+// A union is a struct of this library that is written as the value of one of its fields,
+// depending on APIForm: the field Raw; the object in Schema or the boolean in Allows; the object
 // in Schema or the list in List.
 
 // unionKind returns the kind of union of a struct type, or planStruct.

@@ -50,7 +50,7 @@ type checker struct {
 type visit struct {
 	now, old any
 	known    bool // old is the previous value, or nil if there was none; otherwise it cannot be determined
-	same     bool // if known is false: the nearest ancestor with a known previous value did not change
+	same     bool // if known is false: whether the nearest ancestor with a known previous value did not change
 }
 
 // unchanged reports whether the value did not change.

@@ -104,8 +104,8 @@ type sizes map[string]*schema.Schema // by variable
 // EstimateSize implements cost.Estimator.
 func (z sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	path := node.Path()
-	if e := node.Expr(); len(path) == 0 || e != nil && e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() { // has(self.a) has the path of a but is a boolean
-		return nil // has(self.a) is at the path of a, and no more than a bool
+	if e := node.Expr(); len(path) == 0 || e != nil && e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
+		return nil // has(self.a) has the path of a but is a boolean
 	}
 	s, ok := z[path[0]]
 	if !ok { // an item of a computed list, which is no larger than its source

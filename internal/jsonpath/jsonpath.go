@@ -50,7 +50,7 @@ const (
 	stepFilter
 	stepSlice
 	stepUnion
-	stepDescend // to the value itself and to every object and list in it
+	stepDescend // selects the value itself and every object and list below it
 )
 
 // slice selects items of a list. A negative bound counts from the end of the list.
@@ -82,7 +82,7 @@ func (s slice) items(l []any) (items []any) {
 
 type test struct {
 	left  []step
-	op    string // empty: is there
+	op    string // "" tests for existence
 	right any
 }
 

@@ -44,8 +44,8 @@ func Parse(text string) (*Path, error) {
 type parser struct {
 	s        string
 	i        int
-	ways     int  // that the unions lead together: their parts may overlap, and each is walked
-	descends bool // a recursive descent was read; each further one would multiply the values that are walked
+	ways     int  // combinations of the parts of all unions; limited, because each is evaluated
+	descends bool // a recursive descent was parsed; another would multiply the values to visit
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -173,7 +173,7 @@ func (p *parser) selected() (step, error) {
 	text := p.s[p.i : p.i+end]
 	p.i += end
 	if text == "" {
-		return step{kind: stepIndex}, nil // as clients know it, the first item
+		return step{kind: stepIndex}, nil // the first item, like the reference server
 	}
 	return p.items(text)
 }
