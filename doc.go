@@ -17,9 +17,8 @@
 //     access, the usual access control of a cluster in one call, serving, TLS and an
 //     orderly end for a program of its own, and servertest, a server for a test, with users,
 //     faults, crashes and a record of what was asked for.
-//     What is below server/internal is its own: objects, the engine, watch, the
-//     cache that every read is served from (current entries, one event log for each
-//     type, exact lists), controllers, fair, media, impersonate, openapi, the documents that
+//     What is below server/internal is its own: objects, the engine, objectcache,
+//     the objects in memory that serve every read, with their selectors and encodings, controllers, fair, media, impersonate, openapi, the documents that
 //     clients explain, check and patch by, conversion, which asks the webhooks of definitions,
 //     aggregator, which knows the servers that APIServices name, and metered, which measures the
 //     store.
@@ -40,9 +39,12 @@
 //     a server of the process or a remote one: Objects, Cache, Controller, Election. Below
 //     it kubeconfig, servers and credentials from kubeconfig files.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
-//     revisions. Below it badgerstore (a directory), memstore, faulty (a store
+//     revisions. Below it badgerstore (a directory), memstore, faultinject (a store
 //     that fails as a test wants it), storagetest, the kit that proves a store,
-//     transfer, copies and backups, and eventlog, the run of commits behind watches.
+//     and backup, copies and backups.
+//   - [orch.io/controlplane/watch]: lists, lists at an older revision and watches over any
+//     store, from memory: CacheSet, Cache, Cursor, Feed. The server reads through it, and so
+//     can a program with an API of another shape.
 //   - [orch.io/controlplane/auth]: who calls and whether he may, and below it the
 //     usual answers.
 //   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
@@ -134,7 +136,7 @@
 // # How imports run
 //
 // One way only, also from folder to folder: server → admission → auth → controller →
-// registry → apply → api; storage is below controller, and client is beside it. The packages in internal stand for
+// watch → registry → apply → api; storage is below watch, and client is beside controller. The packages in internal stand for
 // themselves, since what they share is only that programs do not see them: the compiled
 // kinds (resource) are between server and registry, all others are below registry.
 // Packages below storage, auth and admission implement what their parent defines, and
@@ -144,26 +146,28 @@
 //
 // # The way of a request
 //
-// Each step is a file of package server.
+// Package server puts the parts together; each step is a package below server/internal.
 //
-// A GET: ServeHTTP (serve.go) parses what is asked for (internal/requestinfo), finds out
-// who calls (auth.go), which share of the server that gives it (share.go,
-// internal/fair) and whether it may, and finds the type and the form of the
-// answer (route.go). get (read.go) takes a seat, waits until the cache has seen
-// the newest commit and answers with the bytes of the entry (view.go,
-// respond.go). Nothing is decoded. The seat is free when the answer begins.
+// A GET: Server.ServeHTTP (server/serve.go) makes an exchange.Request and an
+// exchange.Response, which parse the path and later write the body or the error. The
+// door authenticates the user, gives the request a slot of the server's capacity, waits
+// until the caches show the newest commit, and authorizes. Server.route (route.go) hands
+// the request to the verbs, which resolve its version and media type. get (verbs/read.go)
+// takes a seat and answers with the bytes of the entry, as views encodes it. Nothing is
+// decoded. The response gives the seat back when it begins. A watch takes the same way to
+// watchstream; proxy, discovery and health answer other paths, and requestmetrics counts
+// all requests.
 //
-// A POST: the same door, then create (create.go) reads the body, takes a seat and
-// decodes (body.go). What follows is the work of the engine, internal/objects, which
-// knows nothing of HTTP: Store.Write (write.go) loads the live object, lets the verb
-// make the new one (Mutate), prepares it (prepare.go: defaults, field ownership,
-// admission, validation), commits and waits for the cache. Of a kind with several
-// versions all that is done in the form of the hub, and so are the caches: only what
-// callers send and get (mutate.go, read.go) and what is stored (records.go) is of
-// another version. PUT (update.go), PATCH and
-// apply (patch.go) differ only in Mutate. DELETE takes the same way: it marks the
-// object, or removes its record if nothing holds it. Who finds the object changed at
-// the commit starts over, and writers of one object queue for that and share a commit
-// (turns.go). The controllers (internal/controllers) and the parts of a program
-// stand on the same engine through its Client.
+// A POST passes the same door. create (verbs/create.go) reads the body, takes a seat and
+// decodes. The rest is the work of the engine, objects, which does not know HTTP:
+// Store.Write (write.go) loads the live object, lets the verb make the new one (Mutate),
+// prepares it (prepare.go: defaults, field ownership, admission, validation), commits and
+// waits for the cache. If a kind has several versions, the engine and the caches work on
+// objects of the hub version; they are converted for the caller (mutate.go, read.go) and
+// for the store (records.go). PUT (verbs/update.go), PATCH and apply (verbs/patch.go)
+// differ only in Mutate. DELETE takes the same way: it marks the object, or removes its
+// record if nothing holds it. The steps collect the write's preconditions (namespace,
+// definition, unique values, leadership), which the commit checks (precondition.go, commit.go). After a
+// conflict the write starts over; writers of one object queue and share a commit (queue.go). The
+// controllers (controllers) and the parts of a program use the same engine through its Client.
 package controlplane

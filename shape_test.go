@@ -37,6 +37,38 @@ func TestSizes(t *testing.T) {
 	excused.check(t)
 }
 
+// TestServerIsSmall bounds the fields and the methods of server.Server: what serves requests is in
+// the packages below server/internal, and takes what it needs of the server.
+func TestServerIsSmall(t *testing.T) {
+	const maxFields, maxMethods = 25, 40
+	fields, methods := 0, 0
+	for _, s := range library(t) {
+		if s.dir() != "server" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				if of, ok := n.Type.(*ast.StructType); ok && n.Name.Name == "Server" {
+					fields = of.Fields.NumFields()
+				}
+			case *ast.FuncDecl:
+				if n.Recv != nil && receiver(n) == "Server" {
+					methods++
+				}
+			}
+			return true
+		})
+	}
+	t.Logf("%d fields, %d methods", fields, methods)
+	if fields == 0 || fields > maxFields {
+		t.Errorf("server.Server has %d fields, more than %d", fields, maxFields)
+	}
+	if methods == 0 || methods > maxMethods {
+		t.Errorf("server.Server has %d methods, more than %d", methods, maxMethods)
+	}
+}
+
 // constant are the calls whose result a package variable may hold: it is made
 // once and does not change.
 var constant = map[string]string{
@@ -203,4 +235,60 @@ func root(e ast.Expr) (id *ast.Ident, member string) {
 			return nil, ""
 		}
 	}
+}
+
+// TestNoContextInStructs checks that no struct keeps a context: passed as a parameter, it ends with the call, whatever
+// becomes of the struct.
+func TestNoContextInStructs(t *testing.T) {
+	excused := except(map[string]string{
+		"registry/convert conversion.ctx":  "lasts for one call of Convert",
+		"internal/cel scope.ctx":           "the CEL library passes no context to the variables of an expression",
+		"registry Change.Context":          "a hook gets one argument, for the time of its call",
+		"registry/registrytest run.ctx":    "lasts for one test",
+		"server Server.leading":            "Shutdown ends it, before life: leaders resign",
+		"server Server.life":               "Shutdown ends it: background work stops",
+		"server Server.watching":           "Shutdown ends it, before life: watches close",
+		"storage/badgerstore request.ctx":  "travels with a commit to the committing goroutine",
+		"storage/badgerstore ruin.ctx":     "lasts for one inspection",
+		"storage/storagetest load.ctx":     "lasts for one test",
+		"storage/storagetest retained.ctx": "lasts for one test",
+		"storage/storagetest store.ctx":    "lasts for one test",
+		"storage/storagetest watched.ctx":  "that of the consumer, to see how its watch must end",
+	})
+	for _, s := range library(t) {
+		for _, d := range s.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range g.Specs {
+				for _, field := range contextFields(spec.(*ast.TypeSpec)) {
+					if !excused.excuse(s.dir() + " " + field) {
+						t.Errorf("%s: the field %s keeps a context; pass it as a parameter", s.where(spec.Pos()), field)
+					}
+				}
+			}
+		}
+	}
+	excused.check(t)
+}
+
+// contextFields returns the named fields of a struct type that are a context.Context, as TYPE.FIELD. An embedded
+// context makes the struct a context itself.
+func contextFields(spec *ast.TypeSpec) (fields []string) {
+	ast.Inspect(spec.Type, func(n ast.Node) bool {
+		s, ok := n.(*ast.StructType)
+		if !ok {
+			return true
+		}
+		for _, f := range s.Fields.List {
+			for _, name := range f.Names {
+				if selected(f.Type) == "context.Context" {
+					fields = append(fields, spec.Name.Name+"."+name.Name)
+				}
+			}
+		}
+		return true
+	})
+	return fields
 }

@@ -17,7 +17,7 @@ import (
 // Chain is the plugins that run in one server. It never changes until Close. The zero Chain
 // admits everything.
 type Chain struct {
-	env                  Env
+	server               PluginContext
 	mutating, validating phase
 	closers              []func()
 }
@@ -27,13 +27,13 @@ type Chain struct {
 // rules and the options: a word that no request has, a name that is no plugin's, a
 // configuration that does not fit; or, if there is none, what every Setup said, and
 // which plugins do nothing.
-func New(table []Plugin, o Options, env Env) (*Chain, error) {
+func New(table []Plugin, o Options, server PluginContext) (*Chain, error) {
 	faults := o.validate(table)
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	c := &Chain{env: env}
-	counts, err := newCounts(env.Metrics)
+	c := &Chain{server: server}
+	counts, err := newCounts(server.Metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -43,18 +43,18 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 		if !o.runs(&p) {
 			continue
 		}
-		env.Config = p.Config
+		server.Config = p.Config
 		if config, ok := o.Config[p.Name]; ok {
-			env.Config = config
+			server.Config = config
 		}
 		if p.Setup != nil {
-			if err := p.Setup(&p, env); err != nil {
+			if err := p.Setup(&p, server); err != nil {
 				faults = append(faults, fmt.Errorf("admission plugin %s: %w", p.Name, err))
 				continue
 			}
 		}
-		if p.Deprecated != "" && env.Log != nil {
-			env.Log.Warn("the admission plugin " + p.Name + " is deprecated: " + p.Deprecated)
+		if p.Deprecated != "" && server.Log != nil {
+			server.Log.Warn("the admission plugin " + p.Name + " is deprecated: " + p.Deprecated)
 		}
 		if p.Close != nil {
 			c.closers = append(c.closers, p.Close)
@@ -64,7 +64,7 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 		}
 		rules := make([]Rule, len(p.Rules))
 		for i, rule := range p.Rules {
-			rules[i] = rule.wire(env.Names)
+			rules[i] = rule.wire(server.Names)
 		}
 		if p.Mutate != nil {
 			c.mutating.add(step{rules, p.Mutate, &timing{in: counts.plugins, labels: []string{p.Name, admit}}})
@@ -80,12 +80,12 @@ func New(table []Plugin, o Options, env Env) (*Chain, error) {
 // order, and once more if one of them asks for that. The first error ends it; it is a
 // *meta.Status, or that of a context that ended.
 func (c *Chain) Mutate(ctx context.Context, r *Request) (err error) {
-	r.Server = &c.env
+	r.Server = &c.server
 	begun := time.Now()
 	defer func() { c.mutating.took.observe(r.Operation, err, time.Since(begun)) }()
 	for r.Pass = 0; ; r.Pass++ {
-		r.again = false
-		if err = c.mutating.run(ctx, r); err != nil || !r.again || r.Pass == 1 {
+		r.reinvoke = false
+		if err = c.mutating.run(ctx, r); err != nil || !r.reinvoke || r.Pass == 1 {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (c *Chain) Mutate(ctx context.Context, r *Request) (err error) {
 // Validate runs the validating phase of every plugin that the request concerns, in
 // order. The first error ends it; it is as those of Mutate.
 func (c *Chain) Validate(ctx context.Context, r *Request) error {
-	r.Server = &c.env
+	r.Server = &c.server
 	begun := time.Now()
 	err := c.validating.run(ctx, r)
 	c.validating.took.observe(r.Operation, err, time.Since(begun))

@@ -39,7 +39,7 @@ func request(group, resource string) *admission.Request {
 }
 
 func chain(t *testing.T, table []admission.Plugin, o admission.Options) *admission.Chain {
-	c, err := admission.New(table, o, admission.Env{Names: names.Kubernetes})
+	c, err := admission.New(table, o, admission.PluginContext{Names: names.Kubernetes})
 	require.NoError(t, err)
 	return c
 }
@@ -95,7 +95,7 @@ func TestAgain(t *testing.T) {
 			if len(r.Object.List("spec", "containers")) == 0 {
 				r.Object.Set([]any{map[string]any{"name": "sidecar"}}, "spec", "containers")
 			}
-			r.Again() // always: it must not be obeyed for ever
+			r.Reinvoke() // always: it must not be obeyed for ever
 			return nil
 		}},
 	}
@@ -118,7 +118,7 @@ func TestOncePerPhase(t *testing.T) {
 	assert.Equal(t, []string{"mutate a", "mutate b"}, j.take())
 
 	refuses := admission.Plugin{Name: "refuses", Mutate: func(_ context.Context, r *admission.Request) error {
-		r.Again()
+		r.Reinvoke()
 		if r.Pass == 1 {
 			return errors.New("not like this")
 		}
@@ -141,7 +141,7 @@ func TestOptions(t *testing.T) {
 		on, off, required := j.plugin("On"), j.plugin("Off"), j.plugin("Required")
 		off.Default, required.Default = admission.Off, admission.Required
 		on.Config = config{300}
-		on.Setup = func(_ *admission.Plugin, env admission.Env) error {
+		on.Setup = func(_ *admission.Plugin, env admission.PluginContext) error {
 			seen = env.Config.(config)
 			return nil
 		}
@@ -160,7 +160,7 @@ func TestOptions(t *testing.T) {
 	_, err := admission.New(append(table(), j.plugin("On"), j.plugin("")), admission.Options{
 		Enable: []string{"On", "NoSuch"}, Disable: []string{"Required", "On", "Neither"},
 		Config: map[string]any{"Off": 1, "Nobody": 2, "On": "text"},
-	}, admission.Env{})
+	}, admission.PluginContext{})
 	assert.EqualError(t, err, `admission plugin 4 of the table is called "On", which is no name of its own
 admission plugin 5 of the table is called "", which is no name of its own
 Options.Enable[1]: there is no admission plugin "NoSuch"
@@ -183,7 +183,7 @@ func TestRulesAreChecked(t *testing.T) {
 			Resources: []string{"*", "*/*", "pods/*", "*/scale", "pods/status"}, Scope: admission.AllScopes}),
 		j.plugin("Words", admission.Rule{}, admission.Rule{Operations: []admission.Operation{"create"}, Scope: "cluster", Groups: []string{"Apps"}, Versions: []string{"1"}}),
 		j.plugin("Plurals", admission.Rule{Resources: []string{"Pod", "pods/", "", "pods/a/b"}}),
-	}, admission.Options{Disable: []string{"Plurals"}}, admission.Env{})
+	}, admission.Options{Disable: []string{"Plurals"}}, admission.PluginContext{})
 	require.Error(t, err)
 	var texts []string
 	for _, line := range strings.Split(err.Error(), "\n") {
@@ -204,19 +204,19 @@ func TestRulesAreChecked(t *testing.T) {
 
 	_, err = admission.New([]admission.Plugin{
 		{Name: "Nothing"},
-		{Name: "Idle", Setup: func(*admission.Plugin, admission.Env) error { return nil }},
+		{Name: "Idle", Setup: func(*admission.Plugin, admission.PluginContext) error { return nil }},
 		{Name: "Asleep", Default: admission.Off},
-	}, admission.Options{}, admission.Env{})
+	}, admission.Options{}, admission.PluginContext{})
 	assert.EqualError(t, err, "admission plugin Nothing has neither Mutate nor Validate\nadmission plugin Idle has neither Mutate nor Validate")
 }
 
-// TestAfter: what a plugin takes for a write is confirmed or given back when it ended.
-func TestAfter(t *testing.T) {
+// TestEndedCallsAfterOnceInReverseOrder: a second call of Ended does nothing.
+func TestEndedCallsAfterOnceInReverseOrder(t *testing.T) {
 	var r admission.Request
-	var told []string
-	r.After(func(committed bool) { told = append(told, fmt.Sprint("first ", committed)) })
-	r.After(func(committed bool) { told = append(told, fmt.Sprint("second ", committed)) })
-	r.Ended(true)
-	r.Ended(false)
-	assert.Equal(t, []string{"second true", "first true"}, told)
+	var outcomes []string
+	r.After(func(written, _ bool) { outcomes = append(outcomes, fmt.Sprint("first ", written)) })
+	r.After(func(written, _ bool) { outcomes = append(outcomes, fmt.Sprint("second ", written)) })
+	r.Ended(true, true)
+	r.Ended(false, true)
+	assert.Equal(t, []string{"second true", "first true"}, outcomes)
 }

@@ -35,7 +35,7 @@ func ExamplePlugin() {
 			return nil
 		},
 	}
-	chain, err := admission.New([]admission.Plugin{rooms}, admission.Options{}, admission.Env{})
+	chain, err := admission.New([]admission.Plugin{rooms}, admission.Options{}, admission.PluginContext{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -60,7 +60,7 @@ func ExamplePlugin_setup() {
 	type defaults struct{ Room string }
 	rooms := admission.Plugin{
 		Name: "DefaultRoom", Default: admission.Off, Config: defaults{Room: "hall"},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(defaults) // of this type, New sees to that
 			p.Mutate = func(_ context.Context, r *admission.Request) error {
 				r.Object.Set(config.Room, "spec", "room")
@@ -71,7 +71,7 @@ func ExamplePlugin_setup() {
 	}
 	chain, err := admission.New([]admission.Plugin{rooms}, admission.Options{
 		Enable: []string{"DefaultRoom"}, Config: map[string]any{"DefaultRoom": defaults{Room: "kitchen"}},
-	}, admission.Env{})
+	}, admission.PluginContext{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -53,7 +53,7 @@ func ExampleForms() {
 			return err
 		},
 	}
-	chain, err := admission.New([]admission.Plugin{dim}, admission.Options{}, admission.Env{})
+	chain, err := admission.New([]admission.Plugin{dim}, admission.Options{}, admission.PluginContext{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -19,42 +19,39 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Plugin is one step of admission: a row of a table. It is shared by servers and
-// holds nothing of any of them; what does is made by Setup.
+// Plugin is one step of admission: a row of a table. Servers share it, so it holds no state of a server; Setup makes
+// that.
 type Plugin struct {
 	Name    string  // by which it is enabled, disabled and configured
-	Default Default // whether it runs if nobody names it
+	Default Default // whether it runs if no option names it
 
-	// Deprecated is why nobody should use the plugin any more; a server that runs it says so
-	// in its log. Empty: it is not.
+	// Deprecated is the reason to stop using the plugin; a server that runs the plugin logs it. Empty: none.
 	Deprecated string
 
-	// Rules say which requests concern the plugin: those that match one of them.
-	// None is all. Groups go by their spec names. A word that no request can have
-	// fails the Build of a server.
+	// Rules select the requests that the plugin runs for: those that match one of them. None selects all. Groups
+	// have their spec names. A word that no request can have fails the Build of a server.
 	Rules []Rule
 
-	// Config is the configuration of a server that gives none. What one gives must
-	// have the same type. nil: there is nothing to configure.
+	// Config is the default configuration. A configuration of the server must have the same type. nil: the plugin
+	// has none.
 	Config any
 
-	// ConfigKinds are what a file says that Config is, by spec groups, the newest first;
-	// none: it says nothing. See LoadConfig.
+	// ConfigKinds are the kinds of a configuration file for Config, by spec groups, the newest first; none: it
+	// cannot be in a file. See LoadConfig.
 	ConfigKinds []meta.GroupVersionKind
 
-	// Mutate may change the object of a request, Validate sees what became of it. A
-	// nil one skips its phase. An error that is a *meta.Status goes to the caller as it
-	// is; any other becomes 403 Forbidden with its text, but one of a store that cannot
-	// be read or of time that is over. Both are called by many
-	// goroutines at once. One that runs has one of them at least.
+	// Mutate may change the object of a request, Validate sees the result. nil skips the phase; a plugin that runs
+	// has at least one of them. An error that is a *meta.Status is returned to the caller as it is. Any other error
+	// is 403 Forbidden with its text, except that of a store that cannot be read and the end of ctx. Both functions
+	// are called by many goroutines at once.
 	Mutate   func(ctx context.Context, r *Request) error
 	Validate func(ctx context.Context, r *Request) error
 
-	// Setup completes a copy of the plugin for one server: it sets Mutate and
-	// Validate to functions over what env holds. nil: they stand there already.
-	Setup func(p *Plugin, env Env) error
+	// Setup completes a copy of the plugin for one server: it sets Mutate and Validate to functions that use c.
+	// nil: they are set already.
+	Setup func(p *Plugin, c PluginContext) error
 
-	// Close frees what Setup made, once no request runs any more. nil: nothing.
+	// Close releases what Setup made, when no request runs any more. nil: nothing.
 	Close func()
 }
 
@@ -68,13 +65,13 @@ const (
 	Required                // always: it cannot be disabled
 )
 
-// Env is what a plugin may use of its server.
-type Env struct {
+// PluginContext is what a plugin may use of its server.
+type PluginContext struct {
 	Names      names.Profile
 	Authorizer auth.Authorizer
 
-	// Client reads and writes objects as the server itself, and gives a feed of
-	// changes. It works from the first request on, not in Setup.
+	// Client reads and writes objects as the server itself, and has a feed of changes. It works from the first
+	// request on, not in Setup.
 	Client controller.Client
 
 	// Features are those of the server.
@@ -83,19 +80,22 @@ type Env struct {
 	// Rules are those of the server, for built-in plugins.
 	Rules compat.Rules
 
-	// Admitted is a Client whose updates nobody admits: for what a plugin notes of writes that
-	// it lets pass, in a status such as that of a quota, and which is part of them. A webhook
-	// for that status could hold up every one of these writes, or wait for one itself. Get and
-	// List show the newest state, where those of Client, with the context of a request, may
-	// show the one that the request found when it came. nil: Client.
-	Admitted controller.Client
-
-	// Fence returns the revision at which the fence of a namespace was raised last, by whichever
-	// server over the store, 0 if it never was. RaiseFence raises it: no write is stored from
-	// then on that rests on the fence as it was (Request.Fence), and Client shows those that
-	// were. So a plugin that counts objects after that knows that none comes which it let pass
-	// before, here or elsewhere. nil: there are no fences.
-	Fence, RaiseFence func(ctx context.Context, namespace string) (storage.Revision, error)
+	// Accounting is for plugins that write the sum of what they admit into an object, such as the status of a
+	// ResourceQuota, before the admitted writes are committed; nil: there is no server.
+	//
+	// Updates by this client skip admission: they are part of writes that were admitted, and a webhook for the
+	// object could block all of these writes, or wait for one itself. Get and List return the newest state, even
+	// with the context of a request, for which PluginContext.Client may return the state when the request came.
+	//
+	// Fence returns the revision at which the fence of a namespace was last raised by any server over the store, 0
+	// if it never was. RaiseFence raises it: no write is stored from then on that has the former fence as a
+	// Precondition, and the client returns those that were stored. So a plugin that counts objects after RaiseFence
+	// has counted every write that was admitted before it, or that write is never stored.
+	Accounting interface {
+		controller.Client
+		Fence(ctx context.Context, namespace string) (storage.Revision, error)
+		RaiseFence(ctx context.Context, namespace string) (storage.Revision, error)
+	}
 
 	// Type returns the resource type that is served now under a wire group and
 	// plural, or nil.
@@ -105,22 +105,20 @@ type Env struct {
 	// not be changed.
 	Schema func(meta.GroupVersionKind) *schema.Schema
 
-	// Convert returns an object of a type as callers of another of its versions see it. The
-	// result must not be changed.
+	// Convert returns an object of a type in another of its versions. The result must not be changed.
 	Convert func(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error)
 
 	// Runs reports whether the server was given a controller of that name, and runs it.
 	Runs func(controller string) bool
 
-	// Control has the server run a controller beside its own. It is for Setup. ask makes a
-	// key due after some time that no change does: asked for often it is due once. Before the
-	// controller runs it does nothing. nil: nobody runs any.
-	Control func(controller.Controller) (ask func(key string, after time.Duration))
+	// Control has the server run a controller beside its own. Call it in Setup. enqueue makes a key due after a
+	// time, once for many calls. It does nothing before the controller runs. nil: no controller can be run.
+	Control func(controller.Controller) (enqueue func(key string, after time.Duration))
 
 	// Services finds the endpoints of services, for plugins that call webhooks.
 	Services services.Resolver
 
-	// Metrics is where plugins register theirs; two may share one.
+	// Metrics is where plugins register their metrics; two plugins may share one.
 	Metrics prometheus.Registerer
 
 	Log    *slog.Logger
@@ -132,36 +130,36 @@ type Options struct {
 	Enable  []string // besides those that run by default
 	Disable []string
 
-	// Config is the configuration of plugins, by their names.
+	// Config is the configuration of plugins by name.
 	Config map[string]any
 }
 
 // Wire returns a name of the spec as it is on the wire.
-func (e *Env) Wire(spec string) string { return e.Names.Wire(spec) }
+func (c *PluginContext) Wire(spec string) string { return c.Names.Wire(spec) }
 
 // Serves reports whether a resource is served, by the spec's name of its group.
-func (e *Env) Serves(group, plural string) bool {
-	return e.Type(meta.GroupResource{Group: e.Names.Group(group), Resource: plural}) != nil
+func (c *PluginContext) Serves(group, plural string) bool {
+	return c.Type(meta.GroupResource{Group: c.Names.Group(group), Resource: plural}) != nil
 }
 
 // List returns the objects of a resource, by the spec's name of its group, in a namespace,
-// or in all of them if that is empty. There are none of a resource that is not served.
-func (e *Env) List(ctx context.Context, group, plural, namespace string) ([]*meta.Object, error) {
-	if !e.Serves(group, plural) {
+// or in all namespaces if that is empty. The list is empty if the resource is not served.
+func (c *PluginContext) List(ctx context.Context, group, plural, namespace string) ([]*meta.Object, error) {
+	if !c.Serves(group, plural) {
 		return nil, nil
 	}
-	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
-	return e.Client.List(ctx, r, namespace)
+	r := meta.GroupResource{Group: c.Names.Group(group), Resource: plural}
+	return c.Client.List(ctx, r, namespace)
 }
 
-// Find returns an object of a resource, by the spec's name of its group, or nil if there
-// is none or the resource is not served.
-func (e *Env) Find(ctx context.Context, group, plural string, key meta.Key) (*meta.Object, error) {
-	if !e.Serves(group, plural) {
+// Find returns an object of a resource, by the spec's name of its group, or nil if it does
+// not exist or the resource is not served.
+func (c *PluginContext) Find(ctx context.Context, group, plural string, key meta.Key) (*meta.Object, error) {
+	if !c.Serves(group, plural) {
 		return nil, nil
 	}
-	r := meta.GroupResource{Group: e.Names.Group(group), Resource: plural}
-	obj, err := e.Client.Get(ctx, r, key)
+	r := meta.GroupResource{Group: c.Names.Group(group), Resource: plural}
+	obj, err := c.Client.Get(ctx, r, key)
 	if meta.IsNotFound(err) {
 		return nil, nil
 	}

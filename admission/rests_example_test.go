@@ -9,9 +9,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// A plugin that lets lamps only into rooms that stay: one that is locked, or demolished, after
-// the plugin looked and before the lamp is stored, has the plugin asked anew.
-func ExampleBase() {
+// A plugin that allows lamps in rooms that are not locked: if the room is locked or removed after the plugin has
+// read it and before the lamp is stored, the plugin runs again.
+func ExamplePrecondition() {
 	rooms := meta.GroupResource{Group: "example.com", Resource: "rooms"}
 	hall := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "hall", "resourceVersion": "17"}}) // as env.Client.Get has it
 	open := admission.Plugin{Name: "OpenRooms", Validate: func(_ context.Context, r *admission.Request) error {
@@ -19,10 +19,10 @@ func ExampleBase() {
 			return errors.New("the room is locked")
 		}
 		open := func(now *meta.Object) bool { return !now.Bool("spec", "locked") }
-		r.Bases = append(r.Bases, admission.Base{Resource: rooms, Object: hall, Holds: open})
+		r.Preconditions = append(r.Preconditions, admission.Precondition{Resource: rooms, Object: hall, Holds: open})
 		return nil
 	}}
-	chain, err := admission.New([]admission.Plugin{open}, admission.Options{}, admission.Env{})
+	chain, err := admission.New([]admission.Plugin{open}, admission.Options{}, admission.PluginContext{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -31,7 +31,7 @@ func ExampleBase() {
 	if err := chain.Validate(context.Background(), r); err != nil {
 		fmt.Println(err)
 	}
-	for _, b := range r.Bases { // the server commits the lamp if this is so
+	for _, b := range r.Preconditions { // the server compares them when it commits the lamp
 		fmt.Println(b.Resource, b.Object.Name(), "is of version", b.Object.ResourceVersion())
 	}
 	// Output: rooms.example.com hall is of version 17

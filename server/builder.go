@@ -1,38 +1,3 @@
-// Package server is the API server: it takes a request apart, asks who and
-// whether, and reads, writes or watches objects of the registered kinds.
-//
-// The way of a GET and of a POST through its files is told in the documentation of
-// the module's root, [orch.io/controlplane]. A watch takes the same door, then
-// stream.go.
-//
-// # Metrics
-//
-// /metrics shows what dashboards and alerts for the field's API server ask for, under the
-// same names, with the same labels and buckets. Help texts begin with the class of the
-// family: STABLE and BETA ones are shown for three releases and for one after they were
-// deprecated, ALPHA ones for none; Serving.ShowHiddenMetricsFor brings back what was hidden
-// since the release before. testdata/metrics.txt lists all of them.
-//
-//	apiserver_request_total, _duration_seconds, _sli_duration_seconds  what was asked for, and how long it took; sli: without webhooks and queues
-//	apiserver_response_sizes, apiserver_request_body_size_bytes        how much went out and came in
-//	apiserver_current_inflight_requests, _inqueue_requests             what is worked on, and waits
-//	apiserver_longrunning_requests, apiserver_watch_events_*           watches and connections, and what watches were sent
-//	apiserver_request_terminations_total, _aborts_total                what the server refused or cut to protect itself
-//	apiserver_flowcontrol_*                                            how callers share the server
-//	authentication_*, authorization_*, authenticated_user_requests     who calls, and whether they may
-//	apiserver_client_certificate_*, serviceaccount_*_tokens_total      what callers show
-//	apiserver_admission_*, apiserver_conversion_webhook_*              plugins, admission webhooks, conversion webhooks
-//	apiserver_audit_*                                                  records made, and lost
-//	etcd_request_duration_seconds, etcd_requests_total, _errors_total  the store, whatever store it is: a slow one shows here
-//	apiserver_resource_objects, _size_estimate_bytes                   objects that there are, by kind
-//	apiserver_storage_size_bytes, _damaged_records, _lost_commits      the store's room and what is wrong with it
-//	apiserver_storage_list_*, apiserver_cache_list_*                   lists, from the store and from memory
-//	apiserver_watch_cache_*                                            the cache; _history_used_ratio and _history_shortened_total: a full history
-//	workqueue_*, apiserver_recovered_panics_total                      controllers
-//	leader_election_master_status, _slowpath_total                     who leads, by Lease, where several servers may be over the store
-//	process_*, go_*, kubernetes_build_info                             the process
-//
-// Labels are words of the server and names of what it serves; what callers send makes none.
 package server
 
 import (
@@ -43,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -64,11 +30,19 @@ import (
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/definitions"
+	"orch.io/controlplane/server/internal/discovery"
 	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fairqueue"
+	"orch.io/controlplane/server/internal/health"
+	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/metered"
+	"orch.io/controlplane/server/internal/migration"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/requestmetrics"
+	"orch.io/controlplane/server/internal/serviceresolver"
+	"orch.io/controlplane/server/internal/telemetry"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 )
@@ -187,13 +161,14 @@ type Builder struct {
 	// Serving is what few programs change.
 	Serving Serving
 
-	kinds   []*registry.Kind
-	client  objects.Client
-	plugged []*plugged        // of admission plugins
-	finds   ServiceResolver   // what services lead to
-	shown   *metrics.Registry // what /metrics shows
-	missing func(context.Context, Service) *aggregator.Fault
-	built   bool // a server was made of it
+	kinds    []*registry.Kind
+	client   objects.Client
+	plugins  []*manager.Plugin // the controllers of admission plugins
+	resolver *serviceresolver.Resolver
+	shown    *metrics.Registry // what /metrics shows
+	limits   Limits            // with defaults; by Build
+	stored   storage.Backend   // Storage, measured; by Build
+	built    bool              // a server was made of it
 
 	features *features.Set // by Build
 }
@@ -306,7 +281,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	}()
 	faults := b.faults()
 	var s *Server
-	types, unserved := b.served(func(ctx context.Context) ([]*meta.Object, error) { return s.components(ctx) })
+	types, unserved := b.served(func(ctx context.Context) ([]*meta.Object, error) { return s.health.Components(ctx) })
 	faults = append(faults, unserved...)
 	plugs := b.pluginFaults()
 	faults = append(faults, plugs...)
@@ -320,8 +295,8 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	if err := b.showMetrics(); err != nil {
 		return nil, errors.Join(append(faults, err)...)
 	}
-	finder := newServiceResolver(b.Names, &b.client, b.ServiceResolver)
-	b.plugged, b.finds, b.missing = nil, finder.find, finder.missing
+	resolver := serviceresolver.New(b.Names, &b.client, b.ServiceResolver)
+	b.plugins, b.resolver = nil, resolver
 	var chain *admission.Chain
 	if len(plugs) == 0 {
 		var fault error
@@ -333,7 +308,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 			chain.Close()
 		}
 	}()
-	faults = append(faults, b.checkChoice())
+	faults = append(faults, b.checkSelection())
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
@@ -362,95 +337,100 @@ func (b *Builder) showMetrics() (err error) {
 
 // admission makes the chain of the plugins.
 func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
-	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
-		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Fence: b.client.Fence, RaiseFence: b.client.RaiseFence, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
+	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.PluginContext{
+		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Accounting: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
-			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
+			return manager.Selection(b.RunControllers).Selects(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
 		},
 		Control: func(c controller.Controller) func(string, time.Duration) {
-			p := &plugged{controller: c}
-			b.plugged = append(b.plugged, p)
-			return p.ask
+			p := &manager.Plugin{Controller: c}
+			b.plugins = append(b.plugins, p)
+			return p.Enqueue
 		},
-		Services: b.finds, Metrics: b.shown,
+		Services: b.resolver.Resolve, Metrics: b.shown,
 	})
 }
 
 // newServer makes a server of the parts that need nothing of the store.
 func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
+	b.limits = b.Limits.withDefaults()
 	s = &Server{
-		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, begun: make(chan struct{}), broken: make(chan struct{}), migrating: make(chan struct{}, 1),
-		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
-		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
-		checks: b.Checks, features: b.features, advertise: b.Advertise,
+		names: b.Names, backend: b.Storage, log: log,
+		authenticator: auth.Union(b.Authenticators...),
+		version:       b.gitVersion(),
 	}
-	s.errors = &errorlog.Log{Logger: log, Panics: func(where string) { s.metrics.panics.WithLabelValues(where).Inc() }}
+	s.errors = &errorlog.Log{Logger: log, Panics: func(part string) { s.metrics.Panicked(part) }}
 	s.responder.Names, s.responder.Errors = b.Names, s.errors
 	s.responder.Compress.From, s.responder.Compress.Local = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
-	if !s.features.Enabled(features.APIResponseCompression) {
+	if !b.features.Enabled(features.APIResponseCompression) {
 		s.responder.Compress.From = -1
 	}
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
 	}
-	s.life, s.end = context.WithCancel(context.Background())
-	s.leading, s.resign = context.WithCancel(s.life)
-	s.watching, s.endWatches = context.WithCancel(s.life)
 	if s.backend == nil {
-		s.backend = memstore.New(memstore.Options{Retain: s.limits.History})
+		s.backend = memstore.New(memstore.Options{Retain: b.limits.History})
 	}
-	s.writer, _ = s.backend.(storage.Writer)
 	set := metrics.For(b.shown)
-	s.metrics = newCounts(b.shown, b.Metrics, set, log)
-	s.conversions = conversion.New(b.Names, b.finds, set, s.errors.Report)
-	if err := s.metrics.addAudit(b.Audit); err != nil {
-		return nil, fmt.Errorf("metrics of the audit: %w", err)
-	}
+	s.catalog = definitions.New(definitions.Options{
+		Names: s.names, Rules: b.rules(), Features: b.features, Log: log, Webhooks: conversion.New(b.Names, b.resolver.Resolve, set, s.errors.Report),
+	})
+	s.registry, s.metrics = b.shown, requestmetrics.New(set, s.catalog.Types, func() *aggregator.Table { return s.aggregator.Table() })
 	if err := s.authenticator.Measure(b.shown); err != nil {
 		return nil, fmt.Errorf("metrics of the authenticators: %w", err)
 	}
-	s.addBuild(set, b.Names.Wire(names.BuildMetric))
-	addProcess(b.shown)
-	watchIntegrity(set, s.backend)
-	s.stored = metered.New(s.backend, set, s.catalog.Now)
-	if err := errors.Join(set.Err(), s.tellFeatures()); err != nil {
+	b.stored = metered.New(s.backend, set, s.catalog.Known)
+	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	s.slis = newSLIs(b.Names)
+	s.handlers = maps.Clone(b.Handlers)
+	if s.handlers == nil {
+		s.handlers = map[string]http.Handler{}
+	}
+	s.handlers["/metrics"] = telemetry.NewHandler(b.shown, b.Metrics, log)
 	s.capacity, err = capacity.New(capacity.Options{
 		Names: b.Names, Metrics: b.shown, Config: b.flowControl(), Pinned: b.Serving.FlowControl != nil,
-		Seats: s.limits.InFlight, MaxWait: s.limits.RequestTime / 4,
-		Requests: s.limits.Requests, Watches: s.limits.Watches, Connections: s.limits.Connections,
-		BodyBytes: s.limits.LargeBodies, AnswerBytes: s.limits.LongAnswers,
+		Seats: b.limits.InFlight, MaxWait: b.limits.RequestTime / 4,
+		Requests: b.limits.Requests, Watches: b.limits.Watches, Connections: b.limits.Connections,
+		BodyBytes: b.limits.LargeBodies, AnswerBytes: b.limits.LongAnswers,
 	})
 	return s, err
 }
 
 // open loads what the store holds and makes the parts that stand on it.
 func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, chain *admission.Chain) (*Server, error) {
-	for _, t := range types {
-		s.setConverter(t)
-	}
-	s.catalog.Put(types...)
+	s.catalog.Register(types...)
 	if err := s.stamp(ctx); err != nil {
 		return nil, err
 	}
-	records, err := s.load(ctx, types, b.KeepUnfit)
+	records, err := s.load(ctx, b, types)
 	if err != nil {
 		return nil, err
 	}
-	s.openDefinitions()
+	s.catalog.Open(s.hub)
 	figures := s.openAggregation(b)
 	s.objects = objects.New(objects.Options{
-		Names: s.names, Records: records, Hub: s.hub, Types: s.types, Admission: chain, Log: s.log,
-		Audit:  s.ownAudit(),
-		Waited: func(d time.Duration) { s.metrics.waited.Observe(d.Seconds()) }, RequestTime: s.limits.RequestTime, FutureWait: s.limits.FutureWait,
-		ObjectBytes: s.limits.ObjectBytes, NamespaceBytes: s.limits.NamespaceBytes, StoreBytes: s.limits.StoreBytes,
+		Names: s.names, Records: records, Hub: s.hub, Types: s.catalog.Types, Admission: chain, Log: s.log,
+		Audit:  b.auditWrites(s.errors),
+		Waited: s.metrics.Waited, RequestTime: b.limits.RequestTime, FutureWait: b.limits.FutureWait,
+		ObjectBytes: b.limits.ObjectBytes, NamespaceBytes: b.limits.NamespaceBytes, StoreBytes: b.limits.StoreBytes,
 	}, types)
 	s.client, s.chain = &b.client, chain
 	s.client.Open(s.objects)
-	if err := errors.Join(figures, s.addStored(), s.choose(b, append(s.builtinControllers(), b.Controllers...))); err != nil {
+	s.openRequests(b)
+	s.migrator = migration.New(migration.Options{Names: s.names, Catalog: s.catalog, Objects: s.objects, Hub: s.hub, Client: s.client, Log: s.log})
+	s.manager, err = manager.New(manager.Options{
+		Names: s.names, Backend: s.backend, Hub: s.hub, Objects: s.objects, Client: s.client, Log: s.log,
+		Metrics: s.registry, Panicked: s.errors.Panic, Advertise: b.Advertise,
+	})
+	selection := manager.Selection(b.RunControllers)
+	if err := errors.Join(err, figures, s.addMetrics(b), s.manager.Add(selection, append(s.builtinControllers(), b.Controllers...), b.plugins)); err != nil {
 		return nil, errors.Join(err, s.Shutdown(ctx))
+	}
+	b.logFeatures(s.log)
+	s.health = s.newHealth(b)
+	s.discovery = &discovery.Handler{
+		Names: s.names, Version: s.version, Types: s.catalog.Types, Aggregator: s.aggregator, Paths: slices.Collect(maps.Keys(s.handlers)),
 	}
 	if err := s.objects.ReserveHeld(ctx); err != nil {
 		s.log.Error("what objects hold is not reserved; other servers over the store may give it again", "error", err)
@@ -463,7 +443,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 		err = n.Start(ctx, s.client)
 	}
 	if s.registers() && err == nil {
-		err = s.aggregation.Register(ctx, s.client)
+		err = s.aggregator.Register(ctx, s.client)
 	}
 	for _, prepare := range b.Prepare {
 		if err == nil {
@@ -477,27 +457,43 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	return s, nil
 }
 
+// addMetrics registers the metrics of the store, the caches and the process.
+func (s *Server) addMetrics(b *Builder) error {
+	return telemetry.Register(telemetry.Options{
+		Names: s.names, Registry: s.registry, Types: s.catalog.Types, Hub: s.hub, Backend: s.backend,
+		Features: b.features, Audit: b.Audit, Build: discovery.Version(s.version),
+	})
+}
+
+// newHealth returns the handler of the health endpoints.
+func (s *Server) newHealth(b *Builder) *health.Handler {
+	o := health.Options{
+		Names: s.names, Backend: s.backend, CatchUp: s.objects.CatchUp, Types: s.catalog.Types, Extensible: s.catalog.Extensible(),
+		Audit: b.Audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
+	}
+	if s.aggregator != nil {
+		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.registers(), s.manager.Has("apiservice-availability")
+	}
+	return health.New(o)
+}
+
 // load reads what the store holds, and refuses what the types cannot show unless it is
 // to be kept.
-func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*objects.Records, error) {
-	records, err := objects.OpenRecords(ctx, s.stored, types, s.log)
+func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (*objects.Records, error) {
+	records, err := objects.OpenRecords(ctx, b.stored, types, s.log)
 	if err != nil {
 		return nil, err
 	}
 	if err := records.Begin(ctx); err != nil {
 		return nil, fmt.Errorf("beginning the store: %w", err)
 	}
-	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
-		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
-		Followed: func() {
-			if s.definitions.open.Load() {
-				s.types()
-			}
-		},
+	if s.hub, err = objectcache.Open(ctx, records.Store(), objectcache.Options{
+		Retain: b.limits.History, MaxBytes: b.limits.HistoryBytes, OnPanic: func(p any) { s.errors.Panic("storage", p) },
+		OnCommit: s.catalog.Follow,
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
-	problems, err := records.Accept(ctx, keep)
+	problems, err := records.Accept(ctx, b.KeepUnfit)
 	if len(problems) > 0 {
 		err = newStoredError(problems)
 	}

@@ -15,6 +15,8 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/internal/suggest"
+	"orch.io/controlplane/server/internal/health"
+	"orch.io/controlplane/server/internal/manager"
 )
 
 // faults returns what is wrong with the fields of the Builder, each with the path to it.
@@ -114,7 +116,7 @@ func ownPath(at string) bool {
 var checkName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*(/[A-Za-z0-9])?)*$`)
 
 func (b *Builder) checkFaults() (faults []error) {
-	own := []string{"ping", "log", "storage", "etcd", "audit", "etcd-readiness", "informer-sync", "storage-integrity", "shutdown"}
+	own := health.OwnNames()
 	for _, name := range slices.Sorted(maps.Keys(b.Checks)) {
 		why := ""
 		switch {
@@ -165,7 +167,7 @@ func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
 			resources[v.Resource().GroupResource().String()] = t
 		}
 	}
-	known := ControllerNames() // what package access adds goes without kinds that a program leaves out
+	known := manager.BuiltinNames() // what package access adds goes without kinds that a program leaves out
 	for i, c := range b.Controllers {
 		if slices.Contains(known, c.Name) {
 			continue
@@ -195,6 +197,18 @@ func (b *Builder) unseen(r meta.GroupResource, resources map[string]*resource.Ty
 		return ""
 	}
 	return fmt.Sprintf("no kind serves %s%s", r, suggest.Near(r.String(), slices.Sorted(maps.Keys(resources))...))
+}
+
+// checkSelection returns an error if RunControllers names a controller that the server cannot have.
+func (b *Builder) checkSelection() error {
+	var others []string
+	for _, c := range b.Controllers {
+		others = append(others, c.Name)
+	}
+	for _, p := range b.plugins {
+		others = append(others, p.Controller.Name)
+	}
+	return manager.Selection(b.RunControllers).Check(others...)
 }
 
 // pluginFaults returns what is wrong with the plugins of the Builder by themselves.

@@ -1,9 +1,9 @@
 package server
 
 import (
+	"log/slog"
+
 	"orch.io/controlplane/api/features"
-	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/metrics"
 )
 
 // Enabled reports whether a feature is on, as Release, Features and Gates say: before Build
@@ -17,22 +17,11 @@ func (b *Builder) Enabled(name string) bool {
 	return set.Enabled(name)
 }
 
-// tellFeatures warns of gates that are set in vain, and has metrics show them all.
-func (s *Server) tellFeatures() error {
-	set := metrics.For(s.metrics.registry)
-	gauge := set.Gauges(metrics.Family{
-		Name: s.names.Wire(names.FeatureMetric), Help: "1 if the feature is on, else 0, by the stage of its gate.",
-		Stability: metrics.Beta, Labels: []string{"name", "stage"},
-	})
-	for _, g := range s.features.All() {
+// logFeatures warns of feature gates that are set without effect.
+func (b *Builder) logFeatures(log *slog.Logger) {
+	for _, g := range b.features.All() {
 		if g.Warning != "" {
-			s.log.Warn(g.Warning, "gate", g.Name, "set", g.On)
+			log.Warn(g.Warning, "gate", g.Name, "set", g.On)
 		}
-		on := 0.0
-		if g.On {
-			on = 1
-		}
-		gauge.WithLabelValues(g.Name, g.Stage).Set(on)
 	}
-	return set.Err()
 }

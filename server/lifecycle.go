@@ -1,33 +1,34 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/server/internal/controllers"
+	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/objects"
 )
 
+// ControllerNames returns the names of the built-in controllers that Builder.RunControllers selects
+// from, with those of package access. A server has the controllers whose kinds and parts it has.
+func ControllerNames() []string { return manager.BuiltinNames() }
+
 // builtinControllers are the controllers that every server has.
 func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), unadmitted(controllers.Events())}
-	if s.definitions.cache != nil {
-		list = append(list, s.definitionController())
+	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
+	if s.catalog.Extensible() {
+		list = append(list, s.catalog.Controller(s.objects, s.client))
 	}
 	if f, ok := s.flowObjects(); ok {
 		list = append(list, f.Controller())
 	}
-	if s.aggregation != nil {
-		list = append(list, s.aggregation.Registration(s.servedAmong(s.definitions.resource)...))
+	if s.aggregator != nil {
+		list = append(list, s.aggregator.Registration(s.served(s.catalog.Resource())...))
 	}
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())
@@ -35,10 +36,10 @@ func (s *Server) builtinControllers() []controller.Controller {
 	if c, ok := s.objects.Sweep(); ok {
 		list = append(list, c)
 	}
-	if r, ok := s.migrationKind(); ok {
-		list = append(list, s.migrator(r))
+	if c, ok := s.migrator.Controller(); ok {
+		list = append(list, c)
 	}
-	for _, t := range s.catalog.Now().Types() {
+	for _, t := range s.catalog.Known().Types() {
 		if t.Grace != nil {
 			list = append(list, unadmitted(objects.Ending(t)))
 		}
@@ -64,213 +65,55 @@ func unadmitted(c controller.Controller) controller.Controller {
 	return c
 }
 
-// plugged is the controller of an admission plugin, which may ask for keys itself.
-type plugged struct {
-	controller controller.Controller
-	runner     atomic.Pointer[controllers.Runner] // nil until Run
-}
-
-func (p *plugged) ask(key string, after time.Duration) {
-	if r := p.runner.Load(); r != nil {
-		r.Ask(key, after)
-	}
-}
-
 // serviceNetworks looks after the networks of services, if both are served.
 func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
-	services := s.catalog.Now().Type(meta.GroupResource{Resource: "services"})
+	services := s.catalog.Known().Type(meta.GroupResource{Resource: "services"})
 	if services == nil || services.Pool == nil || services.Pool.Initial == nil {
 		return n, false
 	}
 	source := meta.GroupResource{Group: s.names.Group(services.Pool.Source.Group), Resource: services.Pool.Source.Resource}
 	n = controllers.ServiceNetworks{Names: s.names, Initial: services.Pool.Initial(s.names)}
-	return n, s.catalog.Now().Type(source) != nil
+	return n, s.catalog.Known().Type(source) != nil
 }
 
-// Run runs the controllers until the context ends or the server shuts
-// down, and returns when they have ended. Call it once.
+// Run runs the controllers until the context ends or Shutdown is called, and returns when they have
+// stopped. Call it once.
 //
-// Where several servers may be over the store (storage.Shared), most controllers run in one
-// of them at a time, in the one that holds their Lease in the system namespace; see
-// controller.Controller. A server that is shut down or drained gives its Leases up when the
-// controllers have stopped, and another one begins at once; one that dies is replaced when
-// its Leases have run out, after 15 seconds. Over any other store all run at once.
-func (s *Server) Run(ctx context.Context) error {
-	s.mu.Lock()
-	if s.closing { // shut down before it began: nothing to run
-		s.mu.Unlock()
-		return nil
-	}
-	if s.ran {
-		s.mu.Unlock()
-		return errors.New("the controllers were started already")
-	}
-	s.ran = true
-	s.controllersRun.Add(1)
-	s.mu.Unlock()
-	defer s.controllersRun.Done()
+// If several servers may share the store (storage.Shared), most controllers run in one server at a
+// time: the one that holds their Lease in the system namespace, see controller.Controller. A server
+// that is shut down or drained releases its Leases when its controllers have stopped, and another
+// server takes over at once. The Leases of a server that died expire after 15 seconds. With any other
+// store all controllers run at once.
+func (s *Server) Run(ctx context.Context) error { return s.manager.Run(ctx) }
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
-	leading, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(s.leading, stop)()
-	every, led := s.crews()
-	var all, undecided sync.WaitGroup
-	undecided.Add(1 + len(led))
-	faults := make([]error, 1+len(led))
-	run := func(i int, part func(decided func()) error) {
-		all.Go(func() {
-			decided := sync.OnceFunc(undecided.Done)
-			defer decided()
-			if faults[i] = part(decided); faults[i] != nil {
-				s.breakOff(faults[i])
-				cancel()
-			}
-		})
-	}
-	run(0, func(begun func()) error { return s.work(ctx, every, s.client, false, begun) })
-	as := identity()
-	for i, c := range led {
-		run(1+i, func(decided func()) error { return s.leadCrew(leading, c, as, decided) })
-	}
-	if s.advertise.IsValid() && s.sharesStore() {
-		all.Go(func() { s.present(leading) })
-	}
-	undecided.Wait()
-	if s.runFault() == nil {
-		close(s.begun)
-	}
-	all.Wait()
-	return errors.Join(faults...)
-}
+// Running returns a channel that is closed when Run has begun, the controllers have seen every object
+// that existed, and it is known which server holds each Lease. If Run fails before that, the channel
+// stays open.
+func (s *Server) Running() <-chan struct{} { return s.manager.Running() }
 
-// breakOff notes why the controllers do not run.
-func (s *Server) breakOff(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fault == nil {
-		s.fault = err
-		close(s.broken)
-	}
-}
-
-// runFault returns why the controllers do not run, nil if nothing is wrong with them.
-func (s *Server) runFault() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fault
-}
-
-// work runs controllers until the context ends. begun is called when they know every object
-// that was there; again says that they ran before.
-func (s *Server) work(ctx context.Context, members []member, client controller.Client, again bool, begun func()) error {
-	runners := make([]*controllers.Runner, 0, len(members))
-	for _, m := range members {
-		r, err := controllers.NewRunner(m.Controller, s.hub, client, s.log, s.metrics.registry, s.errors.Panic)
-		if err != nil {
-			for _, r := range runners {
-				r.Close()
-			}
-			return err
-		}
-		runners = append(runners, r)
-	}
-	s.mu.Lock()
-	s.runners = append(slices.Clip(s.runners), runners...)
-	s.mu.Unlock()
-	var all sync.WaitGroup
-	for i, r := range runners {
-		if p := members[i].plugged; p != nil {
-			p.runner.Store(r)
-			defer p.runner.Store(nil)
-		}
-		if again {
-			r.Forget()
-		}
-		r.Pull() // what is there now; what goes from here on was seen
-	}
-	begun()
-	for _, r := range runners {
-		all.Go(func() { r.Run(ctx) })
-	}
-	all.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.runners = slices.DeleteFunc(slices.Clone(s.runners), func(r *controllers.Runner) bool { return slices.Contains(runners, r) })
-	return nil
-}
-
-// running returns the runners of the controllers that run now.
-func (s *Server) running() []*controllers.Runner {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runners
-}
-
-// Running is closed when Run has begun and the controllers know every
-// object that was there: an owner deleted after that is one they have seen. Of those that
-// one of several servers leads it is known which one does. If Run fails before that it is
-// not closed.
-func (s *Server) Running() <-chan struct{} { return s.begun }
-
-// Settle waits until the controllers have seen every commit and have
-// nothing to do: no key waits, and none is due again within five seconds. It
-// waits for Run to begin. Controllers that another server leads are not waited for. If Run has
-// failed it returns why.
-func (s *Server) Settle(ctx context.Context) error {
-	select {
-	case <-s.begun:
-	case <-s.broken:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for {
-		if err := s.runFault(); err != nil {
-			return err
-		}
-		rev, err := s.backend.Revision(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.hub.Wait(ctx, rev); err != nil {
-			return err
-		}
-		runners := s.running()
-		for _, r := range runners {
-			if err := r.Settle(ctx, rev); err != nil {
-				return err
-			}
-		}
-		if now, err := s.backend.Revision(ctx); err != nil || now == rev && slices.Equal(runners, s.running()) {
-			return cmp.Or(err, s.runFault())
-		}
-	}
-}
+// Settle waits until Run has begun, the controllers of this server have seen every commit, and no key
+// is queued or due within five seconds. It does not wait for controllers that run in other servers.
+// If Run failed, Settle returns the error of Run.
+func (s *Server) Settle(ctx context.Context) error { return s.manager.Settle(ctx) }
 
 // EndWatches ends watches and whatever else lasts as long as its caller wants, those that begin
 // from now on at once. Other requests are served until Shutdown, for which a net/http server ends
 // first that has this function registered by RegisterOnShutdown: it waits for all requests.
-func (s *Server) EndWatches() { s.endWatches() }
+func (s *Server) EndWatches() { s.lifetime.End() }
 
 // Shutdown ends the server: new requests are refused, watches end, requests in
 // flight finish, controllers stop, the store is closed. It returns when nothing of
 // the server runs any more, or with the context's error if that takes too long
 // (what is left then ends by itself). A second call returns nil.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
+	if !s.lifetime.Close() {
 		return nil
 	}
-	s.closing = true
-	s.end()
-	s.mu.Unlock()
+	s.manager.Stop()
 	idle := make(chan struct{})
 	go func() {
-		s.requests.Wait()
-		s.controllersRun.Wait()
+		s.lifetime.Wait()
+		s.manager.Wait()
 		close(idle)
 	}()
 	var err error
@@ -281,18 +124,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.errors.Close()
 	s.chain.Close()
-	if s.aggregation != nil {
-		s.aggregation.Close()
+	if s.aggregator != nil {
+		s.aggregator.Close()
 	}
-	for _, t := range s.catalog.Now().Types() {
-		endConverter(t)
-	}
+	s.catalog.Close()
 	return errors.Join(err, s.hub.Close(), s.backend.Close())
 }
 
-// Drain makes /readyz fail, so that load balancers look elsewhere before Shutdown, and hands
-// the controllers that the server leads over to another one. Everything else goes on.
+// Drain makes /readyz fail, so that load balancers send requests to other servers before Shutdown, and
+// releases the server's Leases, so that other servers run its controllers. Requests are still served.
 func (s *Server) Drain() {
-	s.notReady.Store(true)
-	s.resign()
+	s.health.Drain()
+	s.manager.Drain()
 }

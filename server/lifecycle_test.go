@@ -93,7 +93,7 @@ func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 		b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Storage: store}
 		b.Register(builtin.Kinds()...)
 		opened, closed := 0, 0
-		b.Admission = []admission.Plugin{{Name: "Mine", Validate: func(context.Context, *admission.Request) error { return nil }, Setup: func(p *admission.Plugin, _ admission.Env) error {
+		b.Admission = []admission.Plugin{{Name: "Mine", Validate: func(context.Context, *admission.Request) error { return nil }, Setup: func(p *admission.Plugin, _ admission.PluginContext) error {
 			opened++
 			p.Close = func() { closed++ }
 			return nil

@@ -108,7 +108,7 @@ func TestControllersThatAreNotThere(t *testing.T) {
 		"nosuch":             `there is no controller "nosuch"`,
 		"-nosuch":            `there is no controller "nosuch"`,
 		"-envtest":           `there is no controller "envtest"`,
-		"*,pvc-protection":   `this server lacks what the controller "pvc-protection" needs`,
+		"*,pvc-protection":   `controller "pvc-protection" cannot run: the server lacks the kinds or parts that it needs`,
 		"*,-pvc-protection":  "",
 		"envtest,own":        "",
 		"namespace,-own":     "",

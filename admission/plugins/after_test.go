@@ -11,14 +11,14 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestAfter: a plugin is told of each request that it saw what became of it.
-func TestAfter(t *testing.T) {
-	var told []bool
+// TestAfterReportsTheOutcome: a plugin learns how each request that it saw has ended.
+func TestAfterReportsTheOutcome(t *testing.T) {
+	var outcomes []bool
 	s := with(t, admission.Options{}, func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{
-			Name: "Told", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
+			Name: "Observer", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
 			Validate: func(_ context.Context, r *admission.Request) error {
-				r.After(func(committed bool) { told = append(told, committed) })
+				r.After(func(written, _ bool) { outcomes = append(outcomes, written) })
 				if r.Object.String("data", "a") == "no" {
 					return errors.New("no")
 				}
@@ -39,8 +39,8 @@ func TestAfter(t *testing.T) {
 		{step{do: "DELETE configmaps/a?dryRun=All", want: `200`}, false},
 		{step{do: "DELETE configmaps/a", want: `200`}, true},
 	} {
-		told = nil
+		outcomes = nil
 		walk(t, s, tc.step)
-		assert.Equal(t, []bool{tc.want}, told, tc.do)
+		assert.Equal(t, []bool{tc.want}, outcomes, tc.do)
 	}
 }

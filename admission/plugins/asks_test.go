@@ -40,7 +40,7 @@ func (a *asked) Types() []*registry.Type {
 func TestPluginsAskOnce(t *testing.T) {
 	s := servertest.New(t)
 	client := &asked{Client: s.Objects()}
-	env := &admission.Env{Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: client, Type: func(r meta.GroupResource) *registry.Type {
+	env := &admission.PluginContext{Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: client, Type: func(r meta.GroupResource) *registry.Type {
 		list := s.Objects().Types()
 		if i := slices.IndexFunc(list, func(t *registry.Type) bool { return t.GroupResource() == r }); i >= 0 {
 			return list[i]
@@ -76,7 +76,7 @@ func TestPluginsAskOnce(t *testing.T) {
 func TestOwnersAskedAbout(t *testing.T) {
 	s := servertest.New(t)
 	var asked int
-	env := &admission.Env{Names: names.Kubernetes, Client: s.Objects(), Authorizer: auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+	env := &admission.PluginContext{Names: names.Kubernetes, Client: s.Objects(), Authorizer: auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
 		asked++
 		return auth.Allow, "", nil
 	})}

@@ -24,7 +24,7 @@ func defaultTolerationSeconds() admission.Plugin {
 		Name:   "DefaultTolerationSeconds",
 		Config: TolerationSeconds{NotReady: 300, Unreachable: 300},
 		Rules:  on("", []string{"pods"}, admission.Create, admission.Update),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			seconds := env.Config.(TolerationSeconds)
 			if seconds.NotReady < 0 || seconds.Unreachable < 0 {
 				return errors.New("the seconds are negative")

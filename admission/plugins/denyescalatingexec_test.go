@@ -45,7 +45,7 @@ func TestDenyExec(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		o := admission.Options{Enable: []string{plugin}}
-		_, err := admission.New(plugins.Table(), o, admission.Env{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		_, err := admission.New(plugins.Table(), o, admission.PluginContext{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		s := with(t, o, func(b *server.Builder) { b.Connector = nowhere{} })
 		assert.Contains(t, log.String(), "the admission plugin "+plugin)

@@ -30,7 +30,7 @@ func deviceStatusAccess() admission.Plugin {
 		Rules: []admission.Rule{{
 			Operations: []admission.Operation{admission.Update}, Groups: []string{names.GroupDevices}, Resources: []string{"resourceclaims/status"},
 		}},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			nodeName := env.Names.Wire(names.ExtraNodeName)
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				f := bindingRight(ctx, env.Authorizer, r)

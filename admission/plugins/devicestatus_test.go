@@ -63,7 +63,7 @@ func TestDeviceStatusAccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			chain, err := admission.New(plugins.Table(), admission.Options{}, admission.Env{
+			chain, err := admission.New(plugins.Table(), admission.Options{}, admission.PluginContext{
 				Names: names.Kubernetes, Client: &fake.Client{}, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 				Authorizer: auth.AuthorizerFunc(func(_ context.Context, action auth.Action) (auth.Decision, string, error) {
 					assert.Equal(t, c.user, action.User)

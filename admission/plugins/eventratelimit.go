@@ -48,7 +48,7 @@ func eventRateLimit() admission.Plugin {
 		Rules:       on("", []string{"events"}, admission.Create, admission.Update),
 		Config:      eventLimits{},
 		ConfigKinds: []meta.GroupVersionKind{{Group: names.GroupEventRate, Version: "v1alpha1", Kind: "Configuration"}},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(eventLimits)
 			if err := config.check(); err != nil {
 				return err

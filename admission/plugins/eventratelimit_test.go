@@ -203,7 +203,7 @@ func TestEventRateLimitConfig(t *testing.T) {
 	} {
 		o, err := limits(t, text)
 		require.NoError(t, err)
-		_, err = admission.New(plugins.Table(), o, admission.Env{Names: names.Kubernetes})
+		_, err = admission.New(plugins.Table(), o, admission.PluginContext{Names: names.Kubernetes})
 		assert.ErrorContains(t, err, "admission plugin EventRateLimit: ")
 		assert.ErrorContains(t, err, want)
 	}

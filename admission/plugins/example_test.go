@@ -33,7 +33,7 @@ func Example_configuration() {
 			"PodTolerationRestriction": plugins.Tolerations{Whitelist: []map[string]any{{"key": "team", "operator": "Exists"}}},
 		},
 	}
-	_, err := admission.New(plugins.Table(), options, admission.Env{})
+	_, err := admission.New(plugins.Table(), options, admission.PluginContext{})
 	fmt.Println(err)
 	// Output: <nil>
 }

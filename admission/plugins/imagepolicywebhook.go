@@ -47,7 +47,7 @@ func imagePolicyWebhook() admission.Plugin {
 		Name: "ImagePolicyWebhook", Default: admission.Off,
 		Rules:  on("", []string{"pods", "pods/ephemeralcontainers"}, admission.Create, admission.Update),
 		Config: imagePolicyConfig{},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			policy, err := newImagePolicy(env)
 			if err != nil {
 				return err
@@ -98,7 +98,7 @@ type imageAnswer struct {
 	failed bool // there is none
 }
 
-func newImagePolicy(env admission.Env) (*imagePolicy, error) {
+func newImagePolicy(env admission.PluginContext) (*imagePolicy, error) {
 	c, faults := env.Config.(imagePolicyConfig).ImagePolicy, []string(nil)
 	duration := func(field string, n int, unit, def, least, most time.Duration) time.Duration {
 		switch d := time.Duration(n) * unit; {

@@ -174,7 +174,7 @@ func TestImagePolicyFails(t *testing.T) {
 // TestImagePolicyConfig: a backend that is not named, or not safe to ask, fails the start,
 // as do times without sense.
 func TestImagePolicyConfig(t *testing.T) {
-	_, err := admission.New(plugins.Table(), admission.Options{Enable: []string{"ImagePolicyWebhook"}}, admission.Env{Names: names.Kubernetes})
+	_, err := admission.New(plugins.Table(), admission.Options{Enable: []string{"ImagePolicyWebhook"}}, admission.PluginContext{Names: names.Kubernetes})
 	assert.EqualError(t, err, "admission plugin ImagePolicyWebhook: imagePolicy.kubeConfigFile: it must name a file")
 	for more, want := range map[string]string{
 		``: "is asked by https, not http",
@@ -182,7 +182,7 @@ func TestImagePolicyConfig(t *testing.T) {
 	} {
 		o, err := policed(t, "http://127.0.0.1:1", nil, more)
 		require.NoError(t, err)
-		_, err = admission.New(plugins.Table(), o, admission.Env{Names: names.Kubernetes})
+		_, err = admission.New(plugins.Table(), o, admission.PluginContext{Names: names.Kubernetes})
 		assert.ErrorContains(t, err, want)
 	}
 }

@@ -66,7 +66,7 @@ func twice() admission.Plugin {
 	return admission.Plugin{Name: "Twice", Mutate: func(_ context.Context, r *admission.Request) error {
 		if r.Pass == 0 {
 			first.Store(r, r.Object.Clone())
-			r.Again()
+			r.Reinvoke()
 			return nil
 		}
 		was, _ := first.LoadAndDelete(r)

@@ -19,7 +19,7 @@ func namespaceLifecycle() admission.Plugin {
 			{Operations: []admission.Operation{admission.Create}, Scope: admission.Namespaced},
 			{Operations: []admission.Operation{admission.Delete}, Groups: []string{""}, Resources: []string{"namespaces"}},
 		},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			fixed := []string{"default", env.Names.SystemNamespace("system"), env.Names.SystemNamespace("public")}
 			p.Mutate = func(ctx context.Context, r *admission.Request) error {
 				switch {
@@ -41,7 +41,7 @@ var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
 // openNamespace checks that the namespace of a new object exists and stays, until the object
 // is stored.
-func openNamespace(ctx context.Context, env admission.Env, r *admission.Request) error {
+func openNamespace(ctx context.Context, env admission.PluginContext, r *admission.Request) error {
 	access := meta.GroupResource{Group: env.Names.Group(names.GroupAuthorization), Resource: "localsubjectaccessreviews"}
 	if r.Resource.GroupResource() == access {
 		return nil // every user may ask about access; a refusal would tell them whether the namespace exists
@@ -52,7 +52,7 @@ func openNamespace(ctx context.Context, env admission.Env, r *admission.Request)
 	}
 	if !namespace.Terminating() {
 		stays := func(now *meta.Object) bool { return !now.Terminating() }
-		r.Bases = append(r.Bases, admission.Base{Resource: namespacesResource, Object: namespace, Holds: stays})
+		r.Preconditions = append(r.Preconditions, admission.Precondition{Resource: namespacesResource, Object: namespace, Holds: stays})
 		return nil
 	}
 	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)

@@ -26,7 +26,7 @@ func persistentVolumeLabel() admission.Plugin {
 		Name: "PersistentVolumeLabel", Default: admission.Off,
 		Rules:  on("", []string{"persistentvolumes"}, admission.Create),
 		Config: VolumeLabels(nil),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			find := env.Config.(VolumeLabels)
 			if find == nil {
 				return errors.New("the server knows no cloud: the program must configure a function that does, a plugins.VolumeLabels")

@@ -44,6 +44,6 @@ func TestPersistentVolumeLabel(t *testing.T) {
 		step{do: "PATCH /api/v1/persistentvolumes/d", body: `{metadata: {labels: {a: b}}}`, want: `200`},
 	)
 
-	_, err := admission.New(plugins.Table(), admission.Options{Enable: []string{"PersistentVolumeLabel"}}, admission.Env{Names: names.Kubernetes})
+	_, err := admission.New(plugins.Table(), admission.Options{Enable: []string{"PersistentVolumeLabel"}}, admission.PluginContext{Names: names.Kubernetes})
 	assert.EqualError(t, err, "admission plugin PersistentVolumeLabel: the server knows no cloud: the program must configure a function that does, a plugins.VolumeLabels")
 }

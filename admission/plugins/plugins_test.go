@@ -21,7 +21,7 @@ import (
 
 // builtin is the chain of a server with an empty store.
 func builtin(t testing.TB, o admission.Options, own ...admission.Plugin) *admission.Chain {
-	c, err := admission.New(plugins.Table(own...), o, admission.Env{
+	c, err := admission.New(plugins.Table(own...), o, admission.PluginContext{
 		Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: &fake.Client{},
 		Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 	})
@@ -97,6 +97,6 @@ func TestTaintNodes(t *testing.T) {
 // TestEscalationCannotBeDisabled: a server whose rights are made of roles has no
 // way to let others give them away.
 func TestEscalationCannotBeDisabled(t *testing.T) {
-	_, err := admission.New(plugins.Table(plugins.RBACEscalation(nil)), admission.Options{Disable: []string{"RBACEscalation"}}, admission.Env{})
+	_, err := admission.New(plugins.Table(plugins.RBACEscalation(nil)), admission.Options{Disable: []string{"RBACEscalation"}}, admission.PluginContext{})
 	assert.EqualError(t, err, "the admission plugin RBACEscalation cannot be disabled")
 }

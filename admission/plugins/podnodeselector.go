@@ -26,7 +26,7 @@ func podNodeSelector() admission.Plugin {
 		Name: "PodNodeSelector", Default: admission.Off,
 		Config: NodeSelectors{},
 		Rules:  on("", []string{"pods"}, admission.Create),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			selectors := map[string]map[string]string{}
 			for namespace, text := range env.Config.(NodeSelectors).Selectors {
 				labels, err := labelsIn(text)

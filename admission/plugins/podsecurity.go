@@ -74,7 +74,7 @@ func podSecurity() admission.Plugin {
 			{Group: names.GroupPodSecurity, Version: "v1beta1", Kind: "PodSecurityConfiguration"},
 			{Group: names.GroupPodSecurity, Version: "v1alpha1", Kind: "PodSecurityConfiguration"},
 		},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(PodSecurityConfig)
 			s := &securityStandards{exempt: config.Exemptions, prefix: env.Wire(names.PodSecurity)}
 			for i, mode := range []string{"enforce", "audit", "warn"} {

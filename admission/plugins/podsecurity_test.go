@@ -150,7 +150,7 @@ func TestPodSecurityConfig(t *testing.T) {
 	_, err := admission.New(plugins.Table(), admission.Options{Config: map[string]any{"PodSecurity": plugins.PodSecurityConfig{
 		Defaults:   plugins.PodSecurityDefaults{Enforce: "strict", AuditVersion: "1.2"},
 		Exemptions: plugins.PodSecurityExemptions{Usernames: []string{""}, Namespaces: []string{"a", "a", "B"}},
-	}}}, admission.Env{})
+	}}}, admission.PluginContext{})
 	for _, text := range []string{"admission plugin PodSecurity", `defaults.enforce "strict" must be one of privileged, baseline, restricted`,
 		`defaults.audit-version "1.2" must be "latest" or "v1.x"`, `exemptions.usernames[0] "" must not be empty`, `exemptions.namespaces[1] "a" is there twice`, `exemptions.namespaces[2] "B"`} {
 		assert.ErrorContains(t, err, text)
@@ -172,7 +172,7 @@ func TestPodSecurityFile(t *testing.T) {
 			Defaults:   plugins.PodSecurityDefaults{Enforce: "baseline", EnforceVersion: "latest", Audit: "restricted", AuditVersion: "v1.24", Warn: "restricted", WarnVersion: "v1.25"},
 			Exemptions: plugins.PodSecurityExemptions{Usernames: []string{"ann"}, Namespaces: []string{"kube-system"}, RuntimeClasses: []string{"vm"}},
 		}}, config)
-		_, err = admission.New(plugins.Table(), admission.Options{Config: config}, admission.Env{})
+		_, err = admission.New(plugins.Table(), admission.Options{Config: config}, admission.PluginContext{})
 		assert.NoError(t, err)
 	}
 }
@@ -214,7 +214,7 @@ func TestPodSecurityBounded(t *testing.T) {
 			"metadata": map[string]any{"namespace": "a", "name": fmt.Sprintf("p%04d", i)}, "spec": map[string]any{"hostPID": true},
 		})
 	}
-	c, err := admission.New(plugins.Table(), admission.Options{}, admission.Env{
+	c, err := admission.New(plugins.Table(), admission.Options{}, admission.PluginContext{
 		Names: names.Kubernetes, Client: client, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 	})
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func ExamplePodSecurityConfig() {
 		Defaults:   plugins.PodSecurityDefaults{Enforce: "baseline", Warn: "restricted"},
 		Exemptions: plugins.PodSecurityExemptions{Namespaces: []string{"kube-system"}},
 	}}} // for AdmissionOptions of a server.Builder
-	_, err := admission.New(plugins.Table(), o, admission.Env{})
+	_, err := admission.New(plugins.Table(), o, admission.PluginContext{})
 	fmt.Println(err)
 	// Output: <nil>
 }

@@ -28,7 +28,7 @@ func podTolerationRestriction() admission.Plugin {
 		Config:      Tolerations{},
 		ConfigKinds: []meta.GroupVersionKind{{Group: names.GroupTolerations, Version: "v1alpha1", Kind: "Configuration"}},
 		Rules:       on("", []string{"pods"}, admission.Create, admission.Update),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(Tolerations)
 			defaults, err := config.read(config.Default)
 			if err != nil {

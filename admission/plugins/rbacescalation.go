@@ -20,7 +20,7 @@ func RBACEscalation(roles *rbac.Authorizer) admission.Plugin {
 			Operations: []admission.Operation{admission.Create, admission.Update}, Groups: []string{names.GroupRBAC},
 			Resources: []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"},
 		}},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			p.Mutate = func(ctx context.Context, r *admission.Request) error {
 				return roles.CheckGrant(ctx, env.Authorizer, rbac.Grant{
 					User: r.User, Resource: r.Resource.Resource, Namespace: r.Namespace, Name: r.Name,

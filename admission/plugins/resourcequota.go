@@ -55,7 +55,7 @@ func resourceQuota() admission.Plugin {
 			{Group: names.GroupQuotaConfig, Version: "v1beta1", Kind: "Configuration"},
 			{Group: names.GroupQuotaConfig, Version: "v1alpha1", Kind: "Configuration"},
 		},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(QuotaConfig)
 			if err := config.check(); err != nil {
 				return err

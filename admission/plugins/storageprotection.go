@@ -17,7 +17,7 @@ func storageProtection() admission.Plugin {
 		Rules: slices.Concat(
 			on("", []string{"persistentvolumeclaims", "persistentvolumes"}, admission.Create),
 			on(names.GroupStorage, []string{"volumeattributesclasses"}, admission.Create)),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			finalizers := map[string]string{
 				"persistentvolumeclaims":  env.Names.Wire(names.ClaimProtection),
 				"persistentvolumes":       env.Names.Wire(names.VolumeProtection),

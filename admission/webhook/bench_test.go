@@ -21,7 +21,7 @@ func BenchmarkUnconcerned(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			client := servertest.New(b).Objects()
 			served := &registry.Type{}
-			chain, err := admission.New([]admission.Plugin{webhook.Mutating(), webhook.Validating()}, admission.Options{}, admission.Env{
+			chain, err := admission.New([]admission.Plugin{webhook.Mutating(), webhook.Validating()}, admission.Options{}, admission.PluginContext{
 				Names: names.Kubernetes, Client: client, Type: func(meta.GroupResource) *registry.Type { return served },
 			})
 			require.NoError(b, err)

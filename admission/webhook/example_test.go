@@ -55,7 +55,7 @@ func ExampleMutating() {
 		fmt.Println("asking", s.Address())
 		return services.Endpoint{Handler: http.HandlerFunc(paints)}, nil
 	}
-	chain, err := admission.New([]admission.Plugin{webhook.Mutating(), webhook.Validating()}, admission.Options{}, admission.Env{
+	chain, err := admission.New([]admission.Plugin{webhook.Mutating(), webhook.Validating()}, admission.Options{}, admission.PluginContext{
 		Names: names.Kubernetes, Client: &client, Services: services,
 		Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 	})
@@ -85,7 +85,7 @@ func ExampleValidating() {
 	p := webhook.Validating()
 	_, err := admission.New([]admission.Plugin{p}, admission.Options{
 		Config: map[string]any{p.Name: webhook.Config{KubeConfigFile: "/missing"}},
-	}, admission.Env{})
+	}, admission.PluginContext{})
 	fmt.Println(err)
 	// Output: admission plugin ValidatingAdmissionWebhook: kubeconfig: open /missing: no such file or directory
 }

@@ -48,7 +48,7 @@ func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 	r := &request{Request: matcher.Request{Request: ar}, w: w}
 	state := &round{again: map[*hook]bool{}}
 	if r.Pass > 0 {
-		before, ok := r.Kept[w].(*round)
+		before, ok := r.State[w].(*round)
 		if !ok {
 			return nil
 		}
@@ -73,7 +73,7 @@ func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 		}
 		if changed {
 			r.changed()
-			r.Again()
+			r.Reinvoke()
 			state.changed()
 		}
 		if h.reinvoke {
@@ -81,11 +81,11 @@ func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 		}
 	}
 	if r.Pass == 0 && len(state.called)+len(state.again) > 0 {
-		if r.Kept == nil {
-			ar.Kept = map[any]any{}
+		if r.State == nil {
+			ar.State = map[any]any{}
 		}
 		state.output = r.Object.Clone()
-		r.Kept[w] = state
+		r.State[w] = state
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestStoredByOthers(t *testing.T) {
 		_, err = client.Create(t.Context(), meta.GroupResource{Group: "admissionregistration.orch.io", Resource: "validatingwebhookconfigurations"},
 			meta.NewObject(map[string]any{"metadata": map[string]any{"name": "x"}, "webhooks": []any{tree}}))
 		require.NoError(t, err)
-		chain, err := admission.New([]admission.Plugin{Validating()}, admission.Options{}, admission.Env{
+		chain, err := admission.New([]admission.Plugin{Validating()}, admission.Options{}, admission.PluginContext{
 			Client: &client, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 		})
 		require.NoError(t, err)

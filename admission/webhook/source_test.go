@@ -86,7 +86,7 @@ func TestConnectionsEnd(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("history lost %v", lost), func(t *testing.T) {
 			client := &forgetful{Client: &fake.Client{}}
-			chain, err := admission.New([]admission.Plugin{webhook.Validating()}, admission.Options{}, admission.Env{
+			chain, err := admission.New([]admission.Plugin{webhook.Validating()}, admission.Options{}, admission.PluginContext{
 				Names: names.Kubernetes, Client: client, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 			})
 			require.NoError(t, err)

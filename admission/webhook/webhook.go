@@ -49,7 +49,7 @@ func configKinds() []meta.GroupVersionKind {
 func Mutating() admission.Plugin {
 	return admission.Plugin{
 		Name: "MutatingAdmissionWebhook", Config: Config{}, ConfigKinds: configKinds(),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			w, err := open(env, "mutatingwebhookconfigurations", mutating)
 			if err != nil {
 				return err
@@ -65,7 +65,7 @@ func Mutating() admission.Plugin {
 func Validating() admission.Plugin {
 	return admission.Plugin{
 		Name: "ValidatingAdmissionWebhook", Config: Config{}, ConfigKinds: configKinds(),
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			w, err := open(env, "validatingwebhookconfigurations", validating)
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ type webhooks struct {
 	list   atomic.Pointer[[]*hook] // of index, in order; never nil
 }
 
-func open(env admission.Env, plural, sort string) (*webhooks, error) {
+func open(env admission.PluginContext, plural, sort string) (*webhooks, error) {
 	credentials := &kubeconfig.Config{}
 	if config, ok := env.Config.(Config); ok && config.KubeConfigFile != "" {
 		if !filepath.IsAbs(config.KubeConfigFile) { // it is relative to nothing that everybody would expect

@@ -206,14 +206,14 @@ func TestFaults(t *testing.T) {
 		own          []Gate
 		want         string
 	}{
-		{release: "1.x", want: `Release: "1.x" is no release: it has a form like 1.37`},
-		{release: "99999.1", want: `Release: "99999.1" is no release`},
+		{release: "1.x", want: `Release: invalid release "1.x": must have a form like 1.37`},
+		{release: "99999.1", want: `Release: invalid release "99999.1"`},
 		{set: "WatchLists=true", want: `Features["WatchLists"]: unknown feature gate; did you mean "WatchList"?`},
 		{set: "AllGamma=true", want: `Features["AllGamma"]: unknown feature gate`},
 		{own: []Gate{{}}, want: "Gates[0] (): the name must consist of letters and digits"},
 		{own: []Gate{{Name: "a b", Beta: "0.0"}}, want: "Gates[0] (a b): the name must consist of letters and digits"},
 		{own: []Gate{{Name: "Blink"}}, want: "Gates[0] (Blink): no stage is set"},
-		{own: []Gate{{Name: "Blink", Beta: "soon"}}, want: `Gates[0] (Blink): "soon" is no release`},
+		{own: []Gate{{Name: "Blink", Beta: "soon"}}, want: `Gates[0] (Blink): invalid release "soon"`},
 		{own: []Gate{{Name: "Blink", Alpha: "1.10", Beta: "1.9"}}, want: "Gates[0] (Blink): the stage that begins in 1.9 follows a stage that begins later"},
 		{own: []Gate{{Name: "Blink", Stable: "1.1", Deprecated: "1.2"}}, want: "Gates[0] (Blink): Stable and Deprecated exclude each other"},
 		{own: []Gate{{Name: "Blink", Beta: "0.0"}, {Name: "Blink", Beta: "0.0"}}, want: "Gates[1] (Blink): duplicate gate name"},

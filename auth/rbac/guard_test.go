@@ -52,7 +52,7 @@ func TestGuard(t *testing.T) {
 	s.bind("ns", "esc", "Role", "esc", user("eve"))
 	a := rbac.New(s, names.Kubernetes)
 	p, err := admission.New([]admission.Plugin{plugins.RBACEscalation(a)}, admission.Options{},
-		admission.Env{Names: names.Kubernetes, Authorizer: auth.Chain(auth.Superuser(auth.Masters), a)})
+		admission.PluginContext{Names: names.Kubernetes, Authorizer: auth.Chain(auth.Superuser(auth.Masters), a)})
 	require.NoError(t, err)
 	alice, eve := &auth.User{Name: "alice"}, &auth.User{Name: "eve"}
 	root := &auth.User{Name: "root", Groups: []string{auth.Masters}}

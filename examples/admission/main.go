@@ -61,7 +61,7 @@ type limit struct {
 func limiter() admission.Plugin {
 	return admission.Plugin{
 		Name: "OrderLimit", Rules: written(), Config: limit{Most: 100},
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			most := env.Config.(limit).Most // of this type, the chain sees to that
 			if most < 1 {
 				return fmt.Errorf("most is %d, less than 1", most)

@@ -118,7 +118,7 @@ func (k *pack) leader(name string, among ...*process) (i int, held lease) {
 			return false // it is not made yet
 		}
 		for i = range among {
-			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" as="+held.Spec.HolderIdentity) {
+			if held.Spec.HolderIdentity != "" && strings.Contains(among[i].log.String(), "msg=leading lease=kube-system/"+name+" id="+held.Spec.HolderIdentity) {
 				return true
 			}
 		}
@@ -209,7 +209,7 @@ func TestOneLeaderAtATime(t *testing.T) {
 	k.beats(others[next])
 	k.servers[paused].signal(syscall.SIGCONT)
 	require.Eventually(t, func() bool {
-		return strings.Contains(k.servers[paused].log.String(), `msg="a write was refused, since another server leads" lease=kube-system/`+beatingLease)
+		return strings.Contains(k.servers[paused].log.String(), `msg="write refused: another server leads" lease=kube-system/`+beatingLease)
 	}, time.Minute, 10*time.Millisecond)
 	k.beats(others[next])
 	require.Eventually(t, func() bool { return k.metric(k.servers[paused], beatingLease) == "0" }, time.Minute, 10*time.Millisecond)

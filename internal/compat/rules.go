@@ -5,54 +5,50 @@ import (
 	"orch.io/controlplane/internal/release"
 )
 
-// Rule is a behaviour in which the specification of the interface and the reference
-// server differ. The zero Rule is none.
+// Rule is a behavior in which kube-apiserver contradicts the API specification. The zero Rule never
+// holds.
 type Rule int
 
-// The rules. Each is worded as the reference behaves.
+// The rules, described by the behavior of kube-apiserver.
 const (
 	_ Rule = iota
-	// ListsDeleted: deletecollection answers the list of the objects that it deleted, as
-	// the list request with the same parameters shows them, also in a dry run. The
-	// specification answers a Status.
+	// ListsDeleted: deletecollection answers the list of the deleted objects, as a list request with
+	// the same parameters would show them, also in a dry run. The specification answers a Status.
 	ListsDeleted
-	// NewestStorageClass: of several default StorageClasses a claim gets the newest. The
-	// specification refuses the claim.
+	// NewestStorageClass: if several StorageClasses are marked as default, the newest applies. The
+	// specification rejects the claim.
 	NewestStorageClass
-	// NewestIngressClass: of several default IngressClasses an ingress gets the newest.
-	// The specification refuses the ingress.
+	// NewestIngressClass: if several IngressClasses are marked as default, the newest applies. The
+	// specification rejects the ingress.
 	NewestIngressClass
-	// DriverChanges: fsGroupPolicy and podInfoOnMount of a CSIDriver may change. In the
-	// specification they are immutable.
+	// DriverChanges: fsGroupPolicy and podInfoOnMount of a CSIDriver are mutable. In the specification
+	// they are immutable.
 	DriverChanges
-	// ClearedOwners: an update that clears metadata.managedFields leaves the object
-	// without owners, whatever else the update changes. In the specification the caller
-	// owns the fields that the update changes.
+	// ClearedOwners: an update that clears metadata.managedFields leaves the object without managers,
+	// even if it changes other fields. In the specification the caller then owns the changed fields.
 	ClearedOwners
-	// EmptyListClears: an empty list clears metadata.managedFields of a built-in kind, too. In the
-	// specification only a list with one empty entry does.
+	// EmptyListClears: an empty list clears metadata.managedFields of built-in kinds, too. In the
+	// specification only a list with a single empty entry does.
 	EmptyListClears
-	// EqualOverhead: a new pod may have an overhead that equals the one of its
-	// RuntimeClass. The specification refuses every pod that sets its overhead.
+	// EqualOverhead: a new pod may set the overhead that its RuntimeClass defines. The specification
+	// rejects each new pod that sets an overhead.
 	EqualOverhead
-	// OptionalBeta: the beta versions that a kind names as optional are served only if the
-	// runtime configuration names them. In the specification every version is served unless
-	// the configuration says otherwise.
+	// OptionalBeta: beta versions that the kind marks as optional are served only if the runtime
+	// configuration enables them. In the specification all versions are served by default.
 	OptionalBeta
-	// NodeDriverStatus: CSINode has the sub-resource status. The specification has none.
+	// NodeDriverStatus: CSINode has the status subresource. In the specification it has none.
 	NodeDriverStatus
-	// EtcdTooLarge: a write of an object that is larger than the store takes is 500 without
-	// a reason, with the message of etcd that clients look for; a dry run succeeds. By
-	// the conventions of the interface it is 413.
+	// EtcdTooLarge: a write that exceeds the size limit of the store is answered with 500, without a
+	// reason and with etcd's message, which clients match; a dry run succeeds. By the API conventions
+	// the answer is 413.
 	EtcdTooLarge
-	// OwnersFit: an apply to an object of a definition without a converter fails if a manager
-	// owns fields in a version whose schema does not declare all fields of the object, such as
-	// one that another version has got with a default since. The specification does not
-	// restrict applies so.
+	// OwnersFit: an apply to a custom resource without a conversion webhook fails if a manager owns
+	// fields through a version whose schema lacks some field of the object. The specification has no
+	// such restriction.
 	OwnersFit
 )
 
-// since says from which release on the reference behaves as a rule says.
+// since is the first release of kube-apiserver with each behavior.
 var since = map[Rule]string{
 	ListsDeleted:       release.Oldest.String(),
 	NewestStorageClass: "1.26",
@@ -67,18 +63,17 @@ var since = map[Rule]string{
 	OwnersFit:          release.Oldest.String(),
 }
 
-// Rules decides which rules hold for one server: with orch names the specification is
-// right, with Kubernetes names the reference of the server's release is. The zero Rules
-// is the specification.
+// Rules decides which rules hold for a server: none with orch names, and with Kubernetes names the
+// rules of the server's release. In the zero Rules none holds.
 type Rules struct {
 	names   names.Profile
 	release release.Release
 }
 
-// RulesOf returns the rules of a server with these names, in a release.
+// RulesOf returns the rules of a server with the given names and release.
 func RulesOf(p names.Profile, r release.Release) Rules { return Rules{p, r} }
 
-// Has reports whether the server behaves as the rule says.
+// Has reports whether the server follows the rule.
 func (r Rules) Has(rule Rule) bool {
 	return r.names == names.Kubernetes && r.release.Reached(since[rule])
 }

@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/internal/release"
 )
 
-// TestRulesFollowNamesAndRelease: each rule holds in the newest release under Kubernetes
-// names, in no release before the one that the table names, and never under orch names.
+// TestRulesFollowNamesAndRelease checks that each rule holds under Kubernetes names from its first
+// release on, not before, and never under orch names.
 func TestRulesFollowNamesAndRelease(t *testing.T) {
 	for rule := ListsDeleted; rule <= OwnersFit; rule++ {
 		first, err := release.Parse(since[rule])

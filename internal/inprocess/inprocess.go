@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"orch.io/controlplane/internal/readindex"
+	"orch.io/controlplane/internal/consistency"
 )
 
 // Transport returns a way to a handler for any HTTP client: no encoding of HTTP,
@@ -34,7 +34,7 @@ func (c arrived) Value(k any) any {
 	switch {
 	case k == http.ServerContextKey:
 		return c.mark
-	case readindex.Hides(k):
+	case consistency.IsReadIndex(k):
 		return nil
 	}
 	return c.Context.Value(k)

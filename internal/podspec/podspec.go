@@ -1,5 +1,5 @@
-// Package podspec reads the specs of pods as trees: what the kinds and admission both
-// ask of one.
+// Package podspec answers questions about pod specs in the form of trees, for the kinds and for
+// admission.
 package podspec
 
 import (
@@ -8,15 +8,15 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// The lists of containers in a spec.
+// Names of the container lists of a pod spec.
 const (
 	Containers = "containers"
 	Init       = "initContainers"
 	Ephemeral  = "ephemeralContainers"
 )
 
-// Of returns the containers of some lists of a spec, of all lists if none is named, in
-// the order in which they start. Changes of them are changes of the spec.
+// Of returns the containers of the given lists, or of all lists if none is given, in the order in which they
+// start. The results share memory with spec.
 func Of(spec *meta.Object, lists ...string) (out []*meta.Object) {
 	if len(lists) == 0 {
 		lists = []string{Init, Containers, Ephemeral}
@@ -27,21 +27,22 @@ func Of(spec *meta.Object, lists ...string) (out []*meta.Object) {
 	return out
 }
 
-// Lasting reports whether an init container keeps running beside the containers.
-func Lasting(init *meta.Object) bool { return init.String("restartPolicy") == "Always" }
+// IsSidecar reports whether an init container keeps running next to the containers.
+func IsSidecar(init *meta.Object) bool { return init.String("restartPolicy") == "Always" }
 
-// Share is what is asked for and allowed of one resource, as text; empty: nothing said.
+// Share is the request and the limit of a resource as text; "" means unset.
 type Share struct{ Request, Limit string }
 
-// QoS returns the class of quality of service that shares of cpu and memory give.
+// QoS returns the QoS class for the requests and limits of cpu and memory: Guaranteed if each limit is
+// set and equals its request, BestEffort if nothing is set, else Burstable.
 func QoS(shares []Share) string {
-	some, guaranteed := false, true
+	anySet, guaranteed := false, true
 	for _, s := range shares {
-		some = some || s.Request != "" && s.Request != "0" || s.Limit != "" && s.Limit != "0"
+		anySet = anySet || s.Request != "" && s.Request != "0" || s.Limit != "" && s.Limit != "0"
 		guaranteed = guaranteed && s.Limit != "" && s.Limit != "0" && s.Request == s.Limit
 	}
 	switch {
-	case !some:
+	case !anySet:
 		return "BestEffort"
 	case guaranteed:
 		return "Guaranteed"
@@ -49,11 +50,11 @@ func QoS(shares []Share) string {
 	return "Burstable"
 }
 
-// Computing are the resources that all pods share, and that can change while they run.
+// Computing returns the resources that count for the QoS class and that can be resized in a running
+// pod.
 func Computing() []string { return []string{"cpu", "memory"} }
 
-// Shares returns the shares of the containers of a spec or, where it speaks of them, of
-// the pod as a whole.
+// Shares returns the shares of the containers or, if the spec has pod-level resources, of the pod.
 func Shares(spec map[string]any) (out []Share) {
 	of := meta.NewObject(spec)
 	parts := Of(of, Containers, Init)
@@ -68,16 +69,16 @@ func Shares(spec map[string]any) (out []Share) {
 	return out
 }
 
-// Amounts are how much of each resource something has.
+// Amounts maps resource names to quantities.
 type Amounts = map[string]meta.Quantity
 
-// Resources returns the limits or requests, whichever field names, of a container or a
-// whole spec.
+// Resources returns the limits or requests of a container or of a pod spec; field is "limits" or
+// "requests".
 func Resources(of *meta.Object, field string) Amounts {
 	return AmountsOf(of.Map("resources", field))
 }
 
-// AmountsOf returns the amounts in a part of an object. Texts that are none are left out.
+// AmountsOf parses a map of quantities. It skips values that are not quantities.
 func AmountsOf(texts map[string]any) Amounts {
 	have := make(Amounts, len(texts))
 	for name, v := range texts {
@@ -89,21 +90,21 @@ func AmountsOf(texts map[string]any) Amounts {
 	return have
 }
 
-// Sum returns the limits or requests of the containers of a spec together.
+// Sum returns the total limits or requests of the containers of a spec; see Together.
 func Sum(spec *meta.Object, field string) Amounts {
 	var containers, init []Amounts
-	var lasting []bool
+	var sidecars []bool
 	for _, c := range spec.Objects(Containers) {
 		containers = append(containers, Resources(c, field))
 	}
 	for _, c := range spec.Objects(Init) {
-		init, lasting = append(init, Resources(c, field)), append(lasting, Lasting(c))
+		init, sidecars = append(init, Resources(c, field)), append(sidecars, IsSidecar(c))
 	}
-	return Together(containers, init, lasting)
+	return Together(containers, init, sidecars)
 }
 
-// Whole returns the limits or requests of a pod: what it says of itself before what its
-// containers have together.
+// Whole returns the effective limits or requests of a pod: pod-level resources override the total of
+// the containers.
 func Whole(spec *meta.Object, field string) Amounts {
 	all := Sum(spec, field)
 	for name, q := range Resources(spec, field) {
@@ -112,36 +113,37 @@ func Whole(spec *meta.Object, field string) Amounts {
 	return all
 }
 
-// Together returns what containers have together: all that run at one time, and no less
-// than any step of the start. lasting tells of each init container whether it keeps
-// running.
-func Together(containers, init []Amounts, lasting []bool) Amounts {
-	sum, beside, start := Amounts{}, Amounts{}, Amounts{}
+// Together returns the amounts that a pod needs: the sum over containers and sidecars, or the peak
+// during initialization if that is larger. Init containers run one after the other; each needs its own
+// amount plus the amounts of the sidecars started before it. sidecars has an entry for each init
+// container.
+func Together(containers, init []Amounts, sidecars []bool) Amounts {
+	sum, running, peak := Amounts{}, Amounts{}, Amounts{}
 	for _, c := range containers {
 		Add(sum, c)
 	}
 	for i, c := range init {
-		step := Amounts{}
-		Add(step, beside)
-		Add(step, c)
-		if lasting[i] {
-			Add(beside, c)
+		current := Amounts{}
+		Add(current, running)
+		Add(current, c)
+		if sidecars[i] {
+			Add(running, c)
 		}
-		Most(start, step)
+		Most(peak, current)
 	}
-	Add(sum, beside)
-	Most(sum, start)
+	Add(sum, running)
+	Most(sum, peak)
 	return sum
 }
 
-// Add adds amounts to others.
+// Add adds more to the amounts in to.
 func Add(to, more Amounts) {
 	for name, q := range more {
 		to[name] = to[name].Add(q)
 	}
 }
 
-// Most raises amounts to others that are more.
+// Most raises each amount in to to that in other, if it is larger.
 func Most(to, other Amounts) {
 	for name, q := range other {
 		if now, ok := to[name]; !ok || now.Cmp(q) < 0 {
@@ -150,7 +152,7 @@ func Most(to, other Amounts) {
 	}
 }
 
-// Tolerate adds a toleration, unless the spec has it, for however long.
+// Tolerate adds a toleration unless the spec has the same, ignoring tolerationSeconds.
 func Tolerate(spec *meta.Object, toleration map[string]any) {
 	t := meta.NewObject(toleration)
 	same := func(have *meta.Object) bool {
@@ -161,17 +163,17 @@ func Tolerate(spec *meta.Object, toleration map[string]any) {
 	}
 }
 
-// MergeTolerations adds tolerations, and leaves of all those that the spec has then none
-// that another one covers: of equal ones the first stays, of those that say the same in
-// other words the last.
+// MergeTolerations adds tolerations to the spec and removes each toleration that another covers. Of
+// equal tolerations the first stays; of tolerations that are equivalent but not equal the last stays.
+// The time is linear in the number of tolerations.
 func MergeTolerations(spec *meta.Object, more ...*meta.Object) {
 	all := append(spec.Objects("tolerations"), more...)
-	longest := map[tolerance]int{} // which one of all
+	longest := map[tolerance]int{} // index of the toleration with the longest duration
 	for i, t := range all {
 		of := toleranceOf(t)
 		best, known := longest[of]
 		switch {
-		case !known || !lasts(all[best], t), lasts(t, all[best]) && !meta.Equal(all[best].Tree(), t.Tree()):
+		case !known || !lastsAtLeast(all[best], t), lastsAtLeast(t, all[best]) && !meta.Equal(all[best].Tree(), t.Tree()):
 			longest[of] = i
 		}
 	}
@@ -179,7 +181,7 @@ func MergeTolerations(spec *meta.Object, more ...*meta.Object) {
 	for i, t := range all {
 		covers := func(wider tolerance) bool {
 			by, is := longest[wider]
-			return is && lasts(all[by], t)
+			return is && lastsAtLeast(all[by], t)
 		}
 		if of := toleranceOf(t); longest[of] == i && !slices.ContainsFunc(of.wider(), covers) {
 			list = append(list, meta.Clone(t.Tree()))
@@ -190,7 +192,7 @@ func MergeTolerations(spec *meta.Object, more ...*meta.Object) {
 	}
 }
 
-// tolerance is which taints a toleration tolerates.
+// tolerance identifies the taints that a toleration matches.
 type tolerance struct{ key, effect, operator, value string }
 
 func toleranceOf(t *meta.Object) tolerance {
@@ -201,7 +203,7 @@ func toleranceOf(t *meta.Object) tolerance {
 	return of
 }
 
-// wider returns the others that tolerate all that one tolerates and perhaps more.
+// wider returns the tolerances that match at least the same taints, except of itself.
 func (of tolerance) wider() []tolerance {
 	list := make([]tolerance, 0, 8)
 	for _, key := range []string{of.key, ""} {
@@ -212,9 +214,8 @@ func (of tolerance) wider() []tolerance {
 	return slices.DeleteFunc(list, func(w tolerance) bool { return w == of })
 }
 
-// lasts reports whether a toleration holds no shorter than another one whose taints it
-// tolerates.
-func lasts(by, toleration *meta.Object) bool {
+// lastsAtLeast reports whether by tolerates its taints for at least as long as toleration does.
+func lastsAtLeast(by, toleration *meta.Object) bool {
 	if _, bound := by.Get("tolerationSeconds"); !bound || by.String("effect") != "NoExecute" {
 		return true
 	}
@@ -229,14 +230,14 @@ func operator(toleration *meta.Object) string {
 	return "Equal"
 }
 
-// Covers reports whether every taint that one toleration tolerates another one does too.
+// Covers reports whether by tolerates each taint that toleration tolerates, for at least as long.
 func Covers(by, toleration *meta.Object) bool {
 	for _, field := range []string{"key", "effect"} {
 		if v := by.String(field); v != "" && v != toleration.String(field) {
 			return false
 		}
 	}
-	if !lasts(by, toleration) {
+	if !lastsAtLeast(by, toleration) {
 		return false
 	}
 	return operator(by) == "Exists" || operator(toleration) == operator(by) && toleration.String("value") == by.String("value")

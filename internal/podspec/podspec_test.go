@@ -13,8 +13,7 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// TestMergeTolerations: what is left of few tolerations is what comparing each with each
-// leaves.
+// TestMergeTolerations compares the result for few tolerations with that of comparing all pairs.
 func TestMergeTolerations(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	maybe := func(to map[string]any, field string, values ...any) {
@@ -37,11 +36,11 @@ func TestMergeTolerations(t *testing.T) {
 		spec := meta.NewObject(map[string]any{"tolerations": list[:n:n]})
 		all := meta.NewObject(map[string]any{"tolerations": list}).Objects("tolerations")
 		podspec.MergeTolerations(spec, all[n:]...)
-		require.True(t, meta.Equal(eachWithEach(all), spec.List("tolerations")), "%v: %v", list, spec.List("tolerations"))
+		require.True(t, meta.Equal(mergeByPairs(all), spec.List("tolerations")), "%v: %v", list, spec.List("tolerations"))
 	}
 }
 
-func eachWithEach(all []*meta.Object) []any {
+func mergeByPairs(all []*meta.Object) []any {
 	var merged []*meta.Object
 	list := []any{}
 	for i, t := range all {
@@ -54,8 +53,8 @@ func eachWithEach(all []*meta.Object) []any {
 	return list
 }
 
-// TestMergeManyTolerations: comparing so many each with each would not end before the
-// tests are stopped.
+// TestMergeManyTolerations checks the linear time: with quadratic time the test would exceed the test
+// timeout.
 func TestMergeManyTolerations(t *testing.T) {
 	list := make([]any, 200_000)
 	for i := range list {

@@ -2,7 +2,7 @@ package podspec
 
 import "orch.io/controlplane/api/meta"
 
-// The resources that a pod refers to by the names of objects.
+// Resources that a pod refers to by name.
 const (
 	Accounts       = "serviceaccounts"
 	Secrets        = "secrets"
@@ -11,10 +11,11 @@ const (
 	ResourceClaims = "resourceclaims"
 )
 
-// Reference is an object of a pod's namespace that the pod refers to.
+// Reference is an object in the namespace of a pod that the pod refers to.
 type Reference struct{ Resource, Name string }
 
-// References returns what a pod refers to, which its node has to read to run it.
+// References returns the objects that a pod refers to; its node needs to read them to run the pod. The
+// result may have duplicates.
 func References(pod *meta.Object) (out []Reference) {
 	add := func(resource, name string) {
 		if name != "" {
@@ -52,8 +53,8 @@ func References(pod *meta.Object) (out []Reference) {
 	return out
 }
 
-// volumeReferences knows sources by their shape: all name secrets in the same few
-// ways.
+// volumeReferences adds the references of a volume. Secrets are found by the few field names that all
+// volume sources use for them, so that new sources need no code here.
 func volumeReferences(v *meta.Object, add func(resource, name string)) {
 	add(Claims, v.String("persistentVolumeClaim", "claimName"))
 	add(ConfigMaps, v.String("configMap", "name"))

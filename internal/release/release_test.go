@@ -14,7 +14,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{"", "1", "1.", ".1", "v1.2", "1.2.3", "1.02", "01.2", "+1.2", "1.-2", "1.99999", " 1.2", "1.x"} {
 		_, err := Parse(text)
-		assert.ErrorContains(t, err, "is no release: it has a form like 1.37", text)
+		assert.ErrorContains(t, err, "must have a form like 1.37", text)
 	}
 }
 

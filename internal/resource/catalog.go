@@ -100,6 +100,14 @@ func (s *State) Type(r meta.GroupResource) *Type { return s.types[r] }
 // Kind returns the type of a kind and a wire group that a version of it has, or nil.
 func (s *State) Kind(k meta.GroupKind) *Type { return s.kinds[k] }
 
+// Registered reports whether a registered kind has a version in the group. Groups that only
+// CustomResourceDefinitions have are not registered.
+func (s *State) Registered(group string) bool {
+	return slices.ContainsFunc(s.sorted, func(t *Type) bool {
+		return !t.Defined() && slices.ContainsFunc(t.Versions, func(v *Version) bool { return v.Group == group })
+	})
+}
+
 // Version returns the served version that a path names, or nil.
 func (s *State) Version(r meta.Resource) *Version {
 	t := s.types[r.GroupResource()]

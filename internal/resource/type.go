@@ -226,7 +226,7 @@ const ReservationPrefix = "~reserved/"
 const KindsKey = "~kinds"
 
 // SerialKey returns where the store keeps the last of the writes that are made one after the
-// other, whatever object each is of, see objects.Write.Serial. No resource is named so.
+// other, whatever object each is of, see objects.Write.Sequence. No resource is named so.
 func SerialKey(serial string) string { return "~serial/" + serial }
 
 // SequencePrefix begins the storage keys of records that are no objects: each names the last
@@ -245,7 +245,7 @@ func SequenceKey(sequence meta.Key) string {
 const TermPrefix = "~term/"
 
 // FencePrefix begins the storage keys of records that are no objects: each is the fence of a
-// namespace, see admission.Env. No resource is named so.
+// namespace, see admission.PluginContext. No resource is named so.
 const FencePrefix = "~fence/"
 
 // ReservationKey returns where the store keeps who of a type has a claim, such as a

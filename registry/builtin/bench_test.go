@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// deployment returns the kind Deployment and a body of three containers with
-// ten variables each.
+// deployment returns the kind Deployment and a request body with three containers and ten variables
+// each.
 func deployment(b *testing.B) (*resource.Version, []byte) {
 	b.Helper()
 	var v *resource.Version
@@ -52,7 +52,7 @@ func decodeStrict(b *testing.B, v *resource.Version, body []byte) *meta.Object {
 	return obj
 }
 
-// BenchmarkDecodeStrict reads a body and tells of unknown and repeated fields.
+// BenchmarkDecodeStrict measures decoding that reports unknown and duplicate fields.
 func BenchmarkDecodeStrict(b *testing.B) {
 	v, body := deployment(b)
 	b.SetBytes(int64(len(body)))
@@ -62,8 +62,7 @@ func BenchmarkDecodeStrict(b *testing.B) {
 	}
 }
 
-// BenchmarkProtobuf writes and reads the protobuf message of an object with all
-// defaults.
+// BenchmarkProtobuf measures the protobuf encoding and decoding of an object with all defaults.
 func BenchmarkProtobuf(b *testing.B) {
 	v, body := deployment(b)
 	obj := decodeStrict(b, v, body)

@@ -17,9 +17,9 @@ import (
 	"orch.io/controlplane/registry/internal/kindtest"
 )
 
-// TestLongLists: what it takes to check an object grows with the length of a list or map
-// in it and not with its square, for each of every built-in kind. Counted is what is
-// allocated; a loop that allocates nothing is not seen.
+// TestLongLists checks, for each list and map of each built-in kind, that the cost of a create grows
+// linearly with its length. It compares allocations, so that it does not see a loop without
+// allocations.
 func TestLongLists(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, in one goroutine")
@@ -33,25 +33,25 @@ func TestLongLists(t *testing.T) {
 		}
 		for _, p := range places(kind.Hub.Schema(), nil, nil) {
 			if slices.Contains(p.path, "metadata") || slices.Contains(p.path, "template") && kind.Kind != "Deployment" {
-				continue // of all kinds, and pods in templates
+				continue // metadata is the same for all kinds, and pod templates for all workloads
 			}
-			few, some, many := work(t, kind, base, p, 2), work(t, kind, base, p, n), work(t, kind, base, p, most)
-			for i, what := range []string{"objects", "bytes"} {
+			few, some, many := createCost(t, kind, base, p, 2), createCost(t, kind, base, p, n), createCost(t, kind, base, p, most)
+			for i, unit := range []string{"objects", "bytes"} {
 				if limit := 3 * most / n * max(some[i]-few[i], few[i]); many[i]-few[i] > limit {
-					t.Errorf("%s %s: %d items take %d %s, %d take %d", kind.Kind, strings.Join(p.path, "."), n, some[i]-few[i], what, most, many[i]-few[i])
+					t.Errorf("%s %s: %d items take %d %s, %d take %d", kind.Kind, strings.Join(p.path, "."), n, some[i]-few[i], unit, most, many[i]-few[i])
 				}
 			}
 		}
 	}
 }
 
-// place is where a list or a map is in the objects of a kind.
+// place is a list or map in the objects of a kind.
 type place struct {
-	path []string // of fields, [] of an item, {} of a value
+	path []string // field names; [] is a list item, {} a map value
 	of   *schema.Schema
 }
 
-// places returns all of a schema, of one in itself those of the outer.
+// places returns the lists and maps of a schema. It follows a recursive schema once.
 func places(s *schema.Schema, path []string, within []*schema.Struct) (list []place) {
 	below := func(s *schema.Schema, name string) []place {
 		return places(s, append(slices.Clip(path), name), within)
@@ -70,9 +70,8 @@ func places(s *schema.Schema, path []string, within []*schema.Struct) (list []pl
 	return list
 }
 
-// work returns how many objects and bytes it takes to check a base object with n items
-// in a place.
-func work(t *testing.T, k kindtest.Kind, base map[string]any, p place, n int) [2]int {
+// createCost returns the numbers of objects and bytes allocated by a create of base with n items at a place.
+func createCost(t *testing.T, k kindtest.Kind, base map[string]any, p place, n int) [2]int {
 	items := []any{}
 	values := map[string]any{}
 	for i := range n {
@@ -95,10 +94,10 @@ func work(t *testing.T, k kindtest.Kind, base map[string]any, p place, n int) [2
 	return [2]int{int(after.Mallocs - before.Mallocs), int(after.TotalAlloc - before.TotalAlloc)}
 }
 
-// put returns a value that is v but for what stands at a path.
-func put(v any, path []string, what any) any {
+// put returns a copy of v with value at path.
+func put(v any, path []string, value any) any {
 	if len(path) == 0 {
-		return what
+		return value
 	}
 	if path[0] == "[]" {
 		list, _ := v.([]any)
@@ -106,7 +105,7 @@ func put(v any, path []string, what any) any {
 		if len(list) == 0 {
 			list = []any{nil}
 		}
-		list[0] = put(list[0], path[1:], what)
+		list[0] = put(list[0], path[1:], value)
 		return list
 	}
 	field := path[0]
@@ -118,11 +117,11 @@ func put(v any, path []string, what any) any {
 	for name, v := range was {
 		out[name] = v
 	}
-	out[field] = put(out[field], path[1:], what)
+	out[field] = put(out[field], path[1:], value)
 	return out
 }
 
-// sample is the i-th value of a schema: no two are the same where that can be.
+// sample returns the i-th value for a schema. Values differ for each i if the schema allows it.
 func sample(s *schema.Schema, i int) any {
 	switch {
 	case s.Struct != nil:

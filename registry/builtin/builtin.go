@@ -1,5 +1,4 @@
-// Package builtin lists the kinds that a server has unless it is told
-// otherwise.
+// Package builtin lists the kinds that a server has by default.
 package builtin
 
 import (
@@ -27,7 +26,7 @@ import (
 	"orch.io/controlplane/registry/builtin/storage"
 )
 
-// Kinds returns the built-in kinds, with the versions of them that any release serves.
+// Kinds returns the built-in kinds, with all versions that any release serves.
 func Kinds() []*registry.Kind {
 	return slices.Concat(
 		core.Kinds(),

@@ -34,8 +34,8 @@ func TestEveryKindCompilesUnderBothProfiles(t *testing.T) {
 	}
 }
 
-// Every field of every built-in kind has a text for kubectl explain and a
-// protobuf number.
+// TestFieldsAreDocumentedAndNumbered checks that each field of each built-in kind has documentation for
+// kubectl explain and a protobuf number.
 func TestFieldsAreDocumentedAndNumbered(t *testing.T) {
 	for _, k := range everyKind(names.Kubernetes) {
 		compiled, err := resource.Compile(k, names.Kubernetes)

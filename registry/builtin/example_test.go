@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// A program that serves few kinds takes them from the list.
+// A program that serves only a few kinds selects them from the list.
 func ExampleKinds() {
 	kinds := slices.DeleteFunc(builtin.Kinds(), func(k *registry.Kind) bool {
 		return k.Kind != "Namespace" && k.Kind != "ConfigMap"
@@ -24,7 +24,7 @@ func ExampleKinds() {
 	// Namespace
 }
 
-// Service accounts whose tokens a program issues itself, and a review that it answers.
+// A program issues tokens of service accounts and answers a review itself.
 func Example_reviews() {
 	token := builtin.TokenRequest(func(_ context.Context, call *registry.Call) (*meta.Object, error) {
 		call.Object.Set("secret-of-"+call.Key.Name, "status", "token")

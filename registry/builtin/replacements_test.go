@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/registry/builtin"
 )
 
-// TestReplacementsAreServed: no release tells callers of a deprecated version to use one
-// that it does not serve.
+// TestReplacementsAreServed checks that each release serves the versions that its deprecation warnings
+// recommend.
 func TestReplacementsAreServed(t *testing.T) {
 	texts := map[string]map[string]string{}
 	for r := release.Oldest; r.Compare(release.Newest) <= 0; r = r.Next() {

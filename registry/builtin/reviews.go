@@ -9,18 +9,17 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/authorization"
 )
 
-// Answers are the functions that answer reviews. One reaches its function only if
-// its spec is complete and without contradictions; a kind without a function is not
-// there. Package auth/review has those of every server.
+// Answers are the functions that complete reviews. They are called for valid reviews only. A kind whose
+// function is nil is not served. Package auth/review implements them for a server.
 type Answers struct {
-	TokenReview, SelfSubjectReview registry.Act // who somebody is
+	TokenReview, SelfSubjectReview registry.Act // authentication
 
-	SubjectAccessReview, SelfSubjectAccessReview     registry.Act // what somebody may do
+	SubjectAccessReview, SelfSubjectAccessReview     registry.Act // authorization
 	LocalSubjectAccessReview, SelfSubjectRulesReview registry.Act
 }
 
-// Reviews returns the kinds that ask who somebody is and what they may do. Nothing of
-// them is stored: a POST is answered with the filled-in object.
+// Reviews returns the review kinds of authentication and authorization. Their objects are not stored:
+// the answer to a POST is the completed object.
 func Reviews(a Answers) []*registry.Kind {
 	return slices.Concat(
 		authentication.Kinds(authentication.Answers{Token: a.TokenReview, SelfSubject: a.SelfSubjectReview}),
@@ -28,8 +27,7 @@ func Reviews(a Answers) []*registry.Kind {
 			LocalSubject: a.LocalSubjectAccessReview, SelfSubjectRules: a.SelfSubjectRulesReview}))
 }
 
-// TokenRequest returns the sub-resource token of the kind ServiceAccount, for which act
-// issues the tokens.
+// TokenRequest returns the subresource token of ServiceAccount. act issues the tokens.
 func TokenRequest(act registry.Act) registry.Subresource {
 	return registry.Subresource{Name: "token", Act: act, Body: registry.Of(registry.Definition[authentication.TokenRequest]{
 		Group: names.GroupAuthentication, Version: "v1",

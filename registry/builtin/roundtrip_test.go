@@ -14,7 +14,7 @@ func TestRoundTrip(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, in one goroutine")
 	}
-	// A node is shown in the topology as well, also where only the field names it.
+	// spec.nodeName of an endpoint is shown in its topology, too
 	options := registrytest.Options{Generators: []registrytest.Generator{
 		registrytest.ForField[discovery.EndpointV1beta1]("nodeName", func(*rand.Rand) *string { return nil }),
 		registrytest.ForType(definitionV1beta1),
@@ -22,8 +22,8 @@ func TestRoundTrip(t *testing.T) {
 	options.RoundTrip(t, builtin.Kinds()...)
 }
 
-// definitionV1beta1 makes a definition that says in one place alone what versions share,
-// as the version wants it.
+// definitionV1beta1 returns a random definition that follows the rule of v1beta1 that shared fields are
+// set in one place only.
 func definitionV1beta1(r *rand.Rand) apiextensions.CustomResourceDefinitionSpecV1beta1 {
 	preserve := r.IntN(2) == 0
 	s := apiextensions.CustomResourceDefinitionSpecV1beta1{

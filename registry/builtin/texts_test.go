@@ -14,8 +14,7 @@ import (
 	"orch.io/controlplane/registry/internal/kindtest"
 )
 
-// TestTexts holds the texts that clients know, word by word, where they differ
-// from what a schema says of itself.
+// TestTexts checks messages that clients may match and that the schema does not generate.
 func TestTexts(t *testing.T) {
 	const label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character " +
 		"(e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"

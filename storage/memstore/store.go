@@ -20,8 +20,8 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/eventlog"
 	"orch.io/controlplane/storage/internal/history"
 )
 

@@ -12,16 +12,16 @@ import (
 )
 
 func appArmor(p *Pod) *Violation {
-	var who []string
+	var offenders []string
 	bad := map[string]bool{}
 	forbidden := func(of *meta.Object) bool {
 		return forbiddenProfile(of, "appArmorProfile", bad)
 	}
 	if forbidden(p.Spec) {
-		who = append(who, "pod")
+		offenders = append(offenders, "pod")
 	}
-	if list := p.those(forbidden); len(list) > 0 {
-		who = append(who, containers(list))
+	if list := p.containersWhere(forbidden); len(list) > 0 {
+		offenders = append(offenders, containers(list))
 	}
 	var annotations []string
 	for key, value := range p.Annotations {
@@ -31,28 +31,29 @@ func appArmor(p *Pod) *Violation {
 	}
 	slices.Sort(annotations)
 	if len(annotations) > 0 {
-		who = append(who, plural("annotation", len(annotations)))
+		offenders = append(offenders, plural("annotation", len(annotations)))
 	}
-	if len(who) == 0 {
+	if len(offenders) == 0 {
 		return nil
 	}
 	values := slices.Concat(slices.Sorted(maps.Keys(bad)), annotations)
 	return &Violation{plural("forbidden AppArmor profile", len(values)),
-		strings.Join(who, " and ") + " must not set AppArmor profile type to " + quoted(values)}
+		strings.Join(offenders, " and ") + " must not set AppArmor profile type to " + quoted(values)}
 }
 
 func capabilities(p *Pod) *Violation {
-	who, added := p.adding(defaultCapabilities)
-	if len(who) == 0 {
+	offenders, added := p.addedCapabilities(defaultCapabilities)
+	if len(offenders) == 0 {
 		return nil
 	}
-	return &Violation{"non-default capabilities", fmt.Sprintf("%s must not include %s in securityContext.capabilities.add", containers(who), quoted(added))}
+	return &Violation{"non-default capabilities", fmt.Sprintf("%s must not include %s in securityContext.capabilities.add", containers(offenders), quoted(added))}
 }
 
-// adding returns the containers that add capabilities which are not allowed, and those.
-func (p *Pod) adding(allowed []string) (who, added []string) {
+// addedCapabilities returns the containers that add capabilities other than allowed, and these
+// capabilities.
+func (p *Pod) addedCapabilities(allowed []string) (offenders, added []string) {
 	set := map[string]bool{}
-	who = p.those(func(c *meta.Object) (bad bool) {
+	offenders = p.containersWhere(func(c *meta.Object) (bad bool) {
 		for _, name := range c.Strings("securityContext", "capabilities", "add") {
 			if !slices.Contains(allowed, name) {
 				set[name], bad = true, true
@@ -60,7 +61,7 @@ func (p *Pod) adding(allowed []string) (who, added []string) {
 		}
 		return bad
 	})
-	return who, slices.Sorted(maps.Keys(set))
+	return offenders, slices.Sorted(maps.Keys(set))
 }
 
 func hostNamespaces(p *Pod) *Violation {
@@ -91,7 +92,7 @@ func hostPaths(p *Pod) *Violation {
 
 func hostPorts(p *Pod) *Violation {
 	ports := map[string]bool{}
-	who := p.those(func(c *meta.Object) (bad bool) {
+	offenders := p.containersWhere(func(c *meta.Object) (bad bool) {
 		for _, port := range c.Objects("ports") {
 			if n := port.Int("hostPort"); n != 0 {
 				ports[fmt.Sprint(n)], bad = true, true
@@ -99,15 +100,15 @@ func hostPorts(p *Pod) *Violation {
 		}
 		return bad
 	})
-	if len(who) == 0 {
+	if len(offenders) == 0 {
 		return nil
 	}
-	return &Violation{"hostPort", using(who) + plural("hostPort", len(ports)) + " " + listed(slices.Sorted(maps.Keys(ports)))}
+	return &Violation{"hostPort", containersUse(offenders) + plural("hostPort", len(ports)) + " " + listed(slices.Sorted(maps.Keys(ports)))}
 }
 
 func probedHosts(p *Pod) *Violation {
 	hosts := map[string]bool{}
-	who := p.those(func(c *meta.Object) (bad bool) {
+	offenders := p.containersWhere(func(c *meta.Object) (bad bool) {
 		for _, at := range [][]string{{"livenessProbe"}, {"readinessProbe"}, {"startupProbe"}, {"lifecycle", "postStart"}, {"lifecycle", "preStop"}} {
 			for _, how := range []string{"httpGet", "tcpSocket"} {
 				if host := meta.NewObject(c.Map(at...)).String(how, "host"); host != "" {
@@ -117,33 +118,33 @@ func probedHosts(p *Pod) *Violation {
 		}
 		return bad
 	})
-	if len(who) == 0 {
+	if len(offenders) == 0 {
 		return nil
 	}
-	return &Violation{"probe or lifecycle host", using(who) + plural("probe or lifecycle host", len(hosts)) + " " + quoted(slices.Sorted(maps.Keys(hosts)))}
+	return &Violation{"probe or lifecycle host", containersUse(offenders) + plural("probe or lifecycle host", len(hosts)) + " " + quoted(slices.Sorted(maps.Keys(hosts)))}
 }
 
 func privileged(p *Pod) *Violation {
-	who := p.those(func(c *meta.Object) bool { return c.Bool("securityContext", "privileged") })
-	if len(who) == 0 {
+	offenders := p.containersWhere(func(c *meta.Object) bool { return c.Bool("securityContext", "privileged") })
+	if len(offenders) == 0 {
 		return nil
 	}
-	return &Violation{"privileged", containers(who) + " must not set securityContext.privileged=true"}
+	return &Violation{"privileged", containers(offenders) + " must not set securityContext.privileged=true"}
 }
 
 func procMount(p *Pod) *Violation {
 	bad := map[string]bool{}
-	who := p.those(func(c *meta.Object) bool {
+	offenders := p.containersWhere(func(c *meta.Object) bool {
 		how := cmp.Or(c.String("securityContext", "procMount"), "Default")
 		if how != "Default" {
 			bad[how] = true
 		}
 		return how != "Default"
 	})
-	if len(who) == 0 {
+	if len(offenders) == 0 {
 		return nil
 	}
-	return &Violation{"procMount", containers(who) + " must not set securityContext.procMount to " + quoted(slices.Sorted(maps.Keys(bad)))}
+	return &Violation{"procMount", containers(offenders) + " must not set securityContext.procMount to " + quoted(slices.Sorted(maps.Keys(bad)))}
 }
 
 func seLinux(types ...string) func(*Pod) *Violation {
@@ -160,8 +161,8 @@ func seLinux(types ...string) func(*Pod) *Violation {
 			user, role = user || o.String("user") != "", role || o.String("role") != ""
 			return badType || o.String("user") != "" || o.String("role") != ""
 		}
-		who := p.setters(forbidden)
-		if who == "" {
+		offenders := p.subjectsWhere(forbidden)
+		if offenders == "" {
 			return nil
 		}
 		var faults []string
@@ -174,11 +175,11 @@ func seLinux(types ...string) func(*Pod) *Violation {
 		if role {
 			faults = append(faults, "role may not be set")
 		}
-		return &Violation{"seLinuxOptions", who + " set forbidden securityContext.seLinuxOptions: " + strings.Join(faults, "; ")}
+		return &Violation{"seLinuxOptions", offenders + " set forbidden securityContext.seLinuxOptions: " + strings.Join(faults, "; ")}
 	}
 }
 
-// seccompAnnotations is how profiles were chosen before there was a field.
+// seccompAnnotations checks the annotations that selected seccomp profiles before the field existed.
 func seccompAnnotations(p *Pod) *Violation {
 	keys := []string{p.Names.Wire(names.SeccompPod)}
 	for _, c := range p.containers {
@@ -200,11 +201,11 @@ func seccompAnnotations(p *Pod) *Violation {
 
 func seccomp(p *Pod) *Violation {
 	bad := map[string]bool{}
-	who := p.setters(func(of *meta.Object) bool { return forbiddenProfile(of, "seccompProfile", bad) })
-	if who == "" {
+	offenders := p.subjectsWhere(func(of *meta.Object) bool { return forbiddenProfile(of, "seccompProfile", bad) })
+	if offenders == "" {
 		return nil
 	}
-	return &Violation{"seccompProfile", who + " must not set securityContext.seccompProfile.type to " + quoted(slices.Sorted(maps.Keys(bad)))}
+	return &Violation{"seccompProfile", offenders + " must not set securityContext.seccompProfile.type to " + quoted(slices.Sorted(maps.Keys(bad)))}
 }
 
 func sysctls(safe ...[]string) func(*Pod) *Violation {
@@ -224,9 +225,9 @@ func sysctls(safe ...[]string) func(*Pod) *Violation {
 }
 
 func hostProcess(p *Pod) *Violation {
-	who := p.setters(func(of *meta.Object) bool { return of.Bool("securityContext", "windowsOptions", "hostProcess") })
-	if who == "" {
+	offenders := p.subjectsWhere(func(of *meta.Object) bool { return of.Bool("securityContext", "windowsOptions", "hostProcess") })
+	if offenders == "" {
 		return nil
 	}
-	return &Violation{"hostProcess", who + " must not set securityContext.windowsOptions.hostProcess=true"}
+	return &Violation{"hostProcess", offenders + " must not set securityContext.windowsOptions.hostProcess=true"}
 }

@@ -1,18 +1,17 @@
 package podstandards
 
-// control is one rule of a standard.
+// control is a rule of a standard within a range of releases.
 type control struct {
 	id       string
 	level    Level
-	replaces string // the control of a lower level that this one contains
+	replaces string // the control of a lower level that this control includes
 
-	since, until Version // the releases that have it; until 0: all later ones
+	since, until Version // range of minor releases, inclusive; until 0 means no end
 
-	check func(*Pod) *Violation // nil: the pod keeps it
+	check func(*Pod) *Violation // nil if the pod passes
 }
 
-// controls are the standards, in the order in which violations are told: those of a lower
-// level first, each level by the names of its controls.
+// controls lists the standards in the order in which violations are reported: by level, then by name.
 var controls = []control{
 	{id: "appArmorProfile", level: Baseline, check: appArmor},
 	{id: "capabilities_baseline", level: Baseline, check: capabilities},
@@ -22,7 +21,7 @@ var controls = []control{
 	{id: "hostProbesAndHostLifecycle", level: Baseline, since: 34, check: probedHosts},
 	{id: "privileged", level: Baseline, check: privileged},
 	{id: "procMount", level: Baseline, until: 34, check: procMount},
-	{id: "procMount", level: Baseline, since: 35, check: unlessOwnUsers(procMount)},
+	{id: "procMount", level: Baseline, since: 35, check: unlessUserNamespace(procMount)},
 	{id: "seLinuxOptions", level: Baseline, until: 30, check: seLinux("container_t", "container_init_t", "container_kvm_t")},
 	{id: "seLinuxOptions", level: Baseline, since: 31, check: seLinux("container_t", "container_init_t", "container_kvm_t", "container_engine_t")},
 	{id: "seccompProfile_baseline", level: Baseline, until: 18, check: seccompAnnotations},
@@ -40,15 +39,14 @@ var controls = []control{
 	{id: "procMount_restricted", level: Restricted, replaces: "procMount", since: 35, check: procMount},
 	{id: "restrictedVolumes", level: Restricted, replaces: "hostPathVolumes", check: volumeTypes},
 	{id: "runAsNonRoot", level: Restricted, until: 34, check: nonRoot},
-	{id: "runAsNonRoot", level: Restricted, since: 35, check: unlessOwnUsers(nonRoot)},
+	{id: "runAsNonRoot", level: Restricted, since: 35, check: unlessUserNamespace(nonRoot)},
 	{id: "runAsUser", level: Restricted, since: 23, until: 34, check: rootUser},
-	{id: "runAsUser", level: Restricted, since: 35, check: unlessOwnUsers(rootUser)},
+	{id: "runAsUser", level: Restricted, since: 35, check: unlessUserNamespace(rootUser)},
 	{id: "seccompProfile_restricted", level: Restricted, replaces: "seccompProfile_baseline", since: 19, until: 24, check: seccompRequired},
 	{id: "seccompProfile_restricted", level: Restricted, replaces: "seccompProfile_baseline", since: 25, check: unlessWindows(seccompRequired)},
 }
 
-// unlessWindows holds for pods of all systems but Windows, which does not know what the
-// control asks for.
+// unlessWindows skips the check for Windows pods, which do not have the fields that it requires.
 func unlessWindows(check func(*Pod) *Violation) func(*Pod) *Violation {
 	return func(p *Pod) *Violation {
 		if p.Spec.String("os", "name") == "windows" {
@@ -58,9 +56,9 @@ func unlessWindows(check func(*Pod) *Violation) func(*Pod) *Violation {
 	}
 }
 
-// unlessOwnUsers holds for pods that share the users of the node: root of the others is
-// nobody there.
-func unlessOwnUsers(check func(*Pod) *Violation) func(*Pod) *Violation {
+// unlessUserNamespace skips the check for pods with a user namespace of their own, whose root is an
+// unprivileged user of the node.
+func unlessUserNamespace(check func(*Pod) *Violation) func(*Pod) *Violation {
 	return func(p *Pod) *Violation {
 		if shared, set := p.Spec.Get("hostUsers"); set && shared == false {
 			return nil
@@ -69,8 +67,7 @@ func unlessOwnUsers(check func(*Pod) *Violation) func(*Pod) *Violation {
 	}
 }
 
-// The kernel parameters that touch nothing outside of a pod, by the releases that added
-// them.
+// Kernel parameters that are isolated between pods, by the release that allowed them.
 var (
 	safeSysctls = []string{
 		"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start",
@@ -81,10 +78,10 @@ var (
 	safeSysctls32 = []string{"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 )
 
-// defaultCapabilities are those that runtimes give.
+// defaultCapabilities are the capabilities that container runtimes grant by default.
 var defaultCapabilities = []string{
 	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 }
 
-// ownVolumes are the sources of volumes that show nothing of a node.
-var ownVolumes = []string{"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"}
+// allowedVolumes are the volume sources that expose nothing of the node.
+var allowedVolumes = []string{"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"}

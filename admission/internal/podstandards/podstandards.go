@@ -1,9 +1,7 @@
-// Package podstandards judges pods by the published Pod Security Standards, as each
-// release has them.
+// Package podstandards checks pods against the Pod Security Standards of each release.
 //
-// The standards are a table of controls (controls.go). A control says from which release
-// on and up to which one it holds, and what a pod does that it forbids; a new one is a row
-// and a function over the tree of a pod.
+// The standards are a table of controls (controls.go). A control has a range of releases and a function
+// that checks the tree of a pod; a new control is a row of the table and a function.
 package podstandards
 
 import (
@@ -18,22 +16,22 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Level is one of the standards; a greater one allows less.
+// Level is the name of a standard. A higher level allows less.
 type Level int
 
-// The standards.
+// The levels.
 const (
-	Privileged Level = iota // everything is allowed
-	Baseline                // what is known to let a pod out
-	Restricted              // how pods are hardened
+	Privileged Level = iota // no restrictions
+	Baseline                // prevents known privilege escalations
+	Restricted              // enforces hardening practices
 )
 
 var levels = []string{Privileged: "privileged", Baseline: "baseline", Restricted: "restricted"}
 
-// ParseLevel returns the level of a word; ok is false if there is none.
-func ParseLevel(word string) (l Level, ok bool) {
+// ParseLevel returns the level with the given name, and whether it exists.
+func ParseLevel(text string) (l Level, ok bool) {
 	for i, name := range levels {
-		if name == word {
+		if name == text {
 			return Level(i), true
 		}
 	}
@@ -46,18 +44,18 @@ func (l Level) String() string { return levels[l] }
 // Version is the minor number of a release.
 type Version int
 
-// Latest is the newest standard.
+// Latest is the newest version.
 const Latest Version = math.MaxInt
 
 var release = regexp.MustCompile(`^v1\.(0|[1-9][0-9]{0,8})$`)
 
-// ParseVersion returns the version of a word, latest or such as v1.24; ok is false if
-// there is none. One that is yet to come is like the newest.
-func ParseVersion(word string) (v Version, ok bool) {
-	if word == "latest" {
+// ParseVersion parses "latest" or a version such as "v1.24", and reports whether it is valid. Versions
+// beyond the newest release are valid and mean the newest.
+func ParseVersion(text string) (v Version, ok bool) {
+	if text == "latest" {
 		return Latest, true
 	}
-	m := release.FindStringSubmatch(word)
+	m := release.FindStringSubmatch(text)
 	if m == nil {
 		return 0, false
 	}
@@ -73,7 +71,7 @@ func (v Version) String() string {
 	return "v1." + strconv.Itoa(int(v))
 }
 
-// Standard is a level as it is in a release.
+// Standard is a level in the version of a release.
 type Standard struct {
 	Level   Level
 	Version Version
@@ -82,23 +80,23 @@ type Standard struct {
 // String implements fmt.Stringer.
 func (s Standard) String() string { return s.Level.String() + ":" + s.Version.String() }
 
-// Pod is what is judged: a pod or the template of one.
+// Pod is a pod or a pod template to check.
 type Pod struct {
 	Spec        *meta.Object
 	Annotations map[string]string
-	Names       names.Profile // of the annotations
+	Names       names.Profile // naming of the annotations
 
 	containers []*meta.Object
 }
 
-// Violation is what a control forbids in a pod: in a word or two, and what would have to
-// be different.
+// Violation is a failed control: a short reason, and a detail that names fields and containers.
 type Violation struct{ Reason, Detail string }
 
-// Violations are those of one pod.
+// Violations are the failed controls of a pod.
 type Violations []Violation
 
-// Check returns what a pod violates, in the order of the table.
+// Check returns the controls that a pod fails, in the order of the table. It is not safe for concurrent
+// use with the same p.
 func (s Standard) Check(p *Pod) (found Violations) {
 	if s.Level == Privileged {
 		return nil
@@ -125,7 +123,7 @@ func (s Standard) has(c control) bool {
 	return c.level <= s.Level && c.since <= s.Version && (c.until == 0 || s.Version <= c.until)
 }
 
-// Details returns all violations with their details.
+// Details joins the violations with their details.
 func (l Violations) Details() string {
 	texts := make([]string, len(l))
 	for i, v := range l {
@@ -134,7 +132,7 @@ func (l Violations) Details() string {
 	return strings.Join(texts, ", ")
 }
 
-// Reasons returns all violations without their details.
+// Reasons joins the reasons of the violations.
 func (l Violations) Reasons() string {
 	texts := make([]string, len(l))
 	for i, v := range l {

@@ -14,7 +14,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// TestControls: each pod violates in each release what a reference server said.
+// TestControls compares the violations of each pod in each release with those recorded from
+// kube-apiserver.
 func TestControls(t *testing.T) {
 	var cases []struct {
 		Name        string            `json:"name"`
@@ -36,7 +37,7 @@ func TestControls(t *testing.T) {
 			for v := podstandards.Version(0); v <= 37; v++ {
 				want := ""
 				for _, w := range tc.Want {
-					// The releases that were not asked are like the one before.
+					// a release that was not recorded is like the one before
 					if w.Level == level.String() && w.Since <= v && (v <= w.Until || v < 17 && v > 8 && w.Until == 8) {
 						want = w.Says
 					}
@@ -50,7 +51,7 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestEphemeralContainers: they are judged like all others, and come last.
+// TestEphemeralContainers checks that they are checked like other containers, and come last.
 func TestEphemeralContainers(t *testing.T) {
 	pod := &podstandards.Pod{Names: names.Kubernetes, Spec: meta.NewObject(map[string]any{
 		"ephemeralContainers": []any{map[string]any{"name": "e", "securityContext": map[string]any{"privileged": true}}},
@@ -61,7 +62,7 @@ func TestEphemeralContainers(t *testing.T) {
 	assert.Equal(t, "privileged", found.Reasons())
 }
 
-// TestNames: an annotation counts by its name on the wire.
+// TestNames checks that annotations are read by their wire names.
 func TestNames(t *testing.T) {
 	for _, p := range []names.Profile{names.Kubernetes, names.Orch} {
 		pod := &podstandards.Pod{Names: p, Spec: meta.NewObject(nil), Annotations: map[string]string{"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}}
@@ -70,7 +71,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestForeignTrees: what is no spec of a pod at all is judged without harm.
+// TestForeignTrees checks trees that are not pod specs.
 func TestForeignTrees(t *testing.T) {
 	for _, tree := range []string{
 		`{}`, `{"containers":1}`, `{"containers":[1,{"securityContext":[]}],"volumes":[null,{"name":{}}],"securityContext":"x","os":[]}`,
@@ -84,7 +85,7 @@ func TestForeignTrees(t *testing.T) {
 	}
 }
 
-// TestTextsAreBounded: of very many containers the first ones are named.
+// TestTextsAreBounded checks that a violation names a bounded number of containers.
 func TestTextsAreBounded(t *testing.T) {
 	var containers, sysctls []any
 	for i := range 10_000 {

@@ -76,7 +76,7 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 	}
 	r := &changes{Request: matcher.Request{Request: ar}, counts: s.counts, passes: &passes{again: map[callKey]bool{}}}
 	if ar.Pass > 0 {
-		before, ok := ar.Kept[s].(*passes)
+		before, ok := ar.State[s].(*passes)
 		if !ok {
 			return nil
 		}
@@ -95,10 +95,10 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 		return err
 	}
 	if ar.Pass == 0 && len(list) > 0 {
-		if ar.Kept == nil {
-			ar.Kept = map[any]any{}
+		if ar.State == nil {
+			ar.State = map[any]any{}
 		}
-		ar.Kept[s] = r.passes
+		ar.State[s] = r.passes
 		if ar.Object != nil {
 			r.output = ar.Object.Clone()
 		}
@@ -126,7 +126,7 @@ func (r *changes) callAll(ctx context.Context, list []call) error {
 	}
 	if patched {
 		r.changed()
-		r.Again()
+		r.Reinvoke()
 	}
 	return nil
 }

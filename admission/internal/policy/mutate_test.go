@@ -46,7 +46,7 @@ func request(t *testing.T, object string, authorizer auth.Authorizer) *changes {
 	return &changes{
 		counts: counts,
 		Request: matcher.Request{Request: &admission.Request{
-			Operation: admission.Create, Object: meta.NewObject(tree), Server: &admission.Env{Authorizer: authorizer},
+			Operation: admission.Create, Object: meta.NewObject(tree), Server: &admission.PluginContext{Authorizer: authorizer},
 		}},
 		passes: &passes{again: map[callKey]bool{}}, most: mostAdded,
 	}

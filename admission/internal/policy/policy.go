@@ -25,7 +25,7 @@ import (
 func Validating() admission.Plugin {
 	return admission.Plugin{
 		Name: "ValidatingAdmissionPolicy",
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			counts, err := newCounts(env.Metrics, "validating", "validate", metrics.Beta, "enforcement_action")
 			if err != nil {
 				return fmt.Errorf("metrics: %w", err)
@@ -44,7 +44,7 @@ func Validating() admission.Plugin {
 func Mutating() admission.Plugin {
 	return admission.Plugin{
 		Name: "MutatingAdmissionPolicy",
-		Setup: func(p *admission.Plugin, env admission.Env) error {
+		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			counts, err := newCounts(env.Metrics, "mutating", "admit", metrics.Alpha)
 			if err != nil {
 				return fmt.Errorf("metrics: %w", err)

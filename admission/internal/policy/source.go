@@ -15,7 +15,7 @@ import (
 
 // policies are those of one sort of a server.
 type policies struct {
-	env    admission.Env
+	env    admission.PluginContext
 	log    *slog.Logger
 	kind   meta.GroupResource
 	audit  string // the key of what the audit is told of requests that are not valid
@@ -37,7 +37,7 @@ type bound struct {
 }
 
 // open returns the policies of a resource. Their bindings are named after it.
-func open(env admission.Env, resource string, counts *counts) *policies {
+func open(env admission.PluginContext, resource string, counts *counts) *policies {
 	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(names.AuditPolicyFailure), counts: counts}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -12,25 +12,24 @@ import (
 	"orch.io/controlplane/internal/actor"
 )
 
-// When what is used is counted again: after writes that may have lowered it, if writes
-// were under way, and if nothing seems to have happened.
+// When objects are counted again.
 const (
-	shortly  = 250 * time.Millisecond
-	soon     = time.Second
-	sometime = 5 * time.Minute
+	countDelay    = 250 * time.Millisecond // after writes that lower the usage, so that one count serves many
+	underWayDelay = time.Second            // while writes are under way
+	resync        = 5 * time.Minute        // if nothing happens
 )
 
-// controller counts what is used: of quotas that are new or changed, and where somebody
-// asks for it, see lowers. Its keys are namespaces.
+// controller counts the objects of namespaces whose quotas are new or have changed, and of those given to count. Its
+// keys are namespaces.
 func (l *Ledger) controller() controller.Controller {
 	return controller.Controller{
 		Name: "resourcequota", Types: []meta.GroupResource{quotas},
 		Observe: func(e controller.Event) []string {
-			l.book.Read(func(book) {}) // what others take is under way from now on, not from when somebody asks
+			l.quotas.Read(func(index) {}) // an increase by another server is timed from here, not from the next read
 			if e.Object == nil {
 				return nil
 			}
-			if e.Old == nil || !meta.Equal(e.Old.Map("spec"), e.Object.Map("spec")) || !newBounds(&l.terms, e.Object).complete {
+			if e.Old == nil || !meta.Equal(e.Old.Map("spec"), e.Object.Map("spec")) || !newSnapshot(&l.naming, e.Object).complete {
 				return []string{e.Key.Namespace}
 			}
 			return nil
@@ -42,46 +41,46 @@ func (l *Ledger) controller() controller.Controller {
 				l.forget(namespace)
 				return 0, nil
 			}
-			if wait := leave(quotas, time.Now()); wait > 0 && !l.stands(namespace).stale {
+			if wait := firstStatusDelay(quotas, time.Now()); wait > 0 && !l.stale(namespace) {
 				return wait, nil
 			}
 			a := l.open(namespace)
-			defer l.close(a)
+			defer a.close()
 			t := newTask(nil, false)
 			if err := a.do(ctx, t); err != nil {
 				return 0, err
 			}
-			return cmp.Or(t.again, sometime), nil
+			return cmp.Or(t.again, resync), nil
 		},
 	}
 }
 
-// leave returns for how long the first count of new quotas is left to who made them: he
-// may write their first status himself, which is then his. What is made in the namespace
-// meanwhile is held to them all the same, and tells what is used.
-func leave(quotas []*bounds, now time.Time) (wait time.Duration) {
+// firstStatusDelay returns how long to wait before the first count of new quotas, because their creator may write
+// the first status itself. Writes in the namespace enforce the quotas meanwhile, and do not wait.
+func firstStatusDelay(quotas []*snapshot, now time.Time) (wait time.Duration) {
+	const delay = 2 * time.Second
 	for _, q := range quotas {
 		if !q.born.IsZero() {
-			wait = max(wait, q.born.Add(2*soon).Sub(now)) // it may be born up to a second later than it says
+			wait = max(wait, q.born.Add(delay).Sub(now)) // creationTimestamp is up to a second early
 		}
 	}
-	return min(wait, 2*soon)
+	return min(wait, delay)
 }
 
-// lowers reports whether less may be used when a write is made: its object goes, or it
-// counts otherwise than before. What is new was taken before.
+// lowers reports whether a write may lower the usage: it deletes its object, or quotas count the object otherwise
+// than before.
 func (l *Ledger) lowers(r *admission.Request) bool {
 	resource := r.Resource.GroupResource()
 	switch {
-	case r.Operation == admission.Create, r.Operation == admission.Update && !r.Old.Terminating() && l.terms.alike(resource):
+	case r.Operation == admission.Create, r.Operation == admission.Update && !r.Old.Terminating() && l.naming.countsOnly(resource):
 		return false
-	case !l.concerned(r.Namespace, resource):
+	case !l.bounded(r.Namespace, resource):
 		return false
 	case r.Operation == admission.Delete, r.Old.Terminating():
 		return true
 	}
 	for _, q := range l.of(r.Namespace) {
-		if !maps.EqualFunc(q.use(resource, r.Old), q.use(resource, r.Object), meta.Quantity.Equal) {
+		if !maps.EqualFunc(q.usage(resource, r.Old), q.usage(resource, r.Object), meta.Quantity.Equal) {
 			return true
 		}
 	}

@@ -1,26 +1,21 @@
 package quota
 
-// Accounts returns how many namespaces have something under way.
-func (l *Ledger) Accounts() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.accounts)
-}
+// Accounts returns how many namespaces have writes or counts in progress.
+func (l *Ledger) Accounts() int { return l.those(func(a *account) bool { return a.users > 0 }) }
 
-// Standings returns of how many namespaces something is known.
+// Standings returns of how many namespaces the ledger knows anything.
 func (l *Ledger) Standings() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.standings)
+	return l.those(func(a *account) bool { return a.standing != standing{} })
 }
 
 // Stale returns how many namespaces wait for a count.
-func (l *Ledger) Stale() int {
+func (l *Ledger) Stale() int { return l.those(func(a *account) bool { return a.standing.stale }) }
+
+func (l *Ledger) those(is func(*account) bool) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
-	for _, s := range l.standings {
-		if s.stale {
+	for _, a := range l.accounts {
+		if is(a) {
 			n++
 		}
 	}

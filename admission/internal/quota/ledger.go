@@ -3,7 +3,6 @@ package quota
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,130 +14,88 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Ledger keeps the statuses of quotas. What a write asks for is counted in
-// the statuses of its quotas before it is made, by compare-and-swap: so servers over one
-// store see what others took. The writes of one namespace that wait are settled together,
-// with one write of each status.
+// Ledger enforces the ResourceQuotas of a server and maintains their statuses.
 //
-// Who counts what is used forgets what was taken for a write that was not made, and cannot
-// tell it from one that is still to come. So each write rests on the fence of its namespace
-// as it was before anything was taken for it, and who forgets raises the fence and then looks
-// at what is there: what was taken before the fence was raised is there, or never will be.
+// A write first adds its usage to status.used of its quotas by compare-and-swap, so that servers over one store see
+// each other's usage, and is committed after that. The writes of one namespace that wait at the same time are settled
+// together: one update of each quota serves all of them.
+//
+// Usage goes down when objects are deleted or writes fail. Then the objects are counted again. A count cannot tell
+// the usage of a write that failed from that of a write that is still to be committed. Therefore each write has the
+// fence of its namespace, as it was before its usage was added, as a precondition. A count that lowers the usage
+// raises the fence first and then lists the objects: what was added before the fence was raised is among these
+// objects, or will never be.
+//
+// The usage is not part of the commit of the object, because objects of one kind must not share a revision: a watch
+// that resumes at a revision would miss some of them. One commit for each object and its quota would make the
+// creates of a namespace sequential.
 type Ledger struct {
-	client  controller.Client // reads what is there by now, and writes statuses also while others wait to be admitted
-	served  func(meta.GroupResource) *registry.Type
-	terms   terms
+	client  controller.Client // reads the newest state, and updates statuses without admission
+	typeOf  func(meta.GroupResource) *registry.Type
+	naming  naming
 	limited []Limited
-	book    *controller.Index[book]
-	ask     func(namespace string, after time.Duration) // that what is used is counted
+	quotas  *controller.Index[index]
+	enqueue func(namespace string, after time.Duration) // has the objects of a namespace counted
 
-	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.Env; nil: nobody else counts
+	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.PluginContext; nil: no other server counts
 
-	mu        sync.Mutex           // guards what follows, and what accounts say is theirs
-	accounts  map[string]*account  // by namespace; those that somebody uses
-	standings map[string]*standing // by namespace; those that have quotas
+	mu       sync.Mutex // guards what follows, and fields of account
+	accounts map[string]*account
 }
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
-func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	client := env.Admitted
-	if client == nil {
-		client = env.Client
-	}
+func NewLedger(env admission.PluginContext, limited []Limited) *Ledger {
 	l := &Ledger{
-		client: client, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
-		fence: env.Fence, raise: env.RaiseFence,
+		client: env.Client, typeOf: env.Type, naming: newNaming(env.Names, env.Features), limited: limited, accounts: map[string]*account{},
 	}
-	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
-		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
+	if a := env.Accounting; a != nil {
+		l.client, l.fence, l.raise = a, a.Fence, a.RaiseFence
+	}
+	l.quotas = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() index { return index{} }, func(x index, e controller.Event) {
+		if x.apply(&l.naming, e); len(x[e.Key.Namespace]) == 0 {
 			l.forget(e.Key.Namespace)
 		}
 	})
-	l.ask = func(string, time.Duration) {}
+	l.enqueue = func(string, time.Duration) {}
 	if env.Control != nil {
-		l.ask = env.Control(l.controller())
+		l.enqueue = env.Control(l.controller())
 	}
 	return l
 }
 
-// account is what is under way in one namespace.
-type account struct {
-	ledger    *Ledger
-	namespace string
-	turn      chan struct{} // holds one token: of who settles
+// Close stops following quotas.
+func (l *Ledger) Close() { l.quotas.Close() }
 
-	// Guarded by Ledger.mu.
-	users    int // writes and counts that have not ended
-	waiting  []*task
-	underWay map[*charge]bool // those that were taken and have not ended
-}
-
-// charge is what one write takes of the quotas of its namespace.
-type charge struct {
-	resource    meta.GroupResource
-	key         meta.Key
-	object, old *meta.Object // old is nil if the object is new
-	dryRun      bool
-	again       bool             // was admitted before, in vain: maybe since another server raised the fence
-	fence       storage.Revision // that the write rests on; known before anything is taken
-
-	ended bool // guarded by Ledger.mu
-
-	held map[string]hold // what the statuses hold for it, by uids of quotas; of who settles
-}
-
-// hold is what a status holds for a charge.
-type hold struct {
-	amounts Amounts
-	taken   storage.Revision // of the quota that held it first
-}
-
-// task is what somebody waits for.
-type task struct {
-	charge *charge // nil: what is used is counted anew
-	back   bool    // the charge is given back
-	done   chan struct{}
-	err    error
-	again  time.Duration // of a count that is not the last word: when the next one is due
-}
-
-func newTask(c *charge, back bool) *task {
-	return &task{charge: c, back: back, done: make(chan struct{}), err: errBroken}
-}
-
-// errBroken is the error of a task that nobody finished.
-var errBroken = errors.New("the quotas of the namespace could not be settled")
-
-// of returns the quotas of a namespace.
-func (l *Ledger) of(namespace string) (list []*bounds) {
-	if l.served(quotas) != nil {
-		l.book.Read(func(b book) { list = b.of(namespace) })
+// of returns the quotas of a namespace by name.
+func (l *Ledger) of(namespace string) (list []*snapshot) {
+	if l.typeOf(quotas) != nil {
+		l.quotas.Read(func(x index) { list = x.of(namespace) })
 	}
 	return list
 }
 
-// concerned reports whether a quota of a namespace counts objects of a resource.
-func (l *Ledger) concerned(namespace string, r meta.GroupResource) (any bool) {
-	if l.served(quotas) == nil {
+// bounded reports whether a quota of a namespace bounds objects of a resource.
+func (l *Ledger) bounded(namespace string, r meta.GroupResource) (any bool) {
+	if l.typeOf(quotas) == nil {
 		return false
 	}
-	l.book.Read(func(b book) {
-		for _, q := range b[namespace] {
+	l.quotas.Read(func(x index) {
+		for _, q := range x[namespace] {
 			any = any || len(q.names[r]) > 0
 		}
 	})
 	return any
 }
 
-// Admit lets a write pass that the quotas of its namespace allow, and has them counted if
-// it frees some of what is used.
+// Admit refuses a write that exceeds a quota of its namespace. It has the objects counted after a write that lowers
+// the usage.
 func (l *Ledger) Admit(ctx context.Context, r *admission.Request) error {
 	if r.Type != nil && r.Type.Virtual {
 		return nil
 	}
 	if !r.DryRun && l.lowers(r) {
-		r.After(func(committed bool) {
-			if committed {
+		r.After(func(written, _ bool) {
+			if written {
 				l.count(r.Namespace)
 			}
 		})
@@ -149,14 +106,14 @@ func (l *Ledger) Admit(ctx context.Context, r *admission.Request) error {
 	return nil
 }
 
-// mayGrow reports whether an update can raise what an object uses. What goes is let go, but
-// does not grow before.
+// mayGrow reports whether an update can raise the usage of an object. A terminating object cannot grow, and may
+// always lose finalizers.
 func mayGrow(r *admission.Request) bool {
 	switch resource := r.Resource.GroupResource(); {
 	case r.Old.Terminating() && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")):
 		return false
 	case resource == pods:
-		// With a deadline it counts in other quotas; what else scopes look at does not change.
+		// A deadline moves a pod to other quotas; the other fields that scopes look at cannot change.
 		return r.Subresource == "resize" ||
 			r.Subresource == "" && ends(meta.NewObject(r.Old.Map("spec"))) != ends(meta.NewObject(r.Object.Map("spec")))
 	default:
@@ -164,16 +121,17 @@ func mayGrow(r *admission.Request) bool {
 	}
 }
 
-// take counts what a write asks for, until it has ended, or returns why it may not have
-// that. Of several quotas that one object counts in all take it or none does.
+// take adds the usage of a write to all quotas that count its object, or returns why one of them refuses it. If the
+// write fails later, its usage is given back.
 func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 	resource := r.Resource.GroupResource()
 	limited := l.limits(resource)
-	if !limited && !l.concerned(r.Namespace, resource) {
+	if !limited && !l.bounded(r.Namespace, resource) {
 		return nil
 	}
 	c := &charge{
-		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, again: r.Attempt > 0, held: map[string]hold{},
+		resource: resource, key: meta.Key{Namespace: r.Namespace, Name: r.Name}, object: r.Object, old: r.Old, dryRun: r.DryRun, retry: r.Attempt > 0,
+		reserved: map[string]reservation{},
 	}
 	all := l.of(r.Namespace)
 	if limited {
@@ -181,106 +139,53 @@ func (l *Ledger) take(ctx context.Context, r *admission.Request) error {
 			return err
 		}
 	}
-	if !c.asks(all) {
+	if !slices.ContainsFunc(all, c.concerns) {
 		return nil
 	}
-	c.object = l.terms.extract(resource, r.Object) // others look at it when the writer goes on
+	c.object = l.naming.extract(resource, r.Object) // other goroutines read it when the writer goes on
 	t, a := newTask(c, false), l.open(r.Namespace)
-	r.After(func(committed bool) {
-		defer l.close(a)
-		a.ended(context.WithoutCancel(ctx), t, committed, r.Uncertain)
+	r.After(func(written, certain bool) {
+		defer a.close()
+		a.ended(context.WithoutCancel(ctx), t, written, certain)
 	})
 	switch err := a.do(ctx, t); {
-	case errors.Is(err, errBroken):
-		return meta.Internal(errBroken) // no refusal: nobody knows what is used
+	case errors.Is(err, errUnsettled):
+		return meta.Internal(errUnsettled) // not a refusal: the usage is not known
 	case err != nil:
 		return err
 	}
-	if l.fence != nil && (r.Fence == nil || c.fence < *r.Fence) { // the oldest one holds for all who say so
-		r.Fence = &c.fence
+	if l.fence != nil {
+		r.Preconditions = append(r.Preconditions, admission.Precondition{Fence: &c.fence})
 	}
 	return nil
 }
 
-// asks reports whether the write may raise what is used of a quota, or be refused by one.
-func (c *charge) asks(all []*bounds) bool {
-	for _, q := range all {
-		if q.matches(c.resource, c.object) && (len(q.demand(c)) > 0 || q.unsaid(c.resource, c.object) != nil) {
-			return true
-		}
-	}
-	return false
+// charge is the usage that one write adds to the quotas of its namespace.
+type charge struct {
+	resource    meta.GroupResource
+	key         meta.Key
+	object, old *meta.Object // old is nil for a new object
+	dryRun      bool
+	retry       bool             // the write was admitted before: perhaps another server has raised the fence since
+	fence       storage.Revision // the precondition of the write; read before anything is reserved
+
+	ended bool // guarded by Ledger.mu
+
+	reserved map[string]reservation // by uid of the quota; used by the goroutine that settles
 }
 
-func (l *Ledger) open(namespace string) *account {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.accounts[namespace]
-	if a == nil {
-		a = &account{ledger: l, namespace: namespace, turn: make(chan struct{}, 1), underWay: map[*charge]bool{}}
-		l.accounts[namespace] = a
-	}
-	a.users++
-	return a
+// reservation is the part of status.used of a quota that belongs to a charge.
+type reservation struct {
+	amounts Amounts
+	since   storage.Revision // of the quota when the reservation was added
 }
 
-func (l *Ledger) close(a *account) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a.users--; a.users == 0 {
-		delete(l.accounts, a.namespace)
-	}
+// concerns reports whether the write may raise the usage of a quota, or be refused by it.
+func (c *charge) concerns(q *snapshot) bool {
+	return q.matches(c.resource, c.object) && (len(q.demand(c)) > 0 || q.unspecified(c.resource, c.object) != nil)
 }
 
-// do has a task done: by whoever settles next, maybe the caller himself.
-func (a *account) do(ctx context.Context, t *task) error {
-	a.ledger.mu.Lock()
-	a.waiting = append(a.waiting, t)
-	a.ledger.mu.Unlock()
-	select {
-	case <-t.done:
-		return t.err
-	case <-ctx.Done():
-		return ctx.Err() // what may be taken nevertheless is given back when the write has ended
-	case a.turn <- struct{}{}:
-	}
-	a.settle(ctx)
-	<-t.done // by this turn or one before
-	return t.err
-}
-
-// ended is told that the write of a task has ended, and whether it was made or that is uncertain.
-func (a *account) ended(ctx context.Context, t *task, committed, uncertain bool) {
-	a.ledger.mu.Lock()
-	t.charge.ended = true
-	a.ledger.mu.Unlock()
-	decided := false
-	select {
-	case <-t.done:
-		decided = true
-	default:
-	}
-	switch {
-	case decided && (t.err != nil || t.charge.dryRun): // nothing was taken
-	case committed || uncertain && a.ledger.stored(ctx, t.charge):
-		a.leave(t.charge)
-	case uncertain: // it may be made until the fence is raised
-		a.leave(t.charge)
-		a.ledger.doubt(a.namespace)
-		a.ledger.count(a.namespace)
-	default:
-		_ = a.do(ctx, newTask(t.charge, true)) // else it is counted anew some time
-	}
-}
-
-// leave leaves what was taken for a charge counted as it is.
-func (a *account) leave(c *charge) {
-	a.ledger.mu.Lock()
-	defer a.ledger.mu.Unlock()
-	delete(a.underWay, c)
-}
-
-// stored reports whether a new object is there, whatever its writer was told.
+// stored reports whether the new object of a charge exists.
 func (l *Ledger) stored(ctx context.Context, c *charge) bool {
 	if c.old != nil {
 		return false
@@ -288,117 +193,3 @@ func (l *Ledger) stored(ctx context.Context, c *charge) bool {
 	obj, err := l.client.Get(ctx, c.resource, c.key)
 	return err == nil && obj.UID() == c.object.UID()
 }
-
-// settleTime bounds one turn, and is longer than any store should need.
-const settleTime = 10 * time.Second
-
-// settle does what waits; the caller has the turn, which ends.
-func (a *account) settle(ctx context.Context) {
-	defer func() {
-		if len(a.ledger.of(a.namespace)) == 0 { // the last quota went meanwhile
-			a.ledger.forget(a.namespace)
-		}
-		<-a.turn
-	}()
-	a.ledger.mu.Lock()
-	var tasks []*task
-	for _, t := range a.waiting {
-		if t.charge != nil && t.charge.ended && !t.back { // nobody waits any more
-			close(t.done)
-			continue
-		}
-		tasks = append(tasks, t)
-	}
-	underWay := maps.Clone(a.underWay)
-	a.waiting = nil
-	a.ledger.mu.Unlock()
-	if len(tasks) == 0 {
-		return
-	}
-	defer a.finish(tasks)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime) // others wait, too
-	defer cancel()
-	// What lowers and what raises is written apart, so that others see by how much: see rise.
-	lower, raise := split(tasks)
-	a.lower(ctx, lower, underWay)
-	if !a.rounds(ctx, raise, underWay) {
-		return // nobody is refused: the store fails
-	}
-	var refused []*task
-	for _, t := range raise {
-		if t.err != nil {
-			refused = append(refused, t)
-		} else if !t.charge.dryRun {
-			underWay[t.charge] = true
-		}
-	}
-	if len(refused) > 0 && a.ledger.doubtful(a.namespace) {
-		a.lower(ctx, []*task{newTask(nil, false)}, underWay)
-		a.rounds(ctx, refused, underWay)
-	}
-}
-
-// lower does tasks that count or give back.
-func (a *account) lower(ctx context.Context, tasks []*task, underWay map[*charge]bool) {
-	if slices.ContainsFunc(tasks, func(t *task) bool { return t.charge == nil }) {
-		a.ledger.fresh(a.namespace)
-	}
-	a.rounds(ctx, tasks, underWay)
-	for _, t := range tasks {
-		delete(underWay, t.charge)
-	}
-}
-
-func split(tasks []*task) (lower, raise []*task) {
-	for _, t := range tasks {
-		if t.charge == nil || t.back {
-			lower = append(lower, t)
-		} else {
-			raise = append(raise, t)
-		}
-	}
-	return lower, raise
-}
-
-// rounds does tasks in as many rounds as it takes until no other server comes between. It
-// reports whether they are decided; else all have an error that is no refusal.
-func (a *account) rounds(ctx context.Context, tasks []*task, underWay map[*charge]bool) bool {
-	for len(tasks) > 0 {
-		r := &round{account: a, tasks: tasks, underWay: underWay}
-		err := r.run(ctx)
-		if err == nil {
-			return true
-		}
-		if errors.Is(err, errMoved) && ctx.Err() == nil {
-			continue
-		}
-		if errors.Is(err, errMoved) {
-			err = errBroken
-		}
-		for _, t := range tasks {
-			t.err = err
-		}
-		a.ledger.count(a.namespace) // what statuses hold by now is not known
-		return false
-	}
-	return true
-}
-
-// finish tells all who wait. What was taken is under way from here on, what was given
-// back no more.
-func (a *account) finish(tasks []*task) {
-	a.ledger.mu.Lock()
-	defer a.ledger.mu.Unlock()
-	for _, t := range tasks {
-		if t.charge != nil && t.back {
-			delete(a.underWay, t.charge)
-		}
-		if t.charge != nil && !t.back && t.err == nil && !t.charge.dryRun {
-			a.underWay[t.charge] = true
-		}
-		close(t.done)
-	}
-}
-
-// Close ends following quotas.
-func (l *Ledger) Close() { l.book.Close() }

@@ -36,11 +36,11 @@ func object(name string) *meta.Object {
 }
 
 // withLedger is a server whose quotas are kept by a ledger, with what that may use changed.
-func withLedger(t *testing.T, change func(*admission.Env), configure ...func(*server.Builder)) (*servertest.Server, *quota.Ledger) {
+func withLedger(t *testing.T, change func(*admission.PluginContext), configure ...func(*server.Builder)) (*servertest.Server, *quota.Ledger) {
 	var ledger *quota.Ledger
 	s := servertest.New(t, append(configure, func(b *server.Builder) {
 		b.AdmissionOptions.Disable = []string{"ResourceQuota"}
-		b.Admission = append(b.Admission, admission.Plugin{Name: "Quotas", Setup: func(p *admission.Plugin, env admission.Env) error {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Quotas", Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			change(&env)
 			ledger = quota.NewLedger(env, nil)
 			p.Validate, p.Close = ledger.Admit, ledger.Close
@@ -58,9 +58,29 @@ func bound(t *testing.T, c controller.Client, hard int) {
 	require.NoError(t, err)
 }
 
+// accounting is the type of admission.PluginContext.Accounting.
+type accounting interface {
+	controller.Client
+	Fence(ctx context.Context, namespace string) (storage.Revision, error)
+	RaiseFence(ctx context.Context, namespace string) (storage.Revision, error)
+}
+
+// fenced calls look before it returns a fence.
+type fenced struct {
+	accounting
+	look func(ctx context.Context, namespace string) error
+}
+
+func (f fenced) Fence(ctx context.Context, namespace string) (storage.Revision, error) {
+	if err := f.look(ctx, namespace); err != nil {
+		return 0, err
+	}
+	return f.accounting.Fence(ctx, namespace)
+}
+
 // lists counts how often config maps are listed.
 type lists struct {
-	controller.Client
+	accounting
 	n *atomic.Int64
 }
 
@@ -68,14 +88,14 @@ func (l lists) List(ctx context.Context, r meta.GroupResource, namespace string)
 	if r == configMaps {
 		l.n.Add(1)
 	}
-	return l.Client.List(ctx, r, namespace)
+	return l.accounting.List(ctx, r, namespace)
 }
 
 // TestDeletionsAreCountedTogether: what many deletions free is counted once.
 func TestDeletionsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.Env) { env.Admitted = lists{env.Admitted, &n} })
+		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting = lists{env.Accounting, &n} })
 		c := s.Objects()
 		bound(t, c, 100)
 		for i := range 100 {
@@ -105,7 +125,7 @@ func TestDeletionsAreCountedTogether(t *testing.T) {
 // counted soon.
 func TestFirstStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := withLedger(t, func(*admission.Env) {})
+		s, _ := withLedger(t, func(*admission.PluginContext) {})
 		c := s.Objects()
 		bound(t, c, 1)
 		used := func() string {
@@ -126,7 +146,7 @@ func TestNoRefusalBeforeCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard = 20
 		var n atomic.Int64
-		s, _ := withLedger(t, func(env *admission.Env) { env.Admitted = lists{env.Admitted, &n} })
+		s, _ := withLedger(t, func(env *admission.PluginContext) { env.Accounting = lists{env.Accounting, &n} })
 		c := s.Objects()
 		bound(t, c, hard)
 		for i := range hard {
@@ -163,7 +183,7 @@ func TestWritersWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, rounds, hard = 32, 20, 32 * 20
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
-		s, ledger := withLedger(t, func(env *admission.Env) { env.Control = nil }, func(b *server.Builder) { b.Storage = store })
+		s, ledger := withLedger(t, func(env *admission.PluginContext) { env.Control = nil }, func(b *server.Builder) { b.Storage = store })
 		c := s.Objects()
 		bound(t, c, hard)
 		store.SetPlan(func(call faultinject.Call) (f faultinject.Fault) {
@@ -225,7 +245,7 @@ func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		attempts := 0
-		s, _ := withLedger(t, func(*admission.Env) {}, func(b *server.Builder) {
+		s, _ := withLedger(t, func(*admission.PluginContext) {}, func(b *server.Builder) {
 			b.Storage = store
 			b.Admission = append(b.Admission, admission.Plugin{
 				Name: "Slow", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
@@ -249,7 +269,7 @@ func TestFenceIsSeenByTheNextAttempt(t *testing.T) {
 // TestNothingWaitsWithoutAQuota: where nobody counts, what waits for it goes with the quota. It
 // is also the ledger of a program that hands over one client alone.
 func TestNothingWaitsWithoutAQuota(t *testing.T) {
-	s, ledger := withLedger(t, func(env *admission.Env) { env.Control, env.Admitted, env.Fence, env.RaiseFence = nil, nil, nil, nil })
+	s, ledger := withLedger(t, func(env *admission.PluginContext) { env.Control, env.Accounting = nil, nil })
 	c := s.Objects()
 	bound(t, c, 10)
 	_, err := c.Create(t.Context(), configMaps, object("a"))
@@ -267,18 +287,15 @@ func TestNothingWaitsWithoutAQuota(t *testing.T) {
 func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
 	var c controller.Client
 	goes := false
-	s, ledger := withLedger(t, func(env *admission.Env) {
+	s, ledger := withLedger(t, func(env *admission.PluginContext) {
 		env.Control = nil
-		look := env.Fence
-		env.Fence = func(ctx context.Context, namespace string) (storage.Revision, error) {
-			if goes {
-				goes = false
-				if err := c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{}); err != nil {
-					return 0, err
-				}
+		env.Accounting = fenced{env.Accounting, func(ctx context.Context, namespace string) error {
+			if !goes {
+				return nil
 			}
-			return look(ctx, namespace)
-		}
+			goes = false
+			return c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{})
+		}}
 	})
 	c = s.Objects()
 	bound(t, c, 10)

@@ -10,25 +10,25 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Limited is a resource whose objects need a quota: without one they may not use what it
-// names, nor be in the scopes.
+// Limited is a resource whose objects need a quota for the names that contain one of MatchContains, and for each of
+// MatchScopes that they are in.
 type Limited struct {
 	APIGroup      string     `json:"apiGroup,omitempty"`
 	Resource      string     `json:"resource"`
-	MatchContains []string   `json:"matchContains,omitempty"` // parts of names of what is used
+	MatchContains []string   `json:"matchContains,omitempty"` // parts of the names in quotas
 	MatchScopes   []Selector `json:"matchScopes,omitempty"`
 }
 
-// uncovered returns why an object is refused that uses, or is, what no quota of its
-// namespace covers.
-func (l *Ledger) uncovered(c *charge, quotas []*bounds) error {
+// uncovered returns the refusal of an object that needs a quota for a name or scope, and no quota of its namespace
+// has it.
+func (l *Ledger) uncovered(c *charge, quotas []*snapshot) error {
 	var names []string
 	var scopes []Selector
 	for _, of := range l.limited {
 		if of.APIGroup != c.resource.Group || of.Resource != c.resource.Resource {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(l.terms.usage(c.resource, c.object, time.Now()))) {
+		for _, name := range slices.Sorted(maps.Keys(l.naming.usage(c.resource, c.object, time.Now()))) {
 			if slices.ContainsFunc(of.MatchContains, func(part string) bool { return strings.Contains(name, part) }) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// round is one try to do what waits in a namespace. It decides over the quotas as they
-// are, and writes what they become; if one has changed by then nothing is decided yet.
+// round is one attempt to complete tasks of a namespace. It decides with the quotas as they are and updates their
+// statuses; if one of them has changed meanwhile, no task is decided.
 type round struct {
 	*account
 	tasks    []*task
@@ -25,19 +25,18 @@ type round struct {
 
 // page is a quota in a round.
 type page struct {
-	*bounds
-	used Amounts
-	held map[*charge]Amounts // what used holds for the charges of the round
+	*snapshot
+	used Amounts             // to become status.used
+	held map[*charge]Amounts // the part of used that belongs to charges of the round
 	made storage.Revision    // of the quota, when used is written
 }
 
-// errMoved says that a quota is not what the round made of it any more, or that the fence was
-// raised.
-var errMoved = errors.New("the quota has changed")
+// errChanged is the error of a round after which to start another one: a quota has changed, or the fence was raised.
+var errChanged = errors.New("the quota has changed")
 
 func (r *round) run(ctx context.Context) error {
 	quotas := r.ledger.of(r.namespace)
-	if err := r.rest(ctx); err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return err
 	}
 	for _, q := range quotas {
@@ -49,7 +48,7 @@ func (r *round) run(ctx context.Context) error {
 	}
 	for _, t := range r.tasks {
 		t.err = nil
-		if t.charge != nil && !t.back {
+		if t.raises() {
 			t.err = r.decide(t.charge)
 		}
 	}
@@ -62,28 +61,28 @@ func (r *round) run(ctx context.Context) error {
 	return nil
 }
 
-// rest has the charges that are to be taken rest on the fence as it is.
-func (r *round) rest(ctx context.Context) error {
-	s := r.ledger.stands(r.namespace)
-	if !s.looked || slices.ContainsFunc(r.tasks, func(t *task) bool { return t.charge != nil && (t.charge.again || len(t.charge.held) > 0) }) {
-		if err := r.ledger.look(ctx, r.namespace); err != nil {
+// prepare makes the present fence the precondition of the charges to reserve.
+func (r *round) prepare(ctx context.Context) error {
+	s := r.know(nil)
+	if !s.looked || slices.ContainsFunc(r.tasks, func(t *task) bool { return t.charge != nil && (t.charge.retry || len(t.charge.reserved) > 0) }) {
+		if err := r.readFence(ctx); err != nil {
 			return err
 		}
-		s = r.ledger.stands(r.namespace)
+		s = r.know(nil)
 	}
 	r.fence = s.fence
 	for _, t := range r.tasks {
-		if t.charge != nil && !t.back {
+		if t.raises() {
 			t.charge.fence = r.fence
 		}
 	}
 	return nil
 }
 
-// page opens a quota: with what it holds for charges that are under way, and without
-// what it holds for those that are given back, or that an earlier try of this turn took.
-func (r *round) page(ctx context.Context, q *bounds) (*page, error) {
-	p := &page{bounds: q, used: maps.Clone(q.used), held: map[*charge]Amounts{}, made: q.revision}
+// page opens a quota. Its usage has the charges that are under way, and lacks those that are given back or that an
+// earlier round reserved for these tasks.
+func (r *round) page(ctx context.Context, q *snapshot) (*page, error) {
+	p := &page{snapshot: q, used: maps.Clone(q.used), held: map[*charge]Amounts{}, made: q.revision}
 	for c := range r.underWay {
 		r.hold(p, c)
 	}
@@ -92,7 +91,7 @@ func (r *round) page(ctx context.Context, q *bounds) (*page, error) {
 		if t.charge == nil {
 			counts = true
 		} else if !r.hold(p, t.charge) && t.back {
-			r.ledger.count(r.namespace) // the status may hold it all the same
+			r.ledger.count(r.namespace) // the status may have it nevertheless
 		}
 	}
 	if counts {
@@ -108,20 +107,19 @@ func (r *round) page(ctx context.Context, q *bounds) (*page, error) {
 	return p, nil
 }
 
-// hold notes what a quota holds for a charge, and reports whether that is known: what was taken
-// before the fence was raised is not, since who raised it may have counted without it. Where
-// something may be given back the fence is read after the quotas, so that it is not what another
-// server gave away already.
+// hold sets what a quota has for a charge, and reports whether that is known. It is not known if the fence was raised
+// after the reservation, because the server that raised it may have counted without the charge. If a charge is given
+// back, prepare reads the fence after the quotas, so that nothing is given back that another server has removed.
 func (r *round) hold(p *page, c *charge) (known bool) {
-	h, held := c.held[p.uid]
-	if held && h.taken < r.fence {
+	h, held := c.reserved[p.uid]
+	if held && h.since < r.fence {
 		return false
 	}
 	p.held[c] = h.amounts
 	return true
 }
 
-// give takes what is held for a charge off what is used.
+// give subtracts a charge from the usage.
 func (p *page) give(c *charge) {
 	for name, n := range p.held[c] {
 		if now, ok := p.used[name]; ok {
@@ -138,7 +136,7 @@ func atLeastZero(n meta.Quantity) meta.Quantity {
 	return n
 }
 
-// take adds what a charge demands to what is used.
+// take adds the demand of a charge to the usage.
 func (p *page) take(c *charge, demand Amounts) {
 	for name, n := range demand {
 		p.used[name] = p.used[name].Add(n)
@@ -146,11 +144,11 @@ func (p *page) take(c *charge, demand Amounts) {
 	p.held[c] = demand
 }
 
-// decide takes what a charge demands of every quota, or returns why it may not.
+// decide adds a charge to every quota, or to none and returns the refusal.
 func (r *round) decide(c *charge) error {
 	for _, p := range r.pages {
 		if p.matches(c.resource, c.object) {
-			if err := p.unsaid(c.resource, c.object); err != nil {
+			if err := p.unspecified(c.resource, c.object); err != nil {
 				return err
 			}
 		}
@@ -170,8 +168,8 @@ func (r *round) decide(c *charge) error {
 	return nil
 }
 
-// count finds what is used: by the objects that are there, by what is under way and not
-// there yet, and by what other servers may have under way.
+// count sets the usage to that of the stored objects, of charges under way whose objects are not stored yet, and of
+// writes that other servers may have under way.
 func (r *round) count(ctx context.Context, p *page) error {
 	for name := range p.used {
 		p.used[name] = number(0)
@@ -187,16 +185,16 @@ func (r *round) count(ctx context.Context, p *page) error {
 			}
 			now := there(c.key)
 			if c.fence != r.fence || c.old == nil && now != nil || c.old != nil && (now == nil || now.ResourceVersion() != c.old.ResourceVersion()) {
-				delete(p.held, c) // its object is counted, or not stored any more
+				delete(p.held, c) // its object is counted, or will not be stored
 				continue
 			}
 			p.take(c, p.demand(c))
-			r.again(soon)
+			r.again(underWayDelay)
 		}
 	}
-	raised := r.ledger.stands(r.namespace).raised
-	if !p.complete { // what is under way since before there was a quota was not taken
-		r.again(soon)
+	raised := r.know(nil).raised
+	if !p.complete { // writes that began before the quota existed have reserved nothing
+		r.again(underWayDelay)
 		if raised > p.revision {
 			return nil
 		}
@@ -205,50 +203,50 @@ func (r *round) count(ctx context.Context, p *page) error {
 	return r.countOthers(ctx, p, raised)
 }
 
-// countOthers adds what other servers may have under way, but counts no more than is told.
-// While all that is told may be under way since lately, that stays. Less is told only if it is
-// known what was taken since the fence was raised.
+// countOthers adds to the counted usage what other servers may have under way, up to status.used. status.used stays
+// as it is while the difference may be under way. It is lowered only if the reservations since the fence was raised
+// are known; otherwise the fence is raised.
 func (r *round) countOthers(ctx context.Context, p *page, raised storage.Revision) error {
 	since, lately, known := p.others(raised)
 	for name, low := range p.used {
-		told, most := p.bounds.used[name], low.Add(lately[name])
+		stated, most := p.snapshot.used[name], low.Add(lately[name])
 		switch {
-		case low.Cmp(told) >= 0:
+		case low.Cmp(stated) >= 0:
 			continue
-		case most.Cmp(told) >= 0:
-			most = told
+		case most.Cmp(stated) >= 0:
+			most = stated
 		case !known || since[name].Cmp(lately[name]) > 0:
 			return r.raise(ctx)
 		default:
 			most = low.Add(since[name])
 		}
 		if p.used[name] = most; low.Cmp(most) < 0 {
-			r.again(flight)
+			r.again(writeTime)
 		}
 	}
 	return nil
 }
 
-// raise raises the fence, after which the round begins anew.
+// raise raises the fence, after which another round begins.
 func (r *round) raise(ctx context.Context) error {
-	if err := r.ledger.raiseFence(ctx, r.namespace); err != nil {
+	if err := r.raiseFence(ctx); err != nil {
 		return err
 	}
-	return errMoved
+	return errChanged
 }
 
-// again has what is counted counted again after some time.
+// again has the objects counted again after a time.
 func (r *round) again(after time.Duration) {
 	for _, t := range r.tasks {
 		t.again = max(t.again, after)
 	}
 }
 
-// countObjects adds what the objects of a resource use, and returns how to find one.
+// countObjects adds the usage of the objects of a resource. find returns one of them, or nil.
 func (r *round) countObjects(ctx context.Context, p *page, of meta.GroupResource) (find func(meta.Key) *meta.Object, err error) {
 	there := map[string]*meta.Object{}
 	find = func(k meta.Key) *meta.Object { return there[k.Name] }
-	if t := r.ledger.served(of); t == nil || t.Virtual {
+	if t := r.ledger.typeOf(of); t == nil || t.Virtual {
 		return find, nil
 	}
 	list, err := r.ledger.client.List(ctx, of, r.namespace)
@@ -259,41 +257,41 @@ func (r *round) countObjects(ctx context.Context, p *page, of meta.GroupResource
 	for _, o := range list {
 		there[o.Name()] = o
 	}
-	if damaged != nil { // they count, whatever they are
+	if damaged != nil { // an unreadable object counts as one
 		for _, key := range damaged.Keys {
 			list = append(list, meta.NewObject(nil))
 			there[key.Name] = meta.NewObject(nil)
 		}
 	}
-	if r.ledger.terms.alike(of) && len(p.selectors) == 0 {
+	if r.ledger.naming.countsOnly(of) && len(p.selectors) == 0 {
 		for _, name := range p.names[of] {
 			p.used[name] = number(int64(len(list)))
 		}
 		return find, nil
 	}
 	for _, o := range list {
-		for name, n := range p.use(of, o) {
+		for name, n := range p.usage(of, o) {
 			p.used[name] = p.used[name].Add(n)
 		}
 	}
 	return find, nil
 }
 
-// write makes what is used the status of a quota, if nobody changed that meanwhile.
+// write updates the status of a quota, if the quota has not changed.
 func (r *round) write(ctx context.Context, p *page) error {
-	if p.complete && maps.EqualFunc(p.used, p.bounds.used, meta.Quantity.Equal) {
+	if p.complete && maps.EqualFunc(p.used, p.snapshot.used, meta.Quantity.Equal) {
 		return nil
 	}
 	written, err := r.ledger.client.Update(ctx, quotas, p.key, "status", func(o *meta.Object) error {
-		if now := newBounds(p.terms, o); now.version != p.version || now.uid != p.uid || !p.same(now) {
-			return errMoved
+		if now := newSnapshot(p.naming, o); now.version != p.version || now.uid != p.uid || !p.same(now) {
+			return errChanged
 		}
 		if !p.complete {
 			o.Set(meta.Clone(o.Map("spec", "hard")), "status", "hard")
 			o.Delete("status", "used")
 		}
 		for name, n := range p.used {
-			if !p.complete || !n.Equal(p.bounds.used[name]) {
+			if !p.complete || !n.Equal(p.snapshot.used[name]) {
 				o.Set(n.String(), "status", "used", name)
 			}
 		}
@@ -304,20 +302,20 @@ func (r *round) write(ctx context.Context, p *page) error {
 		return p.wrote(written)
 	case meta.IsNotFound(err):
 		if _, gone := r.ledger.client.Get(ctx, quotas, p.key); meta.IsNotFound(gone) {
-			return errMoved
+			return errChanged
 		}
 	}
 	return err
 }
 
-// wrote notes the state of a quota that a round made.
+// wrote remembers the revision of a quota that a round has updated.
 func (p *page) wrote(q *meta.Object) error {
 	revision, err := strconv.ParseInt(q.ResourceVersion(), 10, 64)
 	if err != nil {
 		return err
 	}
 	p.made = storage.Revision(revision)
-	before := p.bounds.used
+	before := p.snapshot.used
 	if !p.complete {
 		before = nil
 	}
@@ -330,7 +328,7 @@ func (p *page) wrote(q *meta.Object) error {
 	return nil
 }
 
-// keep remembers what the status of a quota holds for charges.
+// keep remembers the part of a status that belongs to each charge.
 func (r *round) keep(p *page) {
 	for c := range r.underWay {
 		r.keepCharge(p, c)
@@ -343,14 +341,14 @@ func (r *round) keep(p *page) {
 }
 
 func (r *round) keepCharge(p *page, c *charge) {
-	h, held := c.held[p.uid]
-	void := held && h.taken < r.fence
+	h, held := c.reserved[p.uid]
+	void := held && h.since < r.fence
 	switch amounts := p.held[c]; {
 	case len(amounts) > 0 && held && !void:
-		c.held[p.uid] = hold{amounts, h.taken}
+		c.reserved[p.uid] = reservation{amounts, h.since}
 	case len(amounts) > 0:
-		c.held[p.uid] = hold{amounts, p.made}
-	case !void: // else it is to be known when it comes back
-		delete(c.held, p.uid)
+		c.reserved[p.uid] = reservation{amounts, p.made}
+	case !void: // a void reservation stays, so that giving the charge back finds it void
+		delete(c.reserved, p.uid)
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Selector says what must hold of one scope of an object.
+// Selector selects objects by one scope.
 type Selector struct {
 	ScopeName string   `json:"scopeName"`
 	Operator  string   `json:"operator"`
 	Values    []string `json:"values,omitempty"`
 }
 
-// String is how refusals name the selector.
+// String returns the selector as refusals show it.
 func (s Selector) String() string {
 	return "{" + s.ScopeName + " " + s.Operator + " [" + strings.Join(s.Values, " ") + "]}"
 }
 
-// holds reports whether a selector holds of an object of a resource.
+// holds reports whether a selector selects an object of a resource.
 func (s Selector) holds(r meta.GroupResource, o *meta.Object) bool {
 	if r == claims && s.ScopeName == "VolumeAttributesClass" {
 		return s.chooses(attributes(o))
@@ -49,8 +49,7 @@ func (s Selector) holds(r meta.GroupResource, o *meta.Object) bool {
 	return false
 }
 
-// chooses reports whether the operator holds of one of the values that an object has, or
-// of having none.
+// chooses reports whether the operator holds for one of the values of an object, or for their absence.
 func (s Selector) chooses(have []string) bool {
 	among := func(value string) bool { return slices.Contains(s.Values, value) }
 	switch s.Operator {
@@ -66,7 +65,7 @@ func (s Selector) chooses(have []string) bool {
 	return false
 }
 
-// attributes are the classes that a claim has, or is to get.
+// attributes returns the present and desired VolumeAttributesClasses of a claim.
 func attributes(claim *meta.Object) (classes []string) {
 	for _, path := range [][]string{
 		{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"},
@@ -78,13 +77,13 @@ func attributes(claim *meta.Object) (classes []string) {
 	return classes
 }
 
-// ends reports whether a pod is to run for some time only.
+// ends reports whether a pod has an activeDeadlineSeconds.
 func ends(spec *meta.Object) bool {
 	_, limited := spec.Get("activeDeadlineSeconds")
 	return limited && spec.Int("activeDeadlineSeconds") >= 0
 }
 
-// bestEffort reports whether a pod says nothing of the cpu and memory that it needs.
+// bestEffort reports whether a pod has neither requests nor limits for cpu and memory.
 func bestEffort(spec *meta.Object) bool {
 	parts := podspec.Of(spec, podspec.Containers, podspec.Init)
 	if len(spec.Map("resources")) > 0 {
@@ -101,7 +100,7 @@ func bestEffort(spec *meta.Object) bool {
 	return true
 }
 
-// abroad reports whether where a pod runs depends on pods of other namespaces.
+// abroad reports whether the pod affinity of a pod refers to other namespaces.
 func abroad(spec *meta.Object) bool {
 	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
 		terms := spec.Objects("affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution")

@@ -1,6 +1,5 @@
-// Package quota holds what objects ask for and how many there are to the quotas of
-// their namespaces: what an object uses, what a quota allows, and a Ledger that takes
-// what a write asks for before it is made.
+// Package quota enforces ResourceQuotas: it computes the usage of an object and adds it to the statuses of the quotas
+// of its namespace before the object is stored. See Ledger.
 package quota
 
 import (
@@ -15,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Amounts are how much of each resource, by the names that quotas give them.
+// Amounts are quantities by the names that quotas give them.
 type Amounts = podspec.Amounts
 
 var (
@@ -25,34 +24,33 @@ var (
 	quotas   = meta.GroupResource{Resource: "resourcequotas"}
 )
 
-// counted are the resources of the core group that have their plural for a name, too.
+// counted are the resources of the core group whose number has their plural as a second name.
 var counted = []string{
 	"pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims",
 }
 
-// terms are the names of resources in quotas under one profile.
-type terms struct {
+// naming is the names in quotas under one profile.
+type naming struct {
 	names        names.Profile
-	storageClass string // between a class and what of it is bounded
+	storageClass string // between a class and the bounded name
 	deviceClass  string
 	devices      meta.GroupResource // claims of devices
 	features     *features.Set
 }
 
-func newTerms(p names.Profile, set *features.Set) terms {
-	return terms{
+func newNaming(p names.Profile, set *features.Set) naming {
+	return naming{
 		names: p, features: set, storageClass: "." + p.Group(names.QuotaStorageClass) + "/", deviceClass: "." + p.Group(names.QuotaDeviceClass) + "/devices",
 		devices: meta.GroupResource{Group: p.Group(names.GroupDevices), Resource: "resourceclaims"},
 	}
 }
 
-// user returns the resource whose objects use what a name stands for; the zero one if
-// nothing does.
-func (t *terms) user(name string) meta.GroupResource {
+// user returns the resource whose objects a name counts; the zero GroupResource if there is none.
+func (n *naming) user(name string) meta.GroupResource {
 	if of, ok := strings.CutPrefix(name, "count/"); ok {
 		plural, group, _ := strings.Cut(of, ".")
-		if plural == "events" && (group == "" || group == t.names.Group(names.GroupEvents)) {
-			return meta.GroupResource{} // they tell of what happens, and never count
+		if plural == "events" && (group == "" || group == n.names.Group(names.GroupEvents)) {
+			return meta.GroupResource{} // events never count
 		}
 		return meta.GroupResource{Group: group, Resource: plural}
 	}
@@ -61,65 +59,65 @@ func (t *terms) user(name string) meta.GroupResource {
 		return meta.GroupResource{Resource: name}
 	case name == "services.nodeports", name == "services.loadbalancers":
 		return services
-	case name == "requests.storage", strings.HasSuffix(name, t.storageClass+"requests.storage"), strings.HasSuffix(name, t.storageClass+claims.Resource):
+	case name == "requests.storage", strings.HasSuffix(name, n.storageClass+"requests.storage"), strings.HasSuffix(name, n.storageClass+claims.Resource):
 		return claims
-	case strings.HasSuffix(name, t.deviceClass):
-		return t.devices
-	case t.computes(name):
+	case strings.HasSuffix(name, n.deviceClass):
+		return n.devices
+	case n.computes(name):
 		return pods
 	}
 	return meta.GroupResource{}
 }
 
-// computes reports whether a name stands for something that containers use.
-func (t *terms) computes(name string) bool {
+// computes reports whether a name is that of a compute resource of containers.
+func (n *naming) computes(name string) bool {
 	of, request := strings.CutPrefix(name, "requests.")
 	if !request {
 		of, _ = strings.CutPrefix(name, "limits.")
 	}
-	return shared(of) || hugePages(of) && (request || of == name) || request && t.extended(of)
+	return shared(of) || hugePages(of) && (request || of == name) || request && n.extended(of)
 }
 
-// shared reports whether a resource is one that pods have a share of.
+// shared reports whether a resource is cpu, memory or ephemeral storage.
 func shared(name string) bool {
 	return name == "cpu" || name == "memory" || name == "ephemeral-storage"
 }
 
 func hugePages(name string) bool { return strings.HasPrefix(name, "hugepages-") }
 
-// extended reports whether a resource of containers is somebody else's.
-func (t *terms) extended(name string) bool {
-	return strings.Contains(name, "/") && !strings.Contains(name, t.names.Wire(names.NativeResource))
+// extended reports whether a resource of containers is an extended resource.
+func (n *naming) extended(name string) bool {
+	return strings.Contains(name, "/") && !strings.Contains(name, n.names.Wire(names.NativeResource))
 }
 
 func number(n int64) meta.Quantity { return meta.NewQuantity(n, meta.DecimalSI) }
 
-// alike reports whether all objects of a resource use the same: one of each of its names.
-func (t *terms) alike(r meta.GroupResource) bool {
-	return r != pods && r != services && r != claims && r != t.devices
+// countsOnly reports whether each object of a resource counts as one, whatever its fields are.
+func (n *naming) countsOnly(r meta.GroupResource) bool {
+	return r != pods && r != services && r != claims && r != n.devices
 }
 
-// extract returns what usage and selectors look at, and who the object is.
-func (t *terms) extract(r meta.GroupResource, o *meta.Object) *meta.Object {
-	if !t.alike(r) {
+// extract returns the part of an object that identifies it and that usage and selectors read.
+func (n *naming) extract(r meta.GroupResource, o *meta.Object) *meta.Object {
+	if !n.countsOnly(r) {
 		return o.Clone()
 	}
 	return meta.NewObject(map[string]any{"metadata": map[string]any{"name": o.Name(), "namespace": o.Namespace(), "uid": o.UID()}})
 }
 
-// usage returns what an object uses.
-func (t *terms) usage(r meta.GroupResource, o *meta.Object, now time.Time) Amounts {
+// usage returns the usage of an object.
+func (n *naming) usage(r meta.GroupResource, o *meta.Object, now time.Time) Amounts {
 	used := Amounts{"count/" + r.String(): number(1)}
 	switch r {
 	case pods:
-		t.usePod(used, o, now)
+		n.usePod(used, o, now)
 		return used
 	case services:
 		useService(used, o)
 	case claims:
-		t.useClaim(used, o)
-	case t.devices:
-		t.useDevices(used, o)
+		n.useClaim(used, o)
+	case n.devices:
+		n.useDevices(used, o)
 	}
 	if r.Group == "" && slices.Contains(counted, r.Resource) {
 		used[r.Resource] = number(1)
@@ -127,8 +125,8 @@ func (t *terms) usage(r meta.GroupResource, o *meta.Object, now time.Time) Amoun
 	return used
 }
 
-// usePod adds what a pod uses while it lasts.
-func (t *terms) usePod(used Amounts, pod *meta.Object, now time.Time) {
+// usePod adds the usage of a pod that has not finished.
+func (n *naming) usePod(used Amounts, pod *meta.Object, now time.Time) {
 	if phase := pod.String("status", "phase"); phase == "Succeeded" || phase == "Failed" || lost(pod, now) {
 		return
 	}
@@ -137,7 +135,7 @@ func (t *terms) usePod(used Amounts, pod *meta.Object, now time.Time) {
 		switch {
 		case shared(name), hugePages(name):
 			used[name], used["requests."+name] = q, q
-		case t.extended(name):
+		case n.extended(name):
 			used["requests."+name] = q
 		}
 	}
@@ -148,15 +146,15 @@ func (t *terms) usePod(used Amounts, pod *meta.Object, now time.Time) {
 	}
 }
 
-// lost reports whether a pod should have been gone for long.
+// lost reports whether a pod is terminating and its grace period has passed.
 func lost(pod *meta.Object, now time.Time) bool {
 	_, graceful := pod.Get("metadata", "deletionGracePeriodSeconds")
 	grace := time.Duration(pod.Int("metadata", "deletionGracePeriodSeconds")) * time.Second
 	return graceful && pod.Terminating() && now.After(pod.DeletionTimestamp().Add(grace))
 }
 
-// whole returns the requests or limits of a pod with its overhead. While a container is
-// being resized, the more of what it has and what it is to have counts.
+// whole returns the requests or limits of a pod with its overhead. For a container that is being resized, the larger
+// of the allocated and the desired amount counts.
 func whole(pod *meta.Object, field string) Amounts {
 	spec := meta.NewObject(pod.Map("spec"))
 	all := podspec.Whole(spec, field)
@@ -171,8 +169,7 @@ func whole(pod *meta.Object, field string) Amounts {
 	return all
 }
 
-// resizing returns the spec of a pod whose containers have no less than their statuses
-// tell.
+// resizing returns the spec of a pod, in which each container has at least the resources of its status.
 func resizing(pod *meta.Object, field string) map[string]any {
 	spec := meta.NewObject(pod.Map("spec")).Clone()
 	for list, statuses := range map[string]string{podspec.Containers: "containerStatuses", podspec.Init: "initContainerStatuses"} {
@@ -197,13 +194,13 @@ func resizing(pod *meta.Object, field string) map[string]any {
 	return spec.Tree()
 }
 
-// useService adds the ports on nodes and the balancer of a service.
+// useService adds the node ports and the load balancer of a service.
 func useService(used Amounts, service *meta.Object) {
 	ports := service.Objects("spec", "ports")
 	onNodes := 0
-	allocates, said := service.Get("spec", "allocateLoadBalancerNodePorts")
+	allocates, set := service.Get("spec", "allocateLoadBalancerNodePorts")
 	switch kind := service.String("spec", "type"); {
-	case kind == "NodePort", kind == "LoadBalancer" && (!said || allocates == true):
+	case kind == "NodePort", kind == "LoadBalancer" && (!set || allocates == true):
 		onNodes = len(ports)
 	case kind == "LoadBalancer":
 		for _, port := range ports {
@@ -219,38 +216,38 @@ func useService(used Amounts, service *meta.Object) {
 	}
 }
 
-// useClaim adds the storage of a claim, in whole bytes, also by its class.
-func (t *terms) useClaim(used Amounts, claim *meta.Object) {
+// useClaim adds the storage of a claim in whole bytes, in total and for its class.
+func (n *naming) useClaim(used Amounts, claim *meta.Object) {
 	size, asked := podspec.AmountsOf(claim.Map("spec", "resources", "requests"))["storage"]
 	has, ok := podspec.AmountsOf(claim.Map("status", "allocatedResources"))["storage"]
-	if ok && has.Cmp(size) > 0 && t.features.Enabled(features.RecoverVolumeExpansionFailure) {
+	if ok && has.Cmp(size) > 0 && n.features.Enabled(features.RecoverVolumeExpansionFailure) {
 		size, asked = has, true
 	}
 	if asked && !size.Whole() {
 		size = meta.NewQuantity(size.Value(), meta.BinarySI)
 	}
-	class, old := claim.Annotations()[t.names.Wire(names.StorageClassBeta)]
+	class, old := claim.Annotations()[n.names.Wire(names.StorageClassBeta)]
 	if !old {
 		class = claim.String("spec", "storageClassName")
 	}
 	if class != "" {
-		used[class+t.storageClass+claims.Resource] = number(1)
+		used[class+n.storageClass+claims.Resource] = number(1)
 	}
 	if asked {
 		used["requests.storage"] = size
 	}
 	if asked && class != "" {
-		used[class+t.storageClass+"requests.storage"] = size
+		used[class+n.storageClass+"requests.storage"] = size
 	}
 }
 
-// mostDevices is what a claim of all devices that there are counts as.
+// mostDevices is the number of devices that a request for all devices counts as.
 const mostDevices = 32
 
-// useDevices adds the devices that a claim may get, by their classes.
-func (t *terms) useDevices(used Amounts, claim *meta.Object) {
+// useDevices adds the devices that a claim may be allocated, by class.
+func (n *naming) useDevices(used Amounts, claim *meta.Object) {
 	for _, request := range claim.Objects("spec", "devices", "requests") {
-		most := Amounts{} // of those of which it gets one
+		most := Amounts{} // of alternatives, of which one is allocated
 		for _, one := range append(request.Objects("firstAvailable"), meta.NewObject(request.Map("exactly")), request) {
 			class := one.String("deviceClassName")
 			if class == "" {
@@ -260,7 +257,7 @@ func (t *terms) useDevices(used Amounts, claim *meta.Object) {
 			if one.String("allocationMode") == "All" {
 				count = mostDevices
 			}
-			podspec.Most(most, Amounts{class + t.deviceClass: number(count)})
+			podspec.Most(most, Amounts{class + n.deviceClass: number(count)})
 		}
 		podspec.Add(used, most)
 	}

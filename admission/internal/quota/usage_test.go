@@ -21,7 +21,7 @@ func object(t *testing.T, text string) *meta.Object {
 
 // TestUsage: what objects use beside what the tests of the plugin show.
 func TestUsage(t *testing.T) {
-	terms := newTerms(names.Kubernetes, nil)
+	terms := newNaming(names.Kubernetes, nil)
 	for _, tc := range []struct {
 		of           meta.GroupResource
 		object, want string
@@ -71,7 +71,7 @@ func TestUsageOfShrunkClaims(t *testing.T) {
 	for on, want := range map[bool]string{true: "2Gi", false: "1Gi"} {
 		set, err := features.New("1.32", map[string]bool{features.RecoverVolumeExpansionFailure: on})
 		require.NoError(t, err)
-		terms := newTerms(names.Kubernetes, set)
+		terms := newNaming(names.Kubernetes, set)
 		used := terms.usage(claims, claim, time.Now())["requests.storage"]
 		assert.Equal(t, want, used.String())
 	}

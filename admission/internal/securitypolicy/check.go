@@ -10,16 +10,17 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Check returns what of a pod's spec a policy's spec does not allow. rootCA is the name of
-// the ConfigMap that every pod may see.
+// Check returns the violations of a pod spec against the spec of a policy, in the order of
+// kube-apiserver. rootCA is the name of the ConfigMap with the root certificates, which every service
+// account volume contains.
 func Check(policy, pod *meta.Object, rootCA string) (f check.Faults) {
 	at := check.At("spec", "securityContext")
 	checkGroups(&f, at.Field("supplementalGroups"), policy, "supplementalGroups", ids(pod, "securityContext", "supplementalGroups"))
 	checkGroups(&f, at.Field("fsGroup"), policy, "fsGroup", ids(pod, "securityContext", "fsGroup"))
 	checkLabels(&f, at.Field("seLinuxOptions"), policy, pod.Map("securityContext", "seLinuxOptions"))
-	for _, shared := range []struct{ field, word string }{{"hostNetwork", "Host network"}, {"hostPID", "Host PID"}, {"hostIPC", "Host IPC"}} {
-		if pod.Bool(shared.field) && !policy.Bool(shared.field) {
-			f.Invalid(at.Field(shared.field), true, shared.word+" is not allowed to be used")
+	for _, namespace := range []struct{ field, word string }{{"hostNetwork", "Host network"}, {"hostPID", "Host PID"}, {"hostIPC", "Host IPC"}} {
+		if pod.Bool(namespace.field) && !policy.Bool(namespace.field) {
+			f.Invalid(at.Field(namespace.field), true, namespace.word+" is not allowed to be used")
 		}
 	}
 	checkSysctls(&f, policy, pod)
@@ -53,17 +54,17 @@ func checkContainer(f *check.Faults, of *check.Path, policy, pod, c *meta.Object
 	if c.Bool("securityContext", "privileged") && !policy.Bool("privileged") {
 		f.Invalid(at.Field("privileged"), true, "Privileged containers are not allowed")
 	}
-	how, allowed := c.String("securityContext", "procMount"), policy.Strings("allowedProcMountTypes")
-	if how != "" && how != "Default" && !slices.Contains(allowed, how) {
-		f.Invalid(at.Field("procMount"), how, "ProcMountType is not allowed")
+	procMount, allowed := c.String("securityContext", "procMount"), policy.Strings("allowedProcMountTypes")
+	if procMount != "" && procMount != "Default" && !slices.Contains(allowed, procMount) {
+		f.Invalid(at.Field("procMount"), procMount, "ProcMountType is not allowed")
 	}
 	checkCapabilities(f, at.Field("capabilities"), policy, c)
 	checkPorts(f, of.Field("hostPort"), policy, c)
 	if writable, _ := c.Get("securityContext", "readOnlyRootFilesystem"); policy.Bool("readOnlyRootFilesystem") && writable != true {
 		f.Invalid(at.Field("readOnlyRootFilesystem"), writable, "ReadOnlyRootFilesystem must be set to true")
 	}
-	if may, _ := c.Get("securityContext", "allowPrivilegeEscalation"); !mayEscalate(policy) && may != false {
-		f.Invalid(at.Field("allowPrivilegeEscalation"), may, "Allowing privilege escalation for containers is not allowed")
+	if allowed, _ := c.Get("securityContext", "allowPrivilegeEscalation"); !allowsEscalation(policy) && allowed != false {
+		f.Invalid(at.Field("allowPrivilegeEscalation"), allowed, "Allowing privilege escalation for containers is not allowed")
 	}
 }
 
@@ -109,7 +110,7 @@ func checkGroups(f *check.Faults, at *check.Path, policy *meta.Object, field str
 	}
 }
 
-// ids returns one id or the list of ids at a path.
+// ids returns the ID, or the list of IDs, at path.
 func ids(of *meta.Object, path ...string) (list []int64) {
 	v, _ := of.Get(path...)
 	switch v := v.(type) {
@@ -151,13 +152,13 @@ func checkLabels(f *check.Faults, at *check.Path, policy *meta.Object, labels ma
 		f.Invalid(at.Field("level"), level, "must be "+want)
 	}
 	for _, field := range []string{"role", "type", "user"} {
-		if is, want := have.String(field), policy.String("seLinux", "seLinuxOptions", field); is != want {
-			f.Invalid(at.Field(field), is, "must be "+want)
+		if got, want := have.String(field), policy.String("seLinux", "seLinuxOptions", field); got != want {
+			f.Invalid(at.Field(field), got, "must be "+want)
 		}
 	}
 }
 
-// sameLevel compares levels, whose categories have no order.
+// sameLevel compares SELinux levels; the order of categories does not matter.
 func sameLevel(a, b string) bool {
 	sorted := func(level string) (string, string) {
 		sensitivity, categories, _ := strings.Cut(level, ":")
@@ -198,7 +199,7 @@ func checkPorts(f *check.Faults, at *check.Path, policy, c *meta.Object) {
 	}
 }
 
-// safeSysctls are the kernel parameters that need not be allowed.
+// safeSysctls are the kernel parameters that a policy need not allow explicitly.
 var safeSysctls = []string{
 	"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_syncookies",
 }
@@ -206,8 +207,8 @@ var safeSysctls = []string{
 func checkSysctls(f *check.Faults, policy, pod *meta.Object) {
 	matches := func(name string, patterns []string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool {
-			begin, all := strings.CutSuffix(p, "*")
-			return p == name || all && strings.HasPrefix(name, begin)
+			prefix, wildcard := strings.CutSuffix(p, "*")
+			return p == name || wildcard && strings.HasPrefix(name, prefix)
 		})
 	}
 	for i, s := range pod.Objects("securityContext", "sysctls") {

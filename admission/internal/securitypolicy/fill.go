@@ -1,5 +1,5 @@
-// Package securitypolicy holds pods to a PodSecurityPolicy: Fill gives them what it has for
-// those that say nothing, Check tells what it does not allow.
+// Package securitypolicy applies a PodSecurityPolicy to pods: Fill sets its defaults, Check returns
+// violations of it.
 package securitypolicy
 
 import (
@@ -9,25 +9,25 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Fill gives a spec of a pod, and the containers of all its lists, what a policy's spec has
-// for those that say nothing.
+// Fill sets the defaults of a policy's spec in a pod spec and in all its containers. Fields that are
+// set stay.
 func Fill(policy, pod *meta.Object) {
-	if id, ok := first(policy, "supplementalGroups"); ok {
-		fill(pod, []any{id}, "securityContext", "supplementalGroups")
+	if id, ok := requiredID(policy, "supplementalGroups"); ok {
+		setDefault(pod, []any{id}, "securityContext", "supplementalGroups")
 	}
-	if id, ok := first(policy, "fsGroup"); ok {
-		fill(pod, id, "securityContext", "fsGroup")
+	if id, ok := requiredID(policy, "fsGroup"); ok {
+		setDefault(pod, id, "securityContext", "fsGroup")
 	}
 	if labels := policy.Map("seLinux", "seLinuxOptions"); policy.String("seLinux", "rule") == mustRunAs && labels != nil {
-		fill(pod, meta.NewObject(labels).Clone().Tree(), "securityContext", "seLinuxOptions")
+		setDefault(pod, meta.NewObject(labels).Clone().Tree(), "securityContext", "seLinuxOptions")
 	}
 	if class := policy.String("runtimeClass", "defaultRuntimeClassName"); class != "" {
-		fill(pod, class, "runtimeClassName")
+		setDefault(pod, class, "runtimeClassName")
 	}
 	FillContainers(policy, pod, podspec.Of(pod))
 }
 
-// FillContainers does that with some containers of a pod alone.
+// FillContainers sets the defaults in the given containers of pod only.
 func FillContainers(policy, pod *meta.Object, containers []*meta.Object) {
 	for _, c := range containers {
 		fillContainer(policy, pod, c)
@@ -36,7 +36,7 @@ func FillContainers(policy, pod *meta.Object, containers []*meta.Object) {
 
 func fillContainer(policy, pod, c *meta.Object) {
 	for _, field := range []string{"runAsUser", "runAsGroup"} {
-		if id, ok := first(policy, field); ok && effective(pod, c, field) == nil {
+		if id, ok := requiredID(policy, field); ok && effective(pod, c, field) == nil {
 			c.Set(id, "securityContext", field)
 		}
 	}
@@ -44,36 +44,37 @@ func fillContainer(policy, pod, c *meta.Object) {
 		c.Set(true, "securityContext", "runAsNonRoot")
 	}
 	if policy.Bool("readOnlyRootFilesystem") {
-		fill(c, true, "securityContext", "readOnlyRootFilesystem")
+		setDefault(c, true, "securityContext", "readOnlyRootFilesystem")
 	}
-	if may, set := policy.Get("defaultAllowPrivilegeEscalation"); set {
-		fill(c, may, "securityContext", "allowPrivilegeEscalation")
+	if allowed, set := policy.Get("defaultAllowPrivilegeEscalation"); set {
+		setDefault(c, allowed, "securityContext", "allowPrivilegeEscalation")
 	}
-	if !mayEscalate(policy) {
-		fill(c, false, "securityContext", "allowPrivilegeEscalation")
+	if !allowsEscalation(policy) {
+		setDefault(c, false, "securityContext", "allowPrivilegeEscalation")
 	}
 	add, drop := c.Strings("securityContext", "capabilities", "add"), c.Strings("securityContext", "capabilities", "drop")
-	more := slices.DeleteFunc(policy.Strings("defaultAddCapabilities"), func(name string) bool {
+	added := slices.DeleteFunc(policy.Strings("defaultAddCapabilities"), func(name string) bool {
 		return slices.Contains(add, name) || slices.Contains(drop, name)
 	})
-	less := slices.DeleteFunc(policy.Strings("requiredDropCapabilities"), func(name string) bool { return slices.Contains(drop, name) })
-	if len(more) > 0 {
-		c.Set(meta.StringList(append(add, more...)), "securityContext", "capabilities", "add")
+	dropped := slices.DeleteFunc(policy.Strings("requiredDropCapabilities"), func(name string) bool { return slices.Contains(drop, name) })
+	if len(added) > 0 {
+		c.Set(meta.StringList(append(add, added...)), "securityContext", "capabilities", "add")
 	}
-	if len(less) > 0 {
-		c.Set(meta.StringList(append(drop, less...)), "securityContext", "capabilities", "drop")
+	if len(dropped) > 0 {
+		c.Set(meta.StringList(append(drop, dropped...)), "securityContext", "capabilities", "drop")
 	}
 }
 
-// The rules of a policy that ask for something.
+// Strategies of a policy that restrict IDs.
 const (
 	mustRunAs        = "MustRunAs"
 	mayRunAs         = "MayRunAs"
 	mustRunAsNonRoot = "MustRunAsNonRoot"
 )
 
-// first returns the first id that a policy allows, if one must be chosen.
-func first(policy *meta.Object, field string) (id int64, ok bool) {
+// requiredID returns the default ID if the policy requires an ID from its ranges: the lowest of the
+// first range.
+func requiredID(policy *meta.Object, field string) (id int64, ok bool) {
 	ranges := policy.Objects(field, "ranges")
 	if policy.String(field, "rule") != mustRunAs || len(ranges) == 0 {
 		return 0, false
@@ -81,13 +82,14 @@ func first(policy *meta.Object, field string) (id int64, ok bool) {
 	return ranges[0].Int("min"), true
 }
 
-func fill(of *meta.Object, value any, path ...string) {
+// setDefault sets the field at path if it is unset.
+func setDefault(of *meta.Object, value any, path ...string) {
 	if _, set := of.Get(path...); !set {
 		of.Set(value, path...)
 	}
 }
 
-// effective returns what holds for a container, by itself or since its pod says so; nil: nothing.
+// effective returns the value that applies to a container: its own value, else the pod's, else nil.
 func effective(pod, c *meta.Object, field string) any {
 	if v, set := c.Get("securityContext", field); set {
 		return v
@@ -96,8 +98,8 @@ func effective(pod, c *meta.Object, field string) any {
 	return v
 }
 
-// mayEscalate reports whether containers may let processes gain rights: unless a policy says no.
-func mayEscalate(policy *meta.Object) bool {
-	may, set := policy.Get("allowPrivilegeEscalation")
-	return !set || may != false
+// allowsEscalation reports whether the policy allows processes to gain privileges; the default is true.
+func allowsEscalation(policy *meta.Object) bool {
+	allowed, set := policy.Get("allowPrivilegeEscalation")
+	return !set || allowed != false
 }

@@ -11,38 +11,38 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Profiles are what the annotations of a policy say of profiles of seccomp and AppArmor,
-// which the annotations of a pod name, or fields of its spec.
+// Profiles are the seccomp and AppArmor profiles that the annotations of a policy set as default and
+// allow. Pods select profiles by annotations or by fields of the spec.
 type Profiles struct {
 	names             names.Profile
 	seccomp, appArmor profiles
 }
 
-// profiles are those of one sort.
+// profiles are the settings for either seccomp or AppArmor.
 type profiles struct {
-	standard string   // of who says nothing; empty: none
-	allowed  []string // none: see Check
-	any      bool     // all are allowed
+	defaultProfile string   // for pods that select none; "" means no default
+	allowed        []string // if empty, see Check
+	anyAllowed     bool     // every profile is allowed
 }
 
-// The names of profiles; what follows localhost/ is a file's.
+// Names of profiles; localhost/ is followed by the name of a file on the node.
 const (
 	runtimeProfile = "runtime/default"
-	dockerProfile  = "docker/default" // the same
+	dockerProfile  = "docker/default" // an alias of runtimeProfile
 	noProfile      = "unconfined"
 	fileProfile    = "localhost/"
 )
 
-// ProfilesOf reads the annotations of a policy.
+// ProfilesOf parses the annotations of a policy.
 func ProfilesOf(p names.Profile, policy *meta.Object) Profiles {
-	read := func(standard, allowed string) (of profiles) {
-		of.standard = known(policy.Annotation(p.Wire(standard)))
+	read := func(defaultProfile, allowed string) (of profiles) {
+		of.defaultProfile = canonical(policy.Annotation(p.Wire(defaultProfile)))
 		if list := policy.Annotation(p.Wire(allowed)); list != "" {
 			for name := range strings.SplitSeq(list, ",") {
-				of.allowed = append(of.allowed, known(strings.TrimSpace(name)))
+				of.allowed = append(of.allowed, canonical(strings.TrimSpace(name)))
 			}
 		}
-		of.any = slices.Contains(of.allowed, "*")
+		of.anyAllowed = slices.Contains(of.allowed, "*")
 		return of
 	}
 	return Profiles{
@@ -50,27 +50,28 @@ func ProfilesOf(p names.Profile, policy *meta.Object) Profiles {
 	}
 }
 
-func known(name string) string {
+// canonical resolves the alias of the runtime's default profile.
+func canonical(name string) string {
 	if name == dockerProfile {
 		return runtimeProfile
 	}
 	return name
 }
 
-// Fill gives the spec of a new pod the profiles that the policy has for pods that say
-// nothing; FillContainers does some of its containers. Annotations of a pod choose profiles
-// of AppArmor only: nodes do not heed those about seccomp.
+// Fill sets the default profiles in the spec of a new pod; FillContainers does so for containers that
+// are added later. An AppArmor annotation of the pod takes precedence over the default; seccomp
+// annotations do not, because nodes ignore them.
 func (p *Profiles) Fill(annotations map[string]string, spec *meta.Object) {
-	fillProfile(spec, p.seccomp.standard, "seccompProfile")
+	fillProfile(spec, p.seccomp.defaultProfile, "seccompProfile")
 	p.FillContainers(annotations, spec, podspec.Of(spec))
 }
 
-// FillContainers gives containers the profile of AppArmor.
+// FillContainers sets the default AppArmor profile of containers.
 func (p *Profiles) FillContainers(annotations map[string]string, spec *meta.Object, containers []*meta.Object) {
 	for _, c := range containers {
-		_, said := annotations[p.names.Wire(names.AppArmorProfile)+c.String("name")]
-		if !said && effective(spec, c, "appArmorProfile") == nil {
-			fillProfile(c, p.appArmor.standard, "appArmorProfile")
+		_, annotation := annotations[p.names.Wire(names.AppArmorProfile)+c.String("name")]
+		if !annotation && effective(spec, c, "appArmorProfile") == nil {
+			fillProfile(c, p.appArmor.defaultProfile, "appArmorProfile")
 		}
 	}
 }
@@ -79,15 +80,15 @@ func fillProfile(of *meta.Object, name, field string) {
 	file, isFile := strings.CutPrefix(name, fileProfile)
 	switch {
 	case name == runtimeProfile:
-		fill(of, map[string]any{"type": "RuntimeDefault"}, "securityContext", field)
+		setDefault(of, map[string]any{"type": "RuntimeDefault"}, "securityContext", field)
 	case name == noProfile:
-		fill(of, map[string]any{"type": "Unconfined"}, "securityContext", field)
+		setDefault(of, map[string]any{"type": "Unconfined"}, "securityContext", field)
 	case isFile:
-		fill(of, map[string]any{"type": "Localhost", "localhostProfile": file}, "securityContext", field)
+		setDefault(of, map[string]any{"type": "Localhost", "localhostProfile": file}, "securityContext", field)
 	}
 }
 
-// profileName returns the name of a profile that a security context has; empty: it has none.
+// profileName returns the name of the profile in a security context, or "".
 func profileName(v any) string {
 	tree, _ := v.(map[string]any)
 	switch o := meta.NewObject(tree); o.String("type") {
@@ -101,65 +102,65 @@ func profileName(v any) string {
 	return ""
 }
 
-// Check returns what the policy does not allow. If it says nothing of what is allowed, that
-// is every profile of AppArmor, but of seccomp only the one that it has for those who say
-// nothing. Where it does, somebody has to choose one, of seccomp in a field.
+// Check returns the violations of a pod. If the policy does not list allowed profiles, every AppArmor
+// profile is allowed, but only the default seccomp profile. If it does, each container must select one:
+// seccomp by a field, AppArmor by a field or an annotation.
 func (p *Profiles) Check(annotations map[string]string, spec *meta.Object) (f check.Faults) {
 	pod := p.names.Wire(names.SeccompPod)
 	field, _ := spec.Get("securityContext", "seccompProfile")
 	p.checkSeccomp(&f, pod, annotations[pod], profileName(field))
 	for _, c := range podspec.Of(spec) {
 		key := p.names.Wire(names.SeccompContainer) + c.String("name")
-		said := annotations[key]
-		if said == "" {
-			said = annotations[pod]
+		annotation := annotations[key]
+		if annotation == "" {
+			annotation = annotations[pod]
 		}
-		p.checkSeccomp(&f, key, said, profileName(effective(spec, c, "seccompProfile")))
+		p.checkSeccomp(&f, key, annotation, profileName(effective(spec, c, "seccompProfile")))
 		key = p.names.Wire(names.AppArmorProfile) + c.String("name")
 		p.checkAppArmor(&f, key, annotations[key], profileName(effective(spec, c, "appArmorProfile")))
 	}
 	return f
 }
 
-// checkSeccomp checks the profile of an annotation and that of a field, which may be empty.
-// Containers run under that of the field alone: an annotation can only be refused.
-func (p *Profiles) checkSeccomp(f *check.Faults, key, said, field string) {
+// checkSeccomp checks the profiles selected by annotation and by field; both may be "". Containers run
+// under the profile of the field only, so that an annotation can only cause a rejection.
+func (p *Profiles) checkSeccomp(f *check.Faults, key, annotation, field string) {
 	of, at := &p.seccomp, check.At("pod", "metadata", "annotations").Field(key)
-	if of.any {
+	if of.anyAllowed {
 		return
 	}
 	if field == "" && len(of.allowed) > 0 {
-		f.Forbidden(at, of.refused("", "seccomp "))
+		f.Forbidden(at, of.notAllowed("", "seccomp "))
 	}
-	for _, name := range chosen(said, field) {
+	for _, name := range selected(annotation, field) {
 		switch {
-		case name == of.standard || slices.Contains(of.allowed, name):
+		case name == of.defaultProfile || slices.Contains(of.allowed, name):
 		case len(of.allowed) == 0:
 			f.Forbidden(at, "seccomp may not be set")
 		default:
-			f.Forbidden(at, of.refused(name, "seccomp "))
+			f.Forbidden(at, of.notAllowed(name, "seccomp "))
 		}
 	}
 }
 
-func (p *Profiles) checkAppArmor(f *check.Faults, key, said, field string) {
+func (p *Profiles) checkAppArmor(f *check.Faults, key, annotation, field string) {
 	of, at := &p.appArmor, check.At("metadata", "annotations").Field(key)
-	if of.any || len(of.allowed) == 0 {
+	if of.anyAllowed || len(of.allowed) == 0 {
 		return
 	}
-	if said == "" && field == "" {
+	if annotation == "" && field == "" {
 		f.Forbidden(at, "AppArmor profile must be set")
 	}
-	for _, name := range chosen(said, field) {
+	for _, name := range selected(annotation, field) {
 		if !slices.Contains(of.allowed, name) {
-			f.Invalid(at, name, of.refused(name, ""))
+			f.Invalid(at, name, of.notAllowed(name, ""))
 		}
 	}
 }
 
-// chosen returns the profiles of an annotation and of a field, as far as they name any.
-func chosen(said, field string) (list []string) {
-	for _, name := range []string{known(said), field} {
+// selected returns the distinct profiles selected by annotation and by field.
+func selected(annotation, field string) (list []string) {
+	for _, name := range []string{canonical(annotation), field} {
 		if name != "" && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
@@ -167,6 +168,6 @@ func chosen(said, field string) (list []string) {
 	return list
 }
 
-func (of *profiles) refused(name, sort string) string {
-	return fmt.Sprintf("%s is not an allowed %sprofile. Valid values are %s", name, sort, strings.Join(of.allowed, ","))
+func (of *profiles) notAllowed(name, prefix string) string {
+	return fmt.Sprintf("%s is not an allowed %sprofile. Valid values are %s", name, prefix, strings.Join(of.allowed, ","))
 }

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// TestProfiles: what annotations of a policy make of a pod, and what they let through.
+// TestProfiles checks the defaults and the violations for annotations of a policy.
 func TestProfiles(t *testing.T) {
 	const (
 		seccomp    = "seccomp.security.alpha.kubernetes.io/"

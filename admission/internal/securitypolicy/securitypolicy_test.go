@@ -19,14 +19,14 @@ func tree(t *testing.T, text string) *meta.Object {
 	return meta.NewObject(m)
 }
 
-// container is a spec with one container that has a security context.
+// container returns a spec with a single container with the security context.
 func container(context string) string {
 	return `{containers: [{name: c, securityContext: ` + context + `}]}`
 }
 
 func pod(context string) string { return `{securityContext: ` + context + `}` }
 
-// TestCheck: each field of a policy, what it lets through and what not.
+// TestCheck checks allowed and forbidden values for each field of a policy.
 func TestCheck(t *testing.T) {
 	const c = "spec.containers[0].securityContext."
 	const ca = "kube-root-ca.crt"
@@ -105,8 +105,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestFill: what a pod says of itself stays, whatever a policy has, and nothing is made of
-// a policy that asks for nothing.
+// TestFill checks that fields of a pod stay, and that an empty policy changes nothing.
 func TestFill(t *testing.T) {
 	for _, tc := range []struct{ policy, pod, want string }{
 		{`{seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny, ranges: [{min: 5}]}, fsGroup: {rule: MayRunAs, ranges: [{min: 5}]}}`, `{containers: [{name: c}]}`, `{containers: [{name: c}]}`},
@@ -128,7 +127,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestForeignTrees: what is no spec of a pod or policy at all does no harm.
+// TestForeignTrees checks trees that are neither pod specs nor policies.
 func TestForeignTrees(t *testing.T) {
 	trees := []string{`{}`, `{containers: 1, volumes: x, securityContext: []}`, `{containers: [1, {securityContext: x}], volumes: [{hostPath: 7, projected: {sources: [1, {}]}}], runAsUser: 7, seLinux: {rule: MustRunAs}}`}
 	for _, p := range trees {

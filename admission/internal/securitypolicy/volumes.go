@@ -12,7 +12,7 @@ import (
 )
 
 func checkVolumes(f *check.Faults, policy, pod *meta.Object, rootCA string) {
-	allowed, written := policy.Strings("volumes"), written(pod)
+	allowed, writable := policy.Strings("volumes"), writableMounts(pod)
 	for i, v := range pod.Objects("volumes") {
 		at := check.At("spec", "volumes").Index(i)
 		for _, source := range slices.Sorted(maps.Keys(v.Tree())) {
@@ -20,7 +20,7 @@ func checkVolumes(f *check.Faults, policy, pod *meta.Object, rootCA string) {
 				continue
 			}
 			kind := source
-			if source == "projected" && ownToken(v, rootCA) && !slices.Contains(allowed, source) {
+			if source == "projected" && isServiceAccountToken(v, rootCA) && !slices.Contains(allowed, source) {
 				kind = "secret"
 			}
 			if !slices.Contains(allowed, kind) && !slices.Contains(allowed, "*") {
@@ -29,7 +29,7 @@ func checkVolumes(f *check.Faults, policy, pod *meta.Object, rootCA string) {
 			}
 			switch source {
 			case "hostPath":
-				checkHostPath(f, at, policy, v, written[v.String("name")])
+				checkHostPath(f, at, policy, v, writable[v.String("name")])
 			case "flexVolume":
 				checkDriver(f, at.Field("driver"), policy.Objects("allowedFlexVolumes"), "driver", v.String(source, "driver"), "Flexvolume driver is not allowed to be used")
 			case "csi":
@@ -39,9 +39,10 @@ func checkVolumes(f *check.Faults, policy, pod *meta.Object, rootCA string) {
 	}
 }
 
-// ownToken reports whether a volume is what pods get of their service account: it was a
-// secret once, and where policies allow those they mean it.
-func ownToken(v *meta.Object, rootCA string) bool {
+// isServiceAccountToken reports whether a volume is the projected volume of a service account token.
+// That volume was a secret volume when the policies were written, so that a policy that allows secrets
+// allows it.
+func isServiceAccountToken(v *meta.Object, rootCA string) bool {
 	for _, source := range v.Objects("projected", "sources") {
 		for kind := range source.Tree() {
 			switch kind {
@@ -70,8 +71,8 @@ func checkDriver(f *check.Faults, at *check.Path, allowed []*meta.Object, field,
 	}
 }
 
-// written returns by the names of volumes where containers may write them.
-func written(pod *meta.Object) map[string][]*check.Path {
+// writableMounts returns, by volume name, the readOnly fields of the mounts that are writable.
+func writableMounts(pod *meta.Object) map[string][]*check.Path {
 	all := map[string][]*check.Path{}
 	for _, list := range []string{podspec.Init, podspec.Containers, podspec.Ephemeral} {
 		for i, c := range pod.Objects(list) {
@@ -85,23 +86,23 @@ func written(pod *meta.Object) map[string][]*check.Path {
 	return all
 }
 
-// checkHostPath checks that a path of the node is one of those that are allowed, and that
-// nothing is written to what is for reading.
+// checkHostPath checks that a host path is below an allowed prefix, and that mounts are read-only if
+// all matching prefixes are.
 func checkHostPath(f *check.Faults, at *check.Path, policy, v *meta.Object, written []*check.Path) {
 	prefixes := policy.Objects("allowedHostPaths")
 	if len(prefixes) == 0 {
 		return
 	}
-	of := path.Clean(v.String("hostPath", "path"))
-	fits, writable := false, false
+	hostPath := path.Clean(v.String("hostPath", "path"))
+	matches, writable := false, false
 	for _, p := range prefixes {
 		prefix := strings.TrimSuffix(path.Clean(p.String("pathPrefix")), "/")
-		if of == prefix || strings.HasPrefix(of, prefix+"/") {
-			fits, writable = true, writable || !p.Bool("readOnly")
+		if hostPath == prefix || strings.HasPrefix(hostPath, prefix+"/") {
+			matches, writable = true, writable || !p.Bool("readOnly")
 		}
 	}
 	switch {
-	case !fits:
+	case !matches:
 		f.Invalid(at.Field("hostPath").Field("pathPrefix"), v.String("hostPath", "path"), "is not allowed to be used")
 	case !writable:
 		for _, at := range written {

@@ -9,38 +9,42 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// ValidatingAdmissionPolicyBinding puts a policy into effect, with parameters.
+// ValidatingAdmissionPolicyBinding activates a ValidatingAdmissionPolicy, optionally with parameters.
 type ValidatingAdmissionPolicyBinding struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec says which policy, for which requests.
+	// Spec selects the policy, the parameters and the requests.
 	Spec ValidatingAdmissionPolicyBindingSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// ValidatingAdmissionPolicyBindingSpec says which policy, for which requests.
+// ValidatingAdmissionPolicyBindingSpec selects a policy, its parameters and the requests that it
+// applies to.
 type ValidatingAdmissionPolicyBindingSpec struct {
-	// PolicyName is the policy. While there is none of that name the binding does nothing.
+	// PolicyName is the name of the policy. While it does not exist, the binding has no effect.
 	PolicyName string `json:"policyName,omitempty" protobuf:"1" schema:"required,optional,format=dns-subdomain"`
-	// ParamRef are the objects with the parameters; the policy is asked once for each.
+	// ParamRef selects the parameter objects. The policy is evaluated for each of them.
 	ParamRef *ParamRef `json:"paramRef,omitempty" protobuf:"2"`
-	// MatchResources narrows the requests that the policy looks at.
+	// MatchResources restricts the requests in addition to the policy's own constraints.
 	MatchResources *MatchResources `json:"matchResources,omitempty" protobuf:"3"`
-	// ValidationActions are what happens if a validation is not true: Deny or Warn, and Audit.
+	// ValidationActions decide about a request that fails a validation: Deny rejects it, Warn adds a
+	// warning to the answer, Audit adds an annotation to the audit event. Deny and Warn exclude each
+	// other.
 	ValidationActions []string `json:"validationActions,omitempty" protobuf:"4" schema:"required,optional,reason.required=at least one validation action is required,listType=set,items.enum=Audit|Deny|Warn"`
 }
 
-// ParamRef names parameters, or selects them.
+// ParamRef selects parameter objects. Either name or selector must be set.
 type ParamRef struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// Name of the one object.
+	// Name of the parameter object. It excludes selector.
 	Name string `json:"name,omitempty" protobuf:"1" schema:"format=path-segment"`
-	// Namespace of the objects; by default that of the request.
+	// Namespace of the parameter objects; default the namespace of the request. It must be unset for
+	// cluster-scoped kinds.
 	Namespace string `json:"namespace,omitempty" protobuf:"2"`
-	// Selector selects objects by their labels.
+	// Selector selects parameter objects by label. It excludes name.
 	Selector *meta.Selector `json:"selector,omitempty" protobuf:"3" schema:"format=label-selector"`
-	// ParameterNotFoundAction says what becomes of a request if there is no such object: Allow or Deny.
+	// ParameterNotFoundAction decides about requests if no parameter object exists: Allow or Deny.
 	ParameterNotFoundAction *string `json:"parameterNotFoundAction,omitempty" protobuf:"4" schema:"required,optional,enum=Deny|Allow"`
 }
 
@@ -56,8 +60,8 @@ func bindings() *registry.Kind {
 
 func bindingColumns() []registry.Column {
 	return []registry.Column{
-		registry.Text("PolicyName", "The policy.", "spec", "policyName"),
-		{Name: "ParamRef", Type: "string", Doc: "The parameters.", Cell: func(o *meta.Object) any {
+		registry.Text("PolicyName", "The name of the policy.", "spec", "policyName"),
+		{Name: "ParamRef", Type: "string", Doc: "The parameter object.", Cell: func(o *meta.Object) any {
 			ref := meta.NewObject(o.Map("spec", "paramRef"))
 			switch name, namespace := ref.String("name"), ref.String("namespace"); {
 			case name == "":

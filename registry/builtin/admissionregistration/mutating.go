@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// MutatingAdmissionPolicy says by expressions how the objects of requests are changed. A
-// binding puts it into effect.
+// MutatingAdmissionPolicy changes objects of requests by CEL expressions. It has no effect without a
+// binding.
 type MutatingAdmissionPolicy struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
@@ -21,62 +21,68 @@ type MutatingAdmissionPolicy struct {
 	Spec MutatingAdmissionPolicySpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// MutatingAdmissionPolicySpec is a policy.
+// MutatingAdmissionPolicySpec is a mutating policy.
 type MutatingAdmissionPolicySpec struct {
-	// ParamKind is the kind of objects by which bindings set the policy's parameters.
+	// ParamKind is the kind of the parameter objects. Without it the policy has no parameters.
 	ParamKind *ParamKind `json:"paramKind,omitempty" protobuf:"1"`
-	// MatchConstraints are the requests that the policy looks at; it never looks at DELETE.
+	// MatchConstraints select the requests. DELETE is never selected.
 	MatchConstraints *MatchResources `json:"matchConstraints,omitempty" protobuf:"2" schema:"required,optional"`
-	// Variables are expressions that others use by name, at most 1000.
+	// Variables are named expressions for use in the mutations; at most 1000.
 	Variables []Variable `json:"variables,omitempty" protobuf:"3" schema:"listType=atomic,maxItems=1000"`
-	// Mutations are made one after the other; there are at most 1000.
+	// Mutations are applied in order; at most 1000.
 	Mutations []Mutation `json:"mutations,omitempty" protobuf:"4" schema:"required,optional,reason.required=mutations must contain at least one item,listType=atomic,maxItems=1000"`
-	// FailurePolicy says what becomes of a request if a mutation fails: Fail refuses it, Ignore lets it pass.
+	// FailurePolicy decides about a request if an expression cannot be evaluated: Fail (default)
+	// rejects it, Ignore admits it.
 	FailurePolicy *string `json:"failurePolicy,omitempty" protobuf:"5" schema:"default=Fail,enum=Fail|Ignore"`
-	// MatchConditions are expressions, at most 64, that have to be true of a request, or the policy does not look at it.
+	// MatchConditions are CEL expressions, at most 64; the policy applies only to requests for which
+	// all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
-	// ReinvocationPolicy says whether the mutations are made again after others changed the object: Never or IfNeeded.
+	// ReinvocationPolicy decides whether the mutations run again if a later plugin changed the object:
+	// Never or IfNeeded.
 	ReinvocationPolicy string `json:"reinvocationPolicy,omitempty" protobuf:"7" schema:"required,optional,enum=IfNeeded|Never"`
 }
 
-// Mutation changes the object of a request.
+// Mutation changes the object of a request. Exactly the field that patchType names must be set.
 type Mutation struct {
-	// PatchType says which of the two it is: ApplyConfiguration or JSONPatch.
+	// PatchType is ApplyConfiguration or JSONPatch.
 	PatchType string `json:"patchType" protobuf:"2" schema:"required,enum=ApplyConfiguration|JSONPatch"`
-	// ApplyConfiguration makes fields that are merged into the object.
+	// ApplyConfiguration computes fields that are merged into the object.
 	ApplyConfiguration *ApplyConfiguration `json:"applyConfiguration,omitempty" protobuf:"3"`
-	// JSONPatch makes a JSON patch of the object.
+	// JSONPatch computes a JSON patch of the object.
 	JSONPatch *JSONPatch `json:"jsonPatch,omitempty" protobuf:"4"`
 }
 
-// ApplyConfiguration makes fields that are merged into the object, as server-side apply does.
+// ApplyConfiguration computes fields that are merged into the object as by server-side apply.
 type ApplyConfiguration struct {
-	// Expression in CEL gives the fields: Object{spec: Object.spec{replicas: 2}}. It may not set atomic lists, maps and structs.
+	// Expression in CEL returns the fields, such as Object{spec: Object.spec{replicas: 2}}. It must not
+	// set atomic lists, maps or structs.
 	Expression string `json:"expression,omitempty" protobuf:"1"`
 }
 
-// JSONPatch makes a JSON patch of the object.
+// JSONPatch computes a JSON patch of the object.
 type JSONPatch struct {
-	// Expression in CEL gives the operations: [JSONPatch{op: "add", path: "/spec/replicas", value: 2}].
+	// Expression in CEL returns the operations, such as [JSONPatch{op: "add", path: "/spec/replicas",
+	// value: 2}].
 	Expression string `json:"expression,omitempty" protobuf:"1"`
 }
 
-// MutatingAdmissionPolicyBinding puts a policy into effect, with parameters.
+// MutatingAdmissionPolicyBinding activates a MutatingAdmissionPolicy, optionally with parameters.
 type MutatingAdmissionPolicyBinding struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec says which policy, for which requests.
+	// Spec selects the policy, the parameters and the requests.
 	Spec MutatingAdmissionPolicyBindingSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// MutatingAdmissionPolicyBindingSpec says which policy, for which requests.
+// MutatingAdmissionPolicyBindingSpec selects a policy, its parameters and the requests that it applies
+// to.
 type MutatingAdmissionPolicyBindingSpec struct {
-	// PolicyName is the policy. While there is none of that name the binding does nothing.
+	// PolicyName is the name of the policy. While it does not exist, the binding has no effect.
 	PolicyName string `json:"policyName,omitempty" protobuf:"1" schema:"required,optional,format=dns-subdomain"`
-	// ParamRef are the objects with the parameters; the mutations are made once for each.
+	// ParamRef selects the parameter objects. The mutations run for each of them.
 	ParamRef *ParamRef `json:"paramRef,omitempty" protobuf:"2"`
-	// MatchResources narrows the requests that the policy looks at.
+	// MatchResources restricts the requests in addition to the policy's own constraints.
 	MatchResources *MatchResources `json:"matchResources,omitempty" protobuf:"3"`
 }
 
@@ -85,7 +91,7 @@ func mutatingPolicies() *registry.Kind {
 		Group: names.GroupRegistration, Version: "v1", Plural: "mutatingadmissionpolicies", Scope: registry.Cluster, Categories: []string{category},
 		Lifetime: registry.Lifetime{Introduced: "1.36"},
 		Columns: []registry.Column{
-			{Name: "Mutations", Type: "integer", Doc: "How many mutations there are.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "mutations"))) }},
+			{Name: "Mutations", Type: "integer", Doc: "The number of mutations.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "mutations"))) }},
 			paramKindColumn(), registry.Age(),
 		},
 		Default:   func(w *registry.Change[MutatingAdmissionPolicy]) { w.New.Spec.MatchConstraints.setDefaults() },
@@ -103,14 +109,14 @@ func mutatingBindings() *registry.Kind {
 			s, at := &w.New.Spec, check.At("spec")
 			s.ParamRef.validate(&w.Faults, at.Field("paramRef"))
 			s.MatchResources.validate(&w.Faults, at.Field("matchResources"))
-			s.MatchResources.changes(&w.Faults, at.Field("matchResources"))
+			s.MatchResources.checkOperations(&w.Faults, at.Field("matchResources"))
 		},
 		Reference: reference(),
 	})
 }
 
-// changes checks that there is something to change: no rule is about deletes.
-func (m *MatchResources) changes(f *check.Faults, at *check.Path) {
+// checkOperations checks that no rule is for DELETE, whose objects cannot be mutated.
+func (m *MatchResources) checkOperations(f *check.Faults, at *check.Path) {
 	if m == nil {
 		return
 	}
@@ -124,12 +130,14 @@ func (m *MatchResources) changes(f *check.Faults, at *check.Path) {
 	}
 }
 
+// validateMutatingPolicy checks match conditions before variables are declared: conditions cannot use
+// variables, and mutations can.
 func validateMutatingPolicy(w *registry.Change[MutatingAdmissionPolicy]) {
 	s, at := &w.New.Spec, check.At("spec")
 	e := newExpressions(&w.Faults, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true, Makes: true})
 	validateRules(&w.Faults, s.ParamKind, s.MatchConstraints)
-	s.MatchConstraints.changes(&w.Faults, at.Field("matchConstraints"))
-	e.conditions(at.Field("matchConditions"), s.MatchConditions) // which see no variables
+	s.MatchConstraints.checkOperations(&w.Faults, at.Field("matchConstraints"))
+	e.conditions(at.Field("matchConditions"), s.MatchConditions) // before any variable is declared
 	for i, v := range s.Variables {
 		v.validate(e, at.Field("variables").Index(i))
 	}

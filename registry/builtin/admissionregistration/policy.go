@@ -12,41 +12,44 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/conditions"
 )
 
-// ValidatingAdmissionPolicy says by expressions which requests are refused. A binding
-// puts it into effect.
+// ValidatingAdmissionPolicy rejects requests by CEL expressions. It has no effect without a binding.
 type ValidatingAdmissionPolicy struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec is the policy.
 	Spec ValidatingAdmissionPolicySpec `json:"spec,omitempty" protobuf:"2"`
-	// Status tells what was found about the expressions.
+	// Status is the result of type checking.
 	Status ValidatingAdmissionPolicyStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// ValidatingAdmissionPolicySpec is a policy.
+// ValidatingAdmissionPolicySpec is a validating policy. At least one validation or audit annotation is
+// required.
 type ValidatingAdmissionPolicySpec struct {
-	// ParamKind is the kind of objects by which bindings set the policy's parameters.
+	// ParamKind is the kind of the parameter objects. Without it the policy has no parameters.
 	ParamKind *ParamKind `json:"paramKind,omitempty" protobuf:"1"`
-	// MatchConstraints are the requests that the policy looks at.
+	// MatchConstraints select the requests.
 	MatchConstraints *MatchResources `json:"matchConstraints,omitempty" protobuf:"2" schema:"required,optional"`
-	// Validations have to be true of a request; there are at most 1000.
+	// Validations are expressions that must be true; at most 1000.
 	Validations []Validation `json:"validations,omitempty" protobuf:"3" schema:"listType=atomic,maxItems=1000"`
-	// FailurePolicy says what becomes of a request if an expression fails: Fail refuses it, Ignore lets it pass.
+	// FailurePolicy decides about a request if an expression cannot be evaluated: Fail (default)
+	// rejects it, Ignore admits it.
 	FailurePolicy *string `json:"failurePolicy,omitempty" protobuf:"4" schema:"default=Fail,enum=Fail|Ignore"`
-	// AuditAnnotations are written with the request into the audit, at most 20.
+	// AuditAnnotations are added to the audit event of the request; at most 20.
 	AuditAnnotations []AuditAnnotation `json:"auditAnnotations,omitempty" protobuf:"5" schema:"listType=atomic"`
-	// MatchConditions are expressions, at most 64, that have to be true of a request, or the policy does not look at it.
+	// MatchConditions are CEL expressions, at most 64; the policy applies only to requests for which
+	// all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
-	// Variables are expressions that others use by name, at most 1000.
+	// Variables are named expressions for use in other expressions; at most 1000. A variable can use
+	// earlier variables.
 	Variables []Variable `json:"variables,omitempty" protobuf:"7" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=1000"`
 }
 
-// ParamKind is a kind of parameters.
+// ParamKind is the kind of parameter objects.
 type ParamKind struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// APIVersion is group/version of the kind.
+	// APIVersion of the kind, as group/version.
 	APIVersion string `json:"apiVersion,omitempty" protobuf:"1" schema:"required,optional"`
 	// Kind of the parameters.
 	Kind string `json:"kind,omitempty" protobuf:"2" schema:"required,optional"`
@@ -56,77 +59,82 @@ type ParamKind struct {
 type MatchResources struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// NamespaceSelector selects the namespaces of objects; empty: all, and what is in none.
+	// NamespaceSelector selects the namespace of the object by label. Empty selects all requests, also
+	// for cluster-scoped objects.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
-	// ObjectSelector selects objects by their labels, before or after the change; empty: all.
+	// ObjectSelector selects the object by label; the old or the new object must match. Empty selects
+	// all objects.
 	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"2" schema:"format=label-selector"`
-	// ResourceRules of which one covers the request.
+	// ResourceRules select requests; any of them suffices.
 	ResourceRules []NamedRuleWithOperations `json:"resourceRules,omitempty" protobuf:"3" schema:"listType=atomic"`
-	// ExcludeResourceRules of which none covers the request.
+	// ExcludeResourceRules exclude requests, and take precedence over resourceRules.
 	ExcludeResourceRules []NamedRuleWithOperations `json:"excludeResourceRules,omitempty" protobuf:"4" schema:"listType=atomic"`
-	// MatchPolicy says whether rules hold for the version of the request alone, Exact, or for others of the same objects, Equivalent.
+	// MatchPolicy decides about requests in another version of a selected resource: Equivalent
+	// (default) selects them, too, Exact does not.
 	MatchPolicy *string `json:"matchPolicy,omitempty" protobuf:"7" schema:"default=Equivalent,enum=Equivalent|Exact"`
 }
 
-// NamedRuleWithOperations covers what is done with resources, or with some objects of them.
+// NamedRuleWithOperations selects operations on resources, optionally restricted to named objects.
 type NamedRuleWithOperations struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// ResourceNames are the names of the objects; none: all.
+	// ResourceNames restricts the rule to objects of these names. Empty means all names.
 	ResourceNames []string `json:"resourceNames,omitempty" protobuf:"1" schema:"listType=atomic,uniqueItems,items.format=path-segment"`
-	// RuleWithOperations says what is done with which resources.
+	// RuleWithOperations selects operations and resources.
 	RuleWithOperations `json:",inline" protobuf:"2"`
 }
 
-// Validation is an expression that has to be true.
+// Validation is an expression that must be true.
 type Validation struct {
-	// Expression in CEL about the request.
+	// Expression is a CEL expression about the request.
 	Expression string `json:"expression" protobuf:"1"`
-	// Message for the caller if it is not, in one line.
+	// Message is the text of the violation, without line breaks.
 	Message string `json:"message,omitempty" protobuf:"2"`
-	// Reason of the refusal; Invalid by default.
+	// Reason of the rejection: Forbidden, Invalid (default) or RequestEntityTooLarge.
 	Reason *string `json:"reason,omitempty" protobuf:"3" schema:"enum=Forbidden|Invalid|RequestEntityTooLarge"`
-	// MessageExpression makes the message; if it fails there is Message.
+	// MessageExpression is a CEL expression for the text of the violation. If it fails, message is
+	// used.
 	MessageExpression string `json:"messageExpression,omitempty" protobuf:"4"`
 }
 
-// Variable is an expression with a name.
+// Variable is a named expression.
 type Variable struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// Name by which expressions use it, below variables.
+	// Name of the variable; expressions use it as variables.NAME. It must be a CEL identifier.
 	Name string `json:"name" protobuf:"1" schema:"required,reason.required=name is not specified"`
-	// Expression in CEL that gives the value.
+	// Expression is a CEL expression for the value.
 	Expression string `json:"expression" protobuf:"2"`
 }
 
-// AuditAnnotation is an expression whose value is written into the audit.
+// AuditAnnotation is an expression whose value is added to the audit event.
 type AuditAnnotation struct {
-	// Key of the annotation, behind the name of the policy.
+	// Key of the annotation. In the audit event it is preceded by the name of the policy and a slash.
 	Key string `json:"key" protobuf:"1"`
-	// ValueExpression in CEL gives a text, or null for no annotation.
+	// ValueExpression is a CEL expression for a string. null adds no annotation.
 	ValueExpression string `json:"valueExpression" protobuf:"2"`
 }
 
-// ValidatingAdmissionPolicyStatus is what was found about a policy.
+// ValidatingAdmissionPolicyStatus is the result of type checking.
 type ValidatingAdmissionPolicyStatus struct {
-	// ObservedGeneration is the generation of the policy that this tells about.
+	// ObservedGeneration is the generation that the status was computed for.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"1"`
-	// TypeChecking tells of expressions that do not fit the types they are about.
+	// TypeChecking lists expressions that do not type-check against the schemas of the selected
+	// resources.
 	TypeChecking *TypeChecking `json:"typeChecking,omitempty" protobuf:"2"`
 	// Conditions of the policy.
 	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"3" schema:"listType=map,listMapKeys=type,repeats,unchecked"`
 }
 
-// TypeChecking tells of expressions that do not fit.
+// TypeChecking lists expressions that do not type-check.
 type TypeChecking struct {
-	// ExpressionWarnings are what was found.
+	// ExpressionWarnings are the errors found.
 	ExpressionWarnings []ExpressionWarning `json:"expressionWarnings,omitempty" protobuf:"1" schema:"listType=atomic"`
 }
 
-// ExpressionWarning tells of one expression.
+// ExpressionWarning describes an error in an expression.
 type ExpressionWarning struct {
-	// Warning is a text for people.
+	// Warning explains the error to people.
 	Warning string `json:"warning" protobuf:"3" schema:"required"`
 	// FieldRef is the path of the expression in the policy.
 	FieldRef string `json:"fieldRef" protobuf:"2" schema:"required"`
@@ -137,7 +145,7 @@ func policies() *registry.Kind {
 		Group: names.GroupRegistration, Version: "v1", Plural: "validatingadmissionpolicies", Scope: registry.Cluster, Status: true, Categories: []string{category},
 		Lifetime: registry.Lifetime{Introduced: "1.30"},
 		Columns: []registry.Column{
-			{Name: "Validations", Type: "integer", Doc: "How many validations there are.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "validations"))) }},
+			{Name: "Validations", Type: "integer", Doc: "The number of validations.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "validations"))) }},
 			paramKindColumn(), registry.Age(),
 		},
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicy]) { w.New.Spec.MatchConstraints.setDefaults() },
@@ -147,7 +155,7 @@ func policies() *registry.Kind {
 }
 
 func paramKindColumn() registry.Column {
-	return registry.Column{Name: "ParamKind", Type: "string", Doc: "The kind of parameters.", Cell: func(o *meta.Object) any {
+	return registry.Column{Name: "ParamKind", Type: "string", Doc: "The kind of the parameter objects.", Cell: func(o *meta.Object) any {
 		if o.Map("spec", "paramKind") == nil {
 			return "<unset>"
 		}
@@ -155,6 +163,7 @@ func paramKindColumn() registry.Column {
 	}}
 }
 
+// setDefaults makes nil selectors empty, so that they select everything.
 func (m *MatchResources) setDefaults() {
 	if m == nil {
 		return
@@ -179,6 +188,8 @@ func (m *MatchResources) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
+// validatePolicy checks match conditions before variables are declared: conditions cannot use
+// variables, and validations can. Of the status only the conditions are checked.
 func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 	if w.Subresource == "status" {
 		conditions.Check(&w.Faults, check.At("status", "conditions"), w.New.Status.Conditions)
@@ -187,7 +198,7 @@ func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 	s, at := &w.New.Spec, check.At("spec")
 	validateRules(&w.Faults, s.ParamKind, s.MatchConstraints)
 	e := newExpressions(&w.Faults, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true})
-	e.conditions(at.Field("matchConditions"), s.MatchConditions) // which see no variables
+	e.conditions(at.Field("matchConditions"), s.MatchConditions) // before any variable is declared
 	for i, v := range s.Variables {
 		v.validate(e, at.Field("variables").Index(i))
 	}
@@ -202,7 +213,7 @@ func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 	s.checkAnnotations(e, at.Field("auditAnnotations"), w.New.Name)
 }
 
-// validateRules checks what a policy is about.
+// validateRules checks the parameter kind and the constraints of a policy.
 func validateRules(f *check.Faults, params *ParamKind, m *MatchResources) {
 	at := check.At("spec")
 	if params != nil {
@@ -262,11 +273,12 @@ func (v *Validation) validate(e expressions, at *check.Path) {
 	}
 }
 
-// checkAnnotations checks the keys as the audit has them: with the name of the policy.
+// checkAnnotations checks the audit annotations. A key is checked together with the name of the policy,
+// because that is its form in the audit event.
 func (s *ValidatingAdmissionPolicySpec) checkAnnotations(e expressions, at *check.Path, policy string) {
 	f := e.faults
-	const most = 20
-	if len(s.AuditAnnotations) > most {
+	const maxAnnotations = 20
+	if len(s.AuditAnnotations) > maxAnnotations {
 		f.Invalid(at, s.AuditAnnotations, "must not have more than 20 auditAnnotations")
 	}
 	seen := map[string]bool{}

@@ -11,27 +11,30 @@ import (
 	expr "orch.io/controlplane/internal/cel"
 )
 
-// all stands for everything.
+// all is the wildcard of rules.
 const all = "*"
 
-// RuleWithOperations covers what is done with resources.
+// RuleWithOperations selects operations on resources.
 type RuleWithOperations struct {
-	// Operations that are covered: CREATE, UPDATE, DELETE, CONNECT, or * alone for all.
+	// Operations are CREATE, UPDATE, DELETE and CONNECT. The entry * means all and must be the only
+	// entry.
 	Operations []string `json:"operations,omitempty" protobuf:"1" schema:"required,optional,listType=atomic,items.enum=*|CONNECT|CREATE|DELETE|UPDATE"`
-	// Rule says of which resources.
+	// Rule selects the resources.
 	Rule `json:",inline" protobuf:"2"`
 }
 
-// Rule covers resources by group, version and name. In each list * alone is everything.
+// Rule selects resources by group, version and name. The entry * means all and must be the only entry
+// of a list.
 type Rule struct {
-	// APIGroups of the resources; an empty text is the core group.
+	// APIGroups of the resources; the empty string is the core group.
 	APIGroups []string `json:"apiGroups,omitempty" protobuf:"1" schema:"required,optional,listType=atomic"`
 	// APIVersions of the resources.
 	APIVersions []string `json:"apiVersions,omitempty" protobuf:"2" schema:"required,optional,listType=atomic"`
-	// Resources by their plural names. Sub-resources are named apart, as pods/status; pods/* are all
-	// of pods, */scale is that one of all, and */* is everything.
+	// Resources by plural name. Subresources are separate: pods/status is a subresource, pods/* are all
+	// subresources of pods, */scale is the subresource scale of all resources, and */* are all
+	// resources and subresources.
 	Resources []string `json:"resources,omitempty" protobuf:"3" schema:"required,optional,listType=atomic"`
-	// Scope of the resources: Cluster, Namespaced, or * for both.
+	// Scope of the resources: Cluster, Namespaced, or * (default) for both.
 	Scope *string `json:"scope,omitempty" protobuf:"4" schema:"default=*,enum=*|Cluster|Namespaced"`
 }
 
@@ -43,47 +46,49 @@ func (r *RuleWithOperations) setDefaults() {
 }
 
 func (r *RuleWithOperations) validate(f *check.Faults, at *check.Path) {
-	alone(f, at.Field("operations"), r.Operations, "operations")
-	alone(f, at.Field("apiGroups"), r.APIGroups, "API groups")
-	alone(f, at.Field("apiVersions"), r.APIVersions, "API versions")
-	filled(f, at.Field("apiVersions"), r.APIVersions)
-	filled(f, at.Field("resources"), r.Resources)
+	checkWildcard(f, at.Field("operations"), r.Operations, "operations")
+	checkWildcard(f, at.Field("apiGroups"), r.APIGroups, "API groups")
+	checkWildcard(f, at.Field("apiVersions"), r.APIVersions, "API versions")
+	checkNonEmpty(f, at.Field("apiVersions"), r.APIVersions)
+	checkNonEmpty(f, at.Field("resources"), r.Resources)
 	checkResources(f, at.Field("resources"), r.Resources)
 }
 
-// filled checks that no word is empty.
-func filled(f *check.Faults, at *check.Path, list []string) {
-	for i, word := range list {
-		if word == "" {
+// checkNonEmpty reports empty entries.
+func checkNonEmpty(f *check.Faults, at *check.Path, list []string) {
+	for i, entry := range list {
+		if entry == "" {
 			f.Required(at.Index(i), "")
 		}
 	}
 }
 
-// alone checks that what stands for everything has nothing beside it.
-func alone(f *check.Faults, at *check.Path, list []string, what string) {
+// checkWildcard checks that the wildcard, if present, is the only entry of the list. noun names the
+// entries in the message.
+func checkWildcard(f *check.Faults, at *check.Path, list []string, noun string) {
 	if len(list) > 1 && slices.Contains(list, all) {
-		f.Invalid(at, list, "if '*' is present, must not specify other "+what)
+		f.Invalid(at, list, "if '*' is present, must not specify other "+noun)
 	}
 }
 
-// checkResources checks that no resource is covered by another one in the list.
+// checkResources reports entries that a wildcard earlier in the list includes. An entry before its
+// wildcard is not reported, as at kube-apiserver.
 func checkResources(f *check.Faults, at *check.Path, list []string) {
 	ofAll, allOf, everything, bare := map[string]bool{}, map[string]bool{}, false, 0
-	for i, word := range list {
-		resource, sub, below := strings.Cut(word, "/")
+	for i, entry := range list {
+		resource, sub, below := strings.Cut(entry, "/")
 		switch {
 		case !below:
 			bare++
 			continue
 		case everything:
-			f.Invalid(at.Index(i), word, "if '*/*' is present, must not specify "+word)
+			f.Invalid(at.Index(i), entry, "if '*/*' is present, must not specify "+entry)
 		case allOf[resource]:
-			f.Invalid(at.Index(i), word, "if '"+resource+"/*' is present, must not specify "+word)
+			f.Invalid(at.Index(i), entry, "if '"+resource+"/*' is present, must not specify "+entry)
 		case ofAll[sub]:
-			f.Invalid(at.Index(i), word, "if '*/"+sub+"' is present, must not specify "+word)
+			f.Invalid(at.Index(i), entry, "if '*/"+sub+"' is present, must not specify "+entry)
 		}
-		everything = everything || word == "*/*"
+		everything = everything || entry == "*/*"
 		if sub == all && resource != all {
 			allOf[resource] = true
 		}
@@ -98,19 +103,19 @@ func checkResources(f *check.Faults, at *check.Path, list []string) {
 	}
 }
 
-// fullName checks a domain of three parts.
-func fullName(f *check.Faults, at *check.Path, name string) {
+// checkWebhookName checks that a name is a domain with at least 3 segments.
+func checkWebhookName(f *check.Faults, at *check.Path, name string) {
 	faults := meta.CheckDNSSubdomain(name)
 	if f.Format(at, name, faults); len(faults) == 0 && strings.Count(name, ".") < 2 {
 		f.Invalid(at, name, "should be a domain with at least three segments separated by dots")
 	}
 }
 
-// maxExpression bounds an expression, in bytes.
+// maxExpression limits the length of an expression in bytes.
 const maxExpression = 64 << 10
 
-// expression checks that there is an expression, and that it is not too long.
-func expression(f *check.Faults, at *check.Path, text, why string) {
+// checkText reports an expression that is missing or too long. why explains a missing expression.
+func checkText(f *check.Faults, at *check.Path, text, why string) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		f.Required(at, why)
@@ -119,17 +124,18 @@ func expression(f *check.Faults, at *check.Path, text, why string) {
 	}
 }
 
-// expressions checks the expressions of one object.
+// expressions compiles the expressions of an object and reports errors. The environment is created for
+// the first expression, because creating it is expensive and many objects have none.
 type expressions struct {
 	faults *check.Faults
-	env    func() (*expr.RequestEnv, error) // called with the first expression
+	env    func() (*expr.RequestEnv, error) // memoized
 }
 
 func newExpressions(f *check.Faults, p names.Profile, sees expr.Sees) expressions {
 	return expressions{f, sync.OnceValues(func() (*expr.RequestEnv, error) { return expr.NewRequestEnv(p, sees) })}
 }
 
-// check checks that there is an expression which can be compiled.
+// check compiles an expression for a value of type want. why explains a missing expression.
 func (e expressions) check(at *check.Path, text, why string, want expr.Type) {
 	e.compiles(at, text, why, func(env *expr.RequestEnv) error {
 		_, err := env.Compile(text, want)
@@ -137,14 +143,14 @@ func (e expressions) check(at *check.Path, text, why string, want expr.Type) {
 	})
 }
 
-// variable checks an expression that others use by name.
+// variable compiles an expression and declares its value as a variable for the expressions that follow.
 func (e expressions) variable(at *check.Path, name, text, why string) {
 	e.compiles(at, text, why, func(env *expr.RequestEnv) error { return env.Variable(name, text) })
 }
 
 func (e expressions) compiles(at *check.Path, text, why string, compile func(*expr.RequestEnv) error) {
 	before := len(*e.faults)
-	if expression(e.faults, at, text, why); len(*e.faults) > before {
+	if checkText(e.faults, at, text, why); len(*e.faults) > before {
 		return
 	}
 	env, err := e.env()
@@ -156,7 +162,7 @@ func (e expressions) compiles(at *check.Path, text, why string, compile func(*ex
 	}
 }
 
-// conditions checks those that say about which requests a webhook or policy is asked.
+// conditions checks match conditions and that their names are unique.
 func (e expressions) conditions(at *check.Path, list []MatchCondition) {
 	seen := map[string]bool{}
 	for i, c := range list {

@@ -11,13 +11,13 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// MutatingWebhookConfigurationV1beta1 is a list of webhooks as version v1beta1 shows it,
-// which has other defaults.
+// MutatingWebhookConfigurationV1beta1 is a webhook configuration in version v1beta1, which has other
+// defaults.
 type MutatingWebhookConfigurationV1beta1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Webhooks are those that are asked.
+	// Webhooks of the configuration.
 	Webhooks []MutatingWebhookV1beta1 `json:"webhooks,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 }
 
@@ -25,56 +25,61 @@ type MutatingWebhookConfigurationV1beta1 struct {
 type MutatingWebhookV1beta1 struct {
 	WebhookV1beta1 `json:",inline"`
 
-	// ObjectSelector selects the objects that it is asked about; by default all.
+	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
+	// objects.
 	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"11" schema:"format=label-selector"`
-	// ReinvocationPolicy is IfNeeded, asked again if a later one changed something, or
-	// Never, the default.
+	// ReinvocationPolicy decides whether the webhook is called again if a later plugin changed the
+	// object: Never (default) or IfNeeded.
 	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty" protobuf:"10" schema:"default=Never,enum=IfNeeded|Never"`
-	// MatchConditions are further conditions for it to be asked.
+	// MatchConditions are CEL expressions, at most 64; the webhook is called only if all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"12" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
 }
 
-// ValidatingWebhookConfigurationV1beta1 is a list of webhooks as version v1beta1 shows it,
-// which has other defaults.
+// ValidatingWebhookConfigurationV1beta1 is a webhook configuration in version v1beta1, which has other
+// defaults.
 type ValidatingWebhookConfigurationV1beta1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Webhooks are those that are asked.
+	// Webhooks of the configuration.
 	Webhooks []ValidatingWebhookV1beta1 `json:"webhooks,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 }
 
-// ValidatingWebhookV1beta1 is a webhook that may refuse objects.
+// ValidatingWebhookV1beta1 is a webhook that may reject requests.
 type ValidatingWebhookV1beta1 struct {
 	WebhookV1beta1 `json:",inline"`
 
-	// ObjectSelector selects the objects that it is asked about; by default all.
+	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
+	// objects.
 	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
-	// MatchConditions are further conditions for it to be asked.
+	// MatchConditions are CEL expressions, at most 64; the webhook is called only if all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"11" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
 }
 
-// WebhookV1beta1 is what webhooks of both kinds have.
+// WebhookV1beta1 holds the fields that both kinds of webhooks share.
 type WebhookV1beta1 struct {
-	// Name of the webhook, a full domain name.
+	// Name of the webhook: a domain with at least 3 segments.
 	Name string `json:"name" protobuf:"1" schema:"required"`
-	// Rules are the requests that it is asked about.
+	// Rules select requests; any of them suffices.
 	Rules []RuleWithOperations `json:"rules,omitempty" protobuf:"3" schema:"listType=atomic"`
-	// FailurePolicy is what is done if it cannot be asked: Ignore, the default, or Fail.
+	// FailurePolicy decides about a request if the call fails: Ignore (default) admits it, Fail rejects
+	// it.
 	FailurePolicy *string `json:"failurePolicy,omitempty" protobuf:"4" schema:"default=Ignore,enum=Fail|Ignore"`
-	// MatchPolicy is whether rules are for one version, Exact, the default, or for all of a
-	// kind, Equivalent.
+	// MatchPolicy decides about requests in another version of a selected resource: Exact (default)
+	// ignores them, Equivalent selects them, too.
 	MatchPolicy *string `json:"matchPolicy,omitempty" protobuf:"9" schema:"default=Exact,enum=Equivalent|Exact"`
-	// SideEffects is what it does beyond its answer: None, NoneOnDryRun, Some or Unknown,
-	// the default.
+	// SideEffects of a call: None, NoneOnDryRun, Some or Unknown (default). Dry-run requests are
+	// rejected if the webhook may have side effects.
 	SideEffects *string `json:"sideEffects,omitempty" protobuf:"6" schema:"default=Unknown,enum=None|NoneOnDryRun|Some|Unknown"`
-	// TimeoutSeconds is how long it may take: 1 to 30, by default 30.
+	// TimeoutSeconds is the timeout of a call: 1 to 30 seconds, default 30.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"7" schema:"default=30,range=1|30,reason.range=the timeout value must be between 1 and 30 seconds"`
-	// NamespaceSelector selects the namespaces of the objects; by default all.
+	// NamespaceSelector selects the namespace of the object by label. Empty selects all requests, also
+	// for cluster-scoped objects.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
-	// ClientConfig is where it is.
+	// ClientConfig locates the webhook.
 	ClientConfig hooks.WebhookClientConfig `json:"clientConfig" protobuf:"2"`
-	// AdmissionReviewVersions are the versions of reviews that it knows; by default v1beta1.
+	// AdmissionReviewVersions are the review versions that the webhook accepts, in order of preference;
+	// default v1beta1.
 	AdmissionReviewVersions []string `json:"admissionReviewVersions,omitempty" protobuf:"8" schema:"listType=atomic"`
 }
 
@@ -132,10 +137,12 @@ func validatingV1beta1() registry.VersionOf[ValidatingWebhookConfiguration] {
 	}
 }
 
+// isV1beta1 reports whether a write comes through v1beta1, which has fewer rules than v1.
 func isV1beta1(v meta.GroupVersion) bool { return v.Version == "v1beta1" }
 
-// forgiveSideEffects drops what v1 says of side effects that version v1beta1 does not.
-func forgiveSideEffects(w *registry.Change[meta.Object]) {
+// allowAnySideEffects drops the schema violations of sideEffects in a write through v1beta1, which
+// allows more values.
+func allowAnySideEffects(w *registry.Change[meta.Object]) {
 	if isV1beta1(w.Version) {
 		w.Found = slices.DeleteFunc(slices.Clone(w.Found), func(c meta.Cause) bool { return strings.HasSuffix(c.Field, "].sideEffects") })
 	}

@@ -1,5 +1,5 @@
-// Package admissionregistration holds the kinds that register who else decides about
-// requests: webhooks, and policies that are expressions.
+// Package admissionregistration defines the kinds that configure dynamic admission: webhooks and CEL
+// policies.
 package admissionregistration
 
 import (
@@ -12,87 +12,95 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/hooks"
 )
 
-// MutatingWebhookConfiguration lists webhooks that may change the objects of requests.
+// MutatingWebhookConfiguration configures webhooks that may change the objects of requests.
 type MutatingWebhookConfiguration struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Webhooks by their names.
+	// Webhooks of the configuration, with unique names.
 	Webhooks []MutatingWebhook `json:"webhooks,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 }
 
-// MutatingWebhook is an endpoint that is asked about requests.
+// MutatingWebhook is a webhook that may change objects.
 type MutatingWebhook struct {
 	Webhook `json:",inline"`
 
-	// ObjectSelector selects objects by their labels, before or after the change; empty: all.
+	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
+	// objects.
 	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"11" schema:"format=label-selector"`
-	// ReinvocationPolicy says whether the webhook is asked again after others changed the object: Never or IfNeeded.
+	// ReinvocationPolicy decides whether the webhook is called allowDuplicates if a later plugin changed the
+	// object: Never (default) or IfNeeded.
 	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty" protobuf:"10" schema:"default=Never,enum=IfNeeded|Never"`
-	// MatchConditions are expressions, at most 64, that have to be true of a request, or the webhook is not asked.
+	// MatchConditions are CEL expressions, at most 64; the webhook is called only if all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"12" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
 }
 
-// ValidatingWebhookConfiguration lists webhooks that may refuse requests.
+// ValidatingWebhookConfiguration configures webhooks that may reject requests.
 type ValidatingWebhookConfiguration struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Webhooks by their names.
+	// Webhooks of the configuration, with unique names.
 	Webhooks []ValidatingWebhook `json:"webhooks,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 }
 
-// ValidatingWebhook is an endpoint that is asked about requests.
+// ValidatingWebhook is a webhook that may reject requests.
 type ValidatingWebhook struct {
 	Webhook `json:",inline"`
 
-	// ObjectSelector selects objects by their labels, before or after the change; empty: all.
+	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
+	// objects.
 	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
-	// MatchConditions are expressions, at most 64, that have to be true of a request, or the webhook is not asked.
+	// MatchConditions are CEL expressions, at most 64; the webhook is called only if all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"11" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
 }
 
-// Webhook is what both sorts of webhooks say with the same fields.
+// Webhook holds the fields that both kinds of webhooks share.
 type Webhook struct {
-	// Name of the webhook: a domain of three parts at least.
+	// Name of the webhook: a domain with at least 3 segments.
 	Name string `json:"name" protobuf:"1" schema:"required"`
-	// Rules of which one covers the request, or the webhook is not asked.
+	// Rules select requests; any of them suffices.
 	Rules []RuleWithOperations `json:"rules,omitempty" protobuf:"3" schema:"listType=atomic"`
-	// FailurePolicy says what becomes of a request if the webhook gives no answer: Fail refuses it, Ignore lets it pass.
+	// FailurePolicy decides about a request if the call fails: Fail (default) rejects it, Ignore admits
+	// it.
 	FailurePolicy *string `json:"failurePolicy,omitempty" protobuf:"4" schema:"default=Fail,enum=Fail|Ignore"`
-	// MatchPolicy says whether rules hold for the version of the request alone, Exact, or for others of the same objects, Equivalent.
+	// MatchPolicy decides about requests in another version of a selected resource: Equivalent
+	// (default) selects them, too, Exact ignores them.
 	MatchPolicy *string `json:"matchPolicy,omitempty" protobuf:"9" schema:"default=Equivalent,enum=Equivalent|Exact"`
-	// SideEffects says whether answering changes something elsewhere: None, or NoneOnDryRun.
+	// SideEffects of a call: None, or NoneOnDryRun if the webhook changes other systems except for
+	// dry-run requests.
 	SideEffects *string `json:"sideEffects" protobuf:"6" schema:"required,reason.required=must specify one of None\\, NoneOnDryRun,enum=None|NoneOnDryRun"`
-	// TimeoutSeconds is how long to wait for an answer: 1 to 30, 10 by default.
+	// TimeoutSeconds is the timeout of a call: 1 to 30 seconds, default 10.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"7" schema:"default=10,range=1|30,reason.range=the timeout value must be between 1 and 30 seconds"`
-	// NamespaceSelector selects the namespaces whose objects concern the webhook; empty: all, and what is in none.
+	// NamespaceSelector selects the namespace of the object by label. Empty selects all requests, also
+	// for cluster-scoped objects.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
-	// ClientConfig says where the webhook is.
+	// ClientConfig locates the webhook.
 	ClientConfig hooks.WebhookClientConfig `json:"clientConfig" protobuf:"2"`
-	// AdmissionReviewVersions are the versions of the review that the webhook understands; the first one that the server knows is sent.
+	// AdmissionReviewVersions are the review versions that the webhook accepts, in order of preference.
+	// The server sends the first that it supports.
 	AdmissionReviewVersions []string `json:"admissionReviewVersions" protobuf:"8" schema:"required,reason.required=must specify one of v1\\, v1beta1,listType=atomic"`
 }
 
-// MatchCondition is an expression about a request.
+// MatchCondition is a CEL expression about a request.
 type MatchCondition struct {
-	// Expression in CEL; true lets the request through to those who are asked.
+	// Expression is a CEL expression that must be true for the webhook or policy to apply.
 	Expression string `json:"expression" protobuf:"2"`
-	// Name tells conditions apart.
+	// Name of the condition, unique in the list. Required.
 	Name string `json:"name" protobuf:"1"`
 }
 
-// Kinds returns the kinds of the registration group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{mutatingWebhooks(), validatingWebhooks(), mutatingPolicies(), mutatingBindings(), policies(), bindings()}
 }
 
-// category is that of kinds that change what the server does.
+// category is the discovery category of kinds that extend the API.
 const category = "api-extensions"
 
 func webhookColumns() []registry.Column {
 	return []registry.Column{
-		{Name: "Webhooks", Type: "integer", Doc: "How many webhooks there are.", Cell: func(o *meta.Object) any { return int64(len(o.List("webhooks"))) }},
+		{Name: "Webhooks", Type: "integer", Doc: "The number of webhooks.", Cell: func(o *meta.Object) any { return int64(len(o.List("webhooks"))) }},
 		registry.Age(),
 	}
 }
@@ -101,7 +109,7 @@ func mutatingWebhooks() *registry.Kind {
 	return registry.Of(registry.Definition[MutatingWebhookConfiguration]{
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
 		Lifetime: registry.Lifetime{Introduced: "1.16"}, Versions: []registry.VersionOf[MutatingWebhookConfiguration]{mutatingV1beta1()},
-		Behavior: registry.Behavior{Validate: forgiveSideEffects},
+		Behavior: registry.Behavior{Validate: allowAnySideEffects},
 		Default: func(w *registry.Change[MutatingWebhookConfiguration]) {
 			for i := range w.New.Webhooks {
 				defaultWebhook(w.New.Webhooks[i].view())
@@ -122,7 +130,7 @@ func validatingWebhooks() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingWebhookConfiguration]{
 		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
 		Lifetime: registry.Lifetime{Introduced: "1.16"}, Versions: []registry.VersionOf[ValidatingWebhookConfiguration]{validatingV1beta1()},
-		Behavior: registry.Behavior{Validate: forgiveSideEffects},
+		Behavior: registry.Behavior{Validate: allowAnySideEffects},
 		Default: func(w *registry.Change[ValidatingWebhookConfiguration]) {
 			for i := range w.New.Webhooks {
 				defaultWebhook(w.New.Webhooks[i].view())
@@ -139,12 +147,12 @@ func validatingWebhooks() *registry.Kind {
 	})
 }
 
-// reference is what the kinds imitate.
+// reference returns the compatibility settings of the kinds.
 func reference() *compat.Reference {
 	return &compat.Reference{AnyNamespace: true, PutWithVersion: true, DeleteAnswersStatus: true, FreeFinalizers: true}
 }
 
-// webhook is a webhook of either sort as rules see it.
+// webhook is the common view of both kinds of webhooks, for defaulting and validation.
 type webhook struct {
 	*Webhook
 	object     **meta.Selector
@@ -166,7 +174,7 @@ func defaultWebhook(h webhook) {
 	}
 }
 
-// defaultSelectors lets what is not selected be all.
+// defaultSelectors makes nil selectors empty, so that they select everything.
 func defaultSelectors(list ...**meta.Selector) {
 	for _, s := range list {
 		if *s == nil {
@@ -175,15 +183,16 @@ func defaultSelectors(list ...**meta.Selector) {
 	}
 }
 
-func validateWebhooks(f *check.Faults, p names.Profile, list []webhook, again bool) {
+// validateWebhooks checks webhooks in order. v1beta1 allows duplicate names.
+func validateWebhooks(f *check.Faults, p names.Profile, list []webhook, allowDuplicates bool) {
 	expressions := newExpressions(f, p, expr.Sees{Asks: true})
 	seen := map[string]bool{}
 	for i, h := range list {
 		at := check.At("webhooks").Index(i)
 		if h.Name != "" {
-			fullName(f, at.Field("name"), h.Name)
+			checkWebhookName(f, at.Field("name"), h.Name)
 		}
-		if seen[h.Name] && h.Name != "" && !again {
+		if seen[h.Name] && h.Name != "" && !allowDuplicates {
 			f.Duplicate(at.Field("name"), h.Name)
 		}
 		seen[h.Name] = true

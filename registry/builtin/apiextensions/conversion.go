@@ -11,16 +11,16 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/hooks"
 )
 
-// conversion checks how versions become each other. Faults are found at the places where
-// older definitions had these fields.
-func (d *definition) conversion() {
+// checkConversion checks the conversion strategy. Violations have the paths of v1beta1, as at
+// kube-apiserver.
+func (d *definition) checkConversion() {
 	at := check.At("spec", "conversion")
 	strategy, config := d.String("spec", "conversion", "strategy"), d.Map("spec", "conversion", "webhook", "clientConfig")
 	versions := d.Strings("spec", "conversion", "webhook", "conversionReviewVersions")
 	switch {
 	case strategy == "Webhook":
-		d.webhook(at.Field("webhookClientConfig"), config)
-		d.reviews(at.Field("conversionReviewVersions"), versions)
+		d.checkWebhook(at.Field("webhookClientConfig"), config)
+		d.checkReviewVersions(at.Field("conversionReviewVersions"), versions)
 	default:
 		if config != nil {
 			d.faults.Forbidden(at.Field("webhookClientConfig"), "should not be set when strategy is not set to Webhook")
@@ -31,7 +31,7 @@ func (d *definition) conversion() {
 	}
 }
 
-func (d *definition) webhook(at *check.Path, config map[string]any) {
+func (d *definition) checkWebhook(at *check.Path, config map[string]any) {
 	if config == nil {
 		d.faults.Required(at, "required when strategy is set to Webhook")
 		return
@@ -43,7 +43,7 @@ func (d *definition) webhook(at *check.Path, config map[string]any) {
 	}
 	c.Validate(&d.faults, at)
 	if d.old == nil || !d.old.HasCondition("Established") {
-		return // a manifest may hold a placeholder until the bundle is injected
+		return // a manifest may hold a placeholder until a controller injects the bundle
 	}
 	bundle := meta.NewObject(config).String("caBundle")
 	before := d.old.String("spec", "conversion", "webhook", "clientConfig", "caBundle")
@@ -52,17 +52,17 @@ func (d *definition) webhook(at *check.Path, config map[string]any) {
 	}
 }
 
-// reviews checks that one of the versions is one that this server sends, unless none was
-// before.
-func (d *definition) reviews(at *check.Path, versions []string) {
+// checkReviewVersions checks the review versions. At least one must be supported by this server, unless
+// the stored definition violates this already.
+func (d *definition) checkReviewVersions(at *check.Path, versions []string) {
 	if len(versions) == 0 {
 		d.faults.Required(at, "")
 		return
 	}
-	known := true
+	mustSupport := true
 	if d.old != nil {
 		before := d.old.Strings("spec", "conversion", "webhook", "conversionReviewVersions")
-		known = len(before) == 0 || slices.Contains(before, "v1") || slices.Contains(before, "v1beta1")
+		mustSupport = len(before) == 0 || slices.Contains(before, "v1") || slices.Contains(before, "v1beta1")
 	}
-	hooks.CheckReviews(&d.faults, at, versions, known)
+	hooks.CheckReviews(&d.faults, at, versions, mustSupport)
 }

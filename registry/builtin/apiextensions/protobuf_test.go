@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-func TestDefinitionsHaveAProtobufForm(t *testing.T) {
+func TestDefinitionsEncodeAsProtobuf(t *testing.T) {
 	v := compiled(t, names.Orch)
 	require.NotNil(t, v.Proto())
 	for name, schema := range map[string]string{

@@ -9,118 +9,119 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// CustomResourceDefinitionV1beta1 is a definition as version v1beta1 shows it: what all
-// versions of the kind have in common stands beside them, and a schema need not be there.
+// CustomResourceDefinitionV1beta1 is a definition in version v1beta1. Settings that all versions share
+// are set once at the top level, and schemas are optional.
 type CustomResourceDefinitionV1beta1 struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object's metadata.
+	// Standard object's metadata. The name must be the plural name and the group, such as
+	// widgets.example.com.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is the kind.
+	// Spec is the definition.
 	Spec CustomResourceDefinitionSpecV1beta1 `json:"spec" protobuf:"2"`
 
-	// Status is what became of it.
+	// Status is the state of the definition at the server.
 	Status CustomResourceDefinitionStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// CustomResourceDefinitionSpecV1beta1 is the kind that is defined.
+// CustomResourceDefinitionSpecV1beta1 describes a custom resource.
 type CustomResourceDefinitionSpecV1beta1 struct {
-	// Group is the group of the kind.
+	// Group is the API group. It must contain a dot.
 	Group string `json:"group" protobuf:"1" schema:"required,format=dns-subdomain"`
 
-	// Version is the first of the versions, which need not be given for a single one.
+	// Version is the name of the first version. Without versions it is the only version.
 	Version string `json:"version,omitempty" protobuf:"2"`
 
-	// Names are the names of the kind.
+	// Names of the resource and its kind.
 	Names CustomResourceDefinitionNames `json:"names" protobuf:"3"`
 
-	// Scope is Namespaced, the default, or Cluster.
+	// Scope is Namespaced (default) or Cluster.
 	Scope string `json:"scope,omitempty" protobuf:"4" schema:"default=Namespaced,enum=Cluster|Namespaced"`
 
-	// Validation is the schema of all versions.
+	// Validation is the schema of all versions. It excludes schemas of single versions.
 	Validation *CustomResourceValidation `json:"validation,omitempty" protobuf:"5"`
 
-	// Subresources are those of all versions.
+	// Subresources of all versions. They exclude subresources of single versions.
 	Subresources *CustomResourceSubresources `json:"subresources,omitempty" protobuf:"6"`
 
-	// Versions of the kind.
+	// Versions of the resource.
 	Versions []CustomResourceDefinitionVersionV1beta1 `json:"versions,omitempty" protobuf:"7" schema:"listType=atomic"`
 
-	// AdditionalPrinterColumns are those of all versions.
+	// AdditionalPrinterColumns of all versions. They exclude columns of single versions.
 	AdditionalPrinterColumns []CustomResourceColumnDefinitionV1beta1 `json:"additionalPrinterColumns,omitempty" protobuf:"8" schema:"listType=atomic"`
 
-	// Conversion is how objects of one version become those of another.
+	// Conversion describes the conversion between versions; by default only apiVersion changes.
 	Conversion *CustomResourceConversionV1beta1 `json:"conversion,omitempty" protobuf:"9"`
 
-	// PreserveUnknownFields keeps fields that the schema does not name; true by default.
+	// PreserveUnknownFields keeps fields that the schema does not declare; default true.
 	PreserveUnknownFields *bool `json:"preserveUnknownFields,omitempty" protobuf:"10" schema:"default=true"`
 
-	// SelectableFields are the fields of all versions that field selectors may name.
+	// SelectableFields of all versions.
 	SelectableFields []SelectableField `json:"selectableFields,omitempty" protobuf:"11" schema:"listType=atomic"`
 }
 
-// CustomResourceDefinitionVersionV1beta1 is a version of the kind.
+// CustomResourceDefinitionVersionV1beta1 describes a version of a custom resource.
 type CustomResourceDefinitionVersionV1beta1 struct {
 	// Name of the version.
 	Name string `json:"name" protobuf:"1"`
 
-	// Served says whether it is there for callers.
+	// Served decides whether the server serves the version.
 	Served bool `json:"served" protobuf:"2"`
 
-	// Storage says whether objects are stored in it.
+	// Storage marks the version in which objects are stored.
 	Storage bool `json:"storage" protobuf:"3"`
 
-	// Schema of the version, if not all have the same.
+	// Schema of the version. It must be unset if all versions have the same schema.
 	Schema *CustomResourceValidation `json:"schema,omitempty" protobuf:"4"`
 
-	// Subresources of the version, if not all have the same.
+	// Subresources of the version. They must be unset if all versions have the same subresources.
 	Subresources *CustomResourceSubresources `json:"subresources,omitempty" protobuf:"5"`
 
-	// AdditionalPrinterColumns of the version, if not all have the same.
+	// AdditionalPrinterColumns of the version. They must be unset if all versions have the same
+	// columns.
 	AdditionalPrinterColumns []CustomResourceColumnDefinitionV1beta1 `json:"additionalPrinterColumns,omitempty" protobuf:"6" schema:"listType=atomic"`
 
-	// Deprecated warns who asks for the version.
+	// Deprecated makes the server send a warning with each answer in this version.
 	Deprecated bool `json:"deprecated,omitempty" protobuf:"7"`
 
-	// DeprecationWarning is the text of that.
+	// DeprecationWarning replaces the text of that warning.
 	DeprecationWarning *string `json:"deprecationWarning,omitempty" protobuf:"8"`
 
-	// SelectableFields of the version, if not all have the same.
+	// SelectableFields of the version.
 	SelectableFields []SelectableField `json:"selectableFields,omitempty" protobuf:"9" schema:"listType=atomic"`
 }
 
-// CustomResourceColumnDefinitionV1beta1 is a column of tables.
+// CustomResourceColumnDefinitionV1beta1 is a printer column.
 type CustomResourceColumnDefinitionV1beta1 struct {
-	// Name of the column.
+	// Name is the heading of the column.
 	Name string `json:"name" protobuf:"1"`
 
-	// Type of the cells.
+	// Type is integer, number, string, boolean or date.
 	Type string `json:"type" protobuf:"2"`
 
-	// Format of the cells.
+	// Format refines the type, such as int64 or date-time.
 	Format string `json:"format,omitempty" protobuf:"3"`
 
-	// Description is a text for people.
+	// Description explains the column to people.
 	Description string `json:"description,omitempty" protobuf:"4"`
 
-	// Priority over 0 is for wide tables.
+	// Priority of the column: columns with a priority above 0 are shown in wide output only.
 	Priority int32 `json:"priority,omitempty" protobuf:"5"`
 
-	// JSONPath leads to the value.
+	// JSONPath is the path of the value, beginning with a dot.
 	JSONPath string `json:"JSONPath" protobuf:"6"`
 }
 
-// CustomResourceConversionV1beta1 is how objects of one version become those of another.
+// CustomResourceConversionV1beta1 describes the conversion between versions.
 type CustomResourceConversionV1beta1 struct {
-	// Strategy is None or Webhook.
+	// Strategy is None, which changes only apiVersion, or Webhook.
 	Strategy string `json:"strategy" protobuf:"1" schema:"required,enum=None|Webhook"`
 
-	// WebhookClientConfig is where the webhook is.
+	// WebhookClientConfig locates the webhook.
 	WebhookClientConfig *hooks.WebhookClientConfig `json:"webhookClientConfig,omitempty" protobuf:"2"`
 
-	// ConversionReviewVersions are the versions of reviews that it knows; by default
-	// v1beta1.
+	// ConversionReviewVersions are the review versions that the webhook accepts; default v1beta1.
 	ConversionReviewVersions []string `json:"conversionReviewVersions,omitempty" protobuf:"3" schema:"listType=atomic"`
 }
 
@@ -144,10 +145,10 @@ func v1beta1() registry.VersionOf[CustomResourceDefinition] {
 	}
 }
 
-// hub gives each version what it has in common with the others.
+// hub copies the shared settings to each version that does not set its own.
 func (in *CustomResourceDefinitionV1beta1) hub(out *CustomResourceDefinition) error {
 	s := &in.Spec
-	if err := s.saidOnce(); err != nil {
+	if err := s.checkSharedFields(); err != nil {
 		return err
 	}
 	out.Status = in.Status
@@ -180,16 +181,17 @@ func (in *CustomResourceDefinitionV1beta1) hub(out *CustomResourceDefinition) er
 	return nil
 }
 
-// saidOnce checks that what versions have in common stands in one place: beside them if it
-// is the same in all.
-func (s *CustomResourceDefinitionSpecV1beta1) saidOnce() error {
+// checkSharedFields checks that shared settings are either at the top level or in the versions, and
+// that versions do not all have the same. It is an error of the conversion, because the hub cannot
+// represent the difference.
+func (s *CustomResourceDefinitionSpecV1beta1) checkSharedFields() error {
 	var f check.Faults
 	if len(s.Versions) > 0 && s.Version != "" && s.Version != s.Versions[0].Name {
 		f.Invalid(check.At("spec", "version"), s.Version, "must match the first version in spec.versions")
 	}
 	for _, part := range []struct {
 		field, name string
-		beside      bool
+		topLevel    bool
 		of          func(CustomResourceDefinitionVersionV1beta1) (value any, given bool)
 	}{
 		{"validation", "schemas", s.Validation != nil, func(v CustomResourceDefinitionVersionV1beta1) (any, bool) { return v.Schema, v.Schema != nil }},
@@ -200,23 +202,23 @@ func (s *CustomResourceDefinitionSpecV1beta1) saidOnce() error {
 			return v.AdditionalPrinterColumns, len(v.AdditionalPrinterColumns) > 0
 		}},
 	} {
-		some, all := false, len(s.Versions) > 0
+		anySet, allSame := false, len(s.Versions) > 0
 		for _, v := range s.Versions {
 			value, given := part.of(v)
 			first, _ := part.of(s.Versions[0])
-			some, all = some || given, all && given && check.Same(value, first)
+			anySet, allSame = anySet || given, allSame && given && check.Same(value, first)
 		}
-		if part.beside && some {
+		if part.topLevel && anySet {
 			f.Forbidden(check.At("spec", part.field), "top-level and per-version "+part.name+" are mutually exclusive")
 		}
-		if all {
+		if allSame {
 			f.Invalid(check.At("spec", "versions"), len(s.Versions), "per-version "+part.name+" may not all be set to identical values (top-level "+part.field+" should be used instead)")
 		}
 	}
 	return f.Err()
 }
 
-// v1beta1 shows what all versions have in common beside them.
+// v1beta1 converts the hub to v1beta1.
 func (in *CustomResourceDefinition) v1beta1(out *CustomResourceDefinitionV1beta1) error {
 	s := &in.Spec
 	out.Status = in.Status
@@ -237,7 +239,7 @@ func (in *CustomResourceDefinition) v1beta1(out *CustomResourceDefinitionV1beta1
 	return nil
 }
 
-// liftShared moves what all versions have in common beside them.
+// liftShared moves settings that all versions share to the top level, where v1beta1 requires them.
 func (s *CustomResourceDefinitionSpecV1beta1) liftShared() {
 	if len(s.Versions) == 0 {
 		return

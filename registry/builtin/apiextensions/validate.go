@@ -15,40 +15,43 @@ import (
 	"orch.io/controlplane/registry"
 )
 
+// validate checks a definition. The spec is checked only if it changed, so that definitions stored
+// before a rule existed can still be updated. The name is checked on create; immutable fields are
+// checked on update.
 func validate(w *registry.Change[meta.Object]) {
-	d := definition{Object: w.New, old: w.Old, names: w.Names, former: w.Version.Version == "v1beta1"}
+	d := definition{Object: w.New, old: w.Old, names: w.Names, v1beta1: w.Version.Version == "v1beta1"}
 	if w.Old == nil {
-		d.name()
+		d.checkName()
 	} else {
-		d.unchanged(w.Old)
+		d.checkImmutable(w.Old)
 	}
 	if w.Old == nil || !meta.Equal(w.Old.Map("spec"), w.New.Map("spec")) {
-		d.spec(w.Context)
-		d.stored()
+		d.checkSpec(w.Context)
+		d.checkStoredVersions()
 	}
-	d.words(false, "status", "acceptedNames")
+	d.checkNames(false, "status", "acceptedNames")
 	w.Faults = d.faults
 }
 
-// definition is a definition being checked.
+// definition is a definition under validation.
 type definition struct {
 	*meta.Object
-	old    *meta.Object // nil: it is a new one
-	names  names.Profile
-	former bool // it is written in version v1beta1
-	rules  int  // compiled
-	faults check.Faults
+	old     *meta.Object // nil for a create
+	names   names.Profile
+	v1beta1 bool // the request is in version v1beta1
+	rules   int  // number of CEL rules compiled so far
+	faults  check.Faults
 }
 
-// maxRules bounds how many rules the versions of a definition may have together: no further
-// version is looked at once there are as many.
+// maxRules limits the CEL rules of all versions together. Once it is reached, further versions are not
+// compiled.
 const maxRules = 2000
 
-// preserves reports whether a definition is one of those from before there were structural
-// schemas: it needs none, and fields that a schema does not name stay.
-func (d *definition) preserves() bool { return d.Bool("spec", "preserveUnknownFields") }
+// preservesUnknownFields reports whether the definition predates structural schemas: a schema is
+// optional, and unknown fields are kept.
+func (d *definition) preservesUnknownFields() bool { return d.Bool("spec", "preserveUnknownFields") }
 
-// versions returns the versions as objects of their own.
+// versions returns the versions as objects.
 func (d *definition) versions() []*meta.Object {
 	var list []*meta.Object
 	for _, v := range d.List("spec", "versions") {
@@ -58,14 +61,14 @@ func (d *definition) versions() []*meta.Object {
 	return list
 }
 
-func (d *definition) name() {
+func (d *definition) checkName() {
 	if want := d.String("spec", "names", "plural") + "." + d.String("spec", "group"); d.Name() != "" && d.Name() != want {
 		d.faults.Invalid(check.At("metadata", "name"), d.Name(), "must be spec.names.plural+\".\"+spec.group")
 	}
 }
 
-// unchanged checks what may not change once a definition is served.
-func (d *definition) unchanged(old *meta.Object) {
+// checkImmutable checks the fields that cannot change once the definition is established.
+func (d *definition) checkImmutable(old *meta.Object) {
 	if !established(old) {
 		return
 	}
@@ -83,19 +86,19 @@ func established(o *meta.Object) bool {
 	})
 }
 
-func (d *definition) spec(ctx context.Context) {
-	d.group()
-	d.versionNames()
-	d.words(true, "spec", "names")
-	if d.preserves() && !d.former && (d.old == nil || !d.old.Bool("spec", "preserveUnknownFields")) {
+func (d *definition) checkSpec(ctx context.Context) {
+	d.checkGroup()
+	d.checkVersionNames()
+	d.checkNames(true, "spec", "names")
+	if d.preservesUnknownFields() && !d.v1beta1 && (d.old == nil || !d.old.Bool("spec", "preserveUnknownFields")) {
 		d.faults.Invalid(check.At("spec", "preserveUnknownFields"), true,
 			"cannot set to true, set "+d.names.Extension("preserve-unknown-fields")+" to true in spec.versions[*].schema instead")
 	}
-	d.conversion()
-	d.parts(ctx)
+	d.checkConversion()
+	d.checkVersions(ctx)
 }
 
-func (d *definition) group() {
+func (d *definition) checkGroup() {
 	at, group := check.At("spec", "group"), d.String("spec", "group")
 	if group == "" {
 		return
@@ -104,11 +107,11 @@ func (d *definition) group() {
 		d.faults.Invalid(at, group, "should be a domain with at least one dot")
 	}
 	if d.names.Reserved(group) {
-		d.approval()
+		d.checkApproval()
 	}
 }
 
-// The states of the annotation that approves a definition in a protected group.
+// States of the approval annotation of a definition in a protected group.
 const (
 	approvalMissing = iota
 	approvalInvalid
@@ -129,9 +132,9 @@ func approvalState(text string) int {
 	return approvalInvalid
 }
 
-// approval checks the annotation that a definition in a protected group has: the URL of the
-// approval, or why there is none. Its state may stay as it was.
-func (d *definition) approval() {
+// checkApproval checks the approval annotation of a definition in a protected group: the URL of the
+// approval, or a reason that begins with "unapproved". An update may keep its state.
+func (d *definition) checkApproval() {
 	key := d.names.Wire(names.DefinitionApproval)
 	text, at := d.Annotation(key), check.At("metadata", "annotations").Key(key)
 	state := approvalState(text)
@@ -147,8 +150,8 @@ func (d *definition) approval() {
 	}
 }
 
-// versionNames checks the names and which version is stored.
-func (d *definition) versionNames() {
+// checkVersionNames checks the names of the versions and that exactly 1 of them is the storage version.
+func (d *definition) checkVersionNames() {
 	at := check.At("spec", "versions")
 	seen := map[string]bool{}
 	storage, unique := 0, true
@@ -160,7 +163,7 @@ func (d *definition) versionNames() {
 		if v.Bool("storage") {
 			storage++
 		}
-		d.warning(at.Index(i), v)
+		d.checkDeprecationWarning(at.Index(i), v)
 	}
 	if !unique {
 		d.faults.Invalid(at, len(seen), "must contain unique version names")
@@ -174,8 +177,8 @@ func (d *definition) versionNames() {
 	}
 }
 
-// warning checks the text that callers of a deprecated version get.
-func (d *definition) warning(at *check.Path, v *meta.Object) {
+// checkDeprecationWarning checks the text of the deprecation warning of a version.
+func (d *definition) checkDeprecationWarning(at *check.Path, v *meta.Object) {
 	text, given := v.Get("deprecationWarning")
 	if !given {
 		return
@@ -195,34 +198,33 @@ func (d *definition) warning(at *check.Path, v *meta.Object) {
 	}
 }
 
-// words checks the names of the type and its kind.
-func (d *definition) words(required bool, path ...string) {
-	at, words := check.At(path...), meta.NewObject(d.Map(path...))
+// checkNames checks the names of the resource at path, in spec.names or status.acceptedNames.
+func (d *definition) checkNames(required bool, path ...string) {
+	at, given := check.At(path...), meta.NewObject(d.Map(path...))
 	for _, name := range []struct {
 		field string
 		form  func(string) []string
 	}{
 		{"plural", meta.CheckDNS1035Label}, {"singular", meta.CheckDNS1035Label}, {"kind", meta.CheckKind}, {"listKind", meta.CheckKind},
 	} {
-		switch w := words.String(name.field); {
+		switch w := given.String(name.field); {
 		case w != "":
 			d.faults.Format(at.Field(name.field), w, name.form(w))
 		case required:
 			d.faults.Required(at.Field(name.field), "")
 		}
 	}
-	if k := words.String("kind"); k != "" && k == words.String("listKind") {
+	if k := given.String("kind"); k != "" && k == given.String("listKind") {
 		d.faults.Invalid(at.Field("listKind"), k, "kind and listKind may not be the same")
 	}
 }
 
-// parts checks schema, sub-resources, columns and selectable fields of each
-// version. What all versions share is checked once, and found at the place where
-// older definitions had it.
-func (d *definition) parts(ctx context.Context) {
+// checkVersions checks schema, subresources, columns and selectable fields of each version. If all
+// versions have the same value, it is checked once and reported at the top-level path of v1beta1.
+func (d *definition) checkVersions(ctx context.Context) {
 	versions := d.versions()
 	for i, v := range versions {
-		if v.Map("schema", "openAPIV3Schema") == nil && !d.preserves() {
+		if v.Map("schema", "openAPIV3Schema") == nil && !d.preservesUnknownFields() {
 			d.faults.Required(check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema"), "")
 		}
 	}
@@ -230,10 +232,10 @@ func (d *definition) parts(ctx context.Context) {
 		field, shared string
 		check         func(at *check.Path, v *meta.Object)
 	}{
-		{"schema", "validation", func(at *check.Path, v *meta.Object) { d.schema(ctx, at, v) }}, {"subresources", "subresources", d.subresources},
-		{"additionalPrinterColumns", "additionalPrinterColumns", d.columns}, {"selectableFields", "selectableFields", d.selectable},
+		{"schema", "validation", func(at *check.Path, v *meta.Object) { d.checkSchema(ctx, at, v) }}, {"subresources", "subresources", d.checkSubresources},
+		{"additionalPrinterColumns", "additionalPrinterColumns", d.checkColumns}, {"selectableFields", "selectableFields", d.checkSelectableFields},
 	} {
-		if same(versions, part.field) {
+		if allEqual(versions, part.field) {
 			part.check(check.At("spec", part.shared), versions[0])
 			continue
 		}
@@ -243,8 +245,8 @@ func (d *definition) parts(ctx context.Context) {
 	}
 }
 
-// same reports whether all versions, one at least, have the same in a field.
-func same(versions []*meta.Object, field string) bool {
+// allEqual reports whether all versions have the same value in the field; it is false without versions.
+func allEqual(versions []*meta.Object, field string) bool {
 	for _, v := range versions {
 		if !meta.Equal(v.Tree()[field], versions[0].Tree()[field]) {
 			return false
@@ -253,7 +255,7 @@ func same(versions []*meta.Object, field string) bool {
 	return len(versions) > 0
 }
 
-func (d *definition) subresources(at *check.Path, v *meta.Object) {
+func (d *definition) checkSubresources(at *check.Path, v *meta.Object) {
 	scale := v.Map("subresources", "scale")
 	if scale == nil {
 		return
@@ -279,10 +281,11 @@ func (d *definition) subresources(at *check.Path, v *meta.Object) {
 	}
 }
 
-// maxColumns bounds the columns of a table: each may show much of each object.
+// maxColumns limits the printer columns of a version, because each column is computed for each object
+// of a list.
 const maxColumns = 128
 
-func (d *definition) columns(at *check.Path, v *meta.Object) {
+func (d *definition) checkColumns(at *check.Path, v *meta.Object) {
 	types := []string{"boolean", "date", "integer", "number", "string"}
 	formats := []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 	list := v.List("additionalPrinterColumns")
@@ -312,10 +315,10 @@ func (d *definition) columns(at *check.Path, v *meta.Object) {
 	}
 }
 
-// maxSelectable bounds the selectable fields of a version.
+// maxSelectable limits the selectable fields of a version.
 const maxSelectable = 8
 
-func (d *definition) selectable(at *check.Path, v *meta.Object) {
+func (d *definition) checkSelectableFields(at *check.Path, v *meta.Object) {
 	list := v.List("selectableFields")
 	if len(list) == 0 {
 		return
@@ -330,7 +333,7 @@ func (d *definition) selectable(at *check.Path, v *meta.Object) {
 		if i >= 100*maxSelectable {
 			break
 		}
-		switch why := selects(root, text); {
+		switch why := selectablePathViolation(root, text); {
 		case text == "":
 			d.faults.Required(at, "")
 		case why != "":
@@ -345,9 +348,9 @@ func (d *definition) selectable(at *check.Path, v *meta.Object) {
 	}
 }
 
-// selects returns what is wrong with the path of a selectable field; a schema
-// with faults of its own (nil) allows any.
-func selects(root *schema.Schema, text string) string {
+// selectablePathViolation describes the violation in the path of a selectable field, or returns "". Any
+// path is valid if root is nil, because the schema has violations of its own.
+func selectablePathViolation(root *schema.Schema, text string) string {
 	if root == nil {
 		return ""
 	}
@@ -386,8 +389,9 @@ func selects(root *schema.Schema, text string) string {
 	return "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
 }
 
-// stored checks that every version that objects may be stored in is there.
-func (d *definition) stored() {
+// checkStoredVersions checks that status.storedVersions contains the storage version and only versions
+// of the spec.
+func (d *definition) checkStoredVersions() {
 	at := check.At("status", "storedVersions")
 	list := d.Strings("status", "storedVersions")
 	if len(list) == 0 {

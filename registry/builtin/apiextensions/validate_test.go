@@ -23,8 +23,8 @@ func compiled(t testing.TB, p names.Profile) *resource.Version {
 	return typ.Storage
 }
 
-// definition returns a definition with one version, as it is after the server
-// prepared it; change may edit its text before.
+// definition returns a prepared definition with a single version. change replaces pairs of texts
+// before.
 func definition(t testing.TB, v *resource.Version, old *meta.Object, change ...string) *meta.Object {
 	text := `{"apiVersion":"apiextensions.orch.io/v1","kind":"CustomResourceDefinition",
 	"metadata":{"name":"widgets.example.com","uid":"u","resourceVersion":"1","creationTimestamp":"2026-01-01T00:00:00Z"},
@@ -61,7 +61,7 @@ func fields(causes []meta.Cause) (out []string) {
 	return out
 }
 
-func TestWhatADefinitionMustSay(t *testing.T) {
+func TestDefinitionRules(t *testing.T) {
 	v := compiled(t, names.Orch)
 	second := func(rest string) []string {
 		return []string{`"versions":[`, `"versions":[{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-orch-preserve-unknown-fields":true}}` + rest + `},`}
@@ -120,7 +120,7 @@ func TestWhatADefinitionMustSay(t *testing.T) {
 	}
 }
 
-func TestWhatADefinitionMayNotChange(t *testing.T) {
+func TestImmutableFields(t *testing.T) {
 	v := compiled(t, names.Orch)
 	for _, established := range []bool{true, false} {
 		old := definition(t, v, nil)
@@ -148,8 +148,7 @@ func TestWhatADefinitionMayNotChange(t *testing.T) {
 		"a version in which objects may be stored stays")
 }
 
-// Whoever writes the status of a definition cannot have it serve other names
-// than could stand in its spec.
+// TestAcceptedNames checks that a write of the status cannot set names that the spec could not have.
 func TestAcceptedNames(t *testing.T) {
 	v := compiled(t, names.Orch)
 	old := definition(t, v, nil)
@@ -178,7 +177,7 @@ func TestAcceptedNames(t *testing.T) {
 	}
 }
 
-func TestSchemasKeepOnlyWhatOpenAPIHas(t *testing.T) {
+func TestSchemasDropUnknownKeywords(t *testing.T) {
 	v := compiled(t, names.Kubernetes)
 	o := meta.NewObject(map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{
 		"type": "object", "nonsense": true, "x-orch-list-type": "set",
@@ -209,7 +208,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// All versions together have a bound on rules, whichever of them has how many.
+// TestRulesOfAllVersionsAreBounded checks that the limit of rules holds for the sum over all versions.
 func TestRulesOfAllVersionsAreBounded(t *testing.T) {
 	v := compiled(t, names.Orch)
 	version := func(name string, rules int) string {
@@ -225,7 +224,7 @@ func TestRulesOfAllVersionsAreBounded(t *testing.T) {
 	assert.Contains(t, causes[0].Message, "at most 2000 rules together")
 }
 
-// TestConversionWebhook: what a definition says of the webhook that converts its objects.
+// TestConversionWebhook checks the rules for conversion webhooks.
 func TestConversionWebhook(t *testing.T) {
 	v := compiled(t, names.Orch)
 	const none, hook, versions = `{"strategy":"None"`, `{"strategy":"Webhook"`, `,"conversionReviewVersions":["v2","v1"]`
@@ -270,8 +269,9 @@ func TestConversionWebhook(t *testing.T) {
 	}
 }
 
-// TestOldConversionWebhook: what was stored before there was a rule may stay.
-func TestOldConversionWebhook(t *testing.T) {
+// TestStoredConversionWebhookIsAccepted checks that an update may keep a violation that was stored
+// before the rule existed.
+func TestStoredConversionWebhookIsAccepted(t *testing.T) {
 	v := compiled(t, names.Orch)
 	hook := func(bundle, versions, plural string) *meta.Object {
 		return definition(t, v, nil, `"spec":{"group"`, `"spec":{"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://example.com","caBundle":"`+bundle+

@@ -1,5 +1,4 @@
-// Package apiregistration holds the kind by which other servers become part of this one:
-// APIService.
+// Package apiregistration defines the kind APIService, which makes other servers part of the API.
 package apiregistration
 
 import (
@@ -13,69 +12,74 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// APIService says who serves a version of an API group.
+// APIService declares the server of an API group and version.
 type APIService struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec says which version, and who serves it.
+	// Spec declares the group, the version and the server.
 	Spec APIServiceSpec `json:"spec,omitempty" protobuf:"2"`
-	// Status tells whether it is served.
+	// Status is the availability of the version.
 	Status APIServiceStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// APIServiceSpec says which version of a group, and who serves it.
+// APIServiceSpec declares the server of an API group and version.
 type APIServiceSpec struct {
-	// Service that leads to the other server. Without one this server serves the version itself.
+	// Service is the service of the extension API server. Unset means that this server serves the
+	// version itself.
 	Service *ServiceReference `json:"service,omitempty" protobuf:"1"`
-	// Group is the API group.
+	// Group is the API group. Empty is the core group, which only has version v1.
 	Group string `json:"group,omitempty" protobuf:"2" schema:"format=dns-subdomain"`
 	// Version of the group.
 	Version string `json:"version,omitempty" protobuf:"3"`
-	// InsecureSkipTLSVerify lets the other server show any certificate. Use caBundle instead.
+	// InsecureSkipTLSVerify disables the verification of the extension server's certificate. It
+	// excludes caBundle, which is safer. It must be false without a service.
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty" protobuf:"4"`
-	// CABundle are the certificates that vouch for that of the other server, in PEM; by default those of the system.
+	// CABundle is a PEM bundle of the CA certificates that verify the extension server's certificate.
+	// Unset means the system's CA certificates. It must be unset without a service.
 	CABundle []byte `json:"caBundle,omitempty" protobuf:"5" schema:"listType=atomic"`
-	// GroupPriorityMinimum is the least place that the group shall have among groups, the higher the earlier: 1 to 20000.
+	// GroupPriorityMinimum is the minimum priority of the group: 1 to 20000. Groups with higher
+	// priority come first in discovery, and clients prefer them.
 	GroupPriorityMinimum int32 `json:"groupPriorityMinimum" protobuf:"7" schema:"range=1|20000,reason.range=must be positive and less than 20000"`
-	// VersionPriority is the place among the versions of the group, the higher the earlier: 1 to 1000.
+	// VersionPriority orders the versions of the group: 1 to 1000. Versions with higher priority come
+	// first.
 	VersionPriority int32 `json:"versionPriority" protobuf:"8" schema:"range=1|1000,reason.range=must be positive and less than 1000"`
 }
 
-// ServiceReference is a service with its port.
+// ServiceReference identifies a port of a service.
 type ServiceReference struct {
 	// Namespace of the service.
 	Namespace string `json:"namespace,omitempty" protobuf:"1" schema:"required,optional"`
 	// Name of the service.
 	Name string `json:"name,omitempty" protobuf:"2" schema:"required,optional"`
-	// Port of the service; 443 by default.
+	// Port of the service: 1 to 65535, default 443.
 	Port *int32 `json:"port,omitempty" protobuf:"3" schema:"default=443,range=1|65535,reason.range=port is not valid: must be between 1 and 65535\\, inclusive"`
 }
 
-// APIServiceStatus tells whether a version is served.
+// APIServiceStatus is the availability of a version.
 type APIServiceStatus struct {
-	// Conditions of the service. Available is True while it is served.
+	// Conditions of the APIService. Available is True while the version is served.
 	Conditions []APIServiceCondition `json:"conditions,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 }
 
-// APIServiceCondition is one aspect of a service's state.
+// APIServiceCondition is an aspect of the state of an APIService.
 type APIServiceCondition struct {
-	// Type names the aspect.
+	// Type identifies the condition.
 	Type string `json:"type" protobuf:"1"`
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2" schema:"enum=True|False|Unknown"`
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`
-	// Reason is a word for programs.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"4"`
-	// Message is a text for people.
+	// Message explains the status to people.
 	Message string `json:"message,omitempty" protobuf:"5"`
 }
 
-// available is the type of the condition that tells whether a version is served.
+// available is the type of the condition for availability.
 const available = "Available"
 
-// Kinds returns the kinds of the aggregation group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[APIService]{
 		Group: names.GroupAggregation, Version: "v1", Scope: registry.Cluster, Status: true, Categories: []string{"api-extensions"},
@@ -84,13 +88,13 @@ func Kinds() []*registry.Kind {
 		},
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
 		Columns: []registry.Column{
-			{Name: "Service", Type: "string", Doc: "The service that leads to who serves the version.", Cell: func(o *meta.Object) any {
+			{Name: "Service", Type: "string", Doc: "The service of the extension server, or Local.", Cell: func(o *meta.Object) any {
 				if o.Map("spec", "service") == nil {
 					return "Local"
 				}
 				return o.String("spec", "service", "namespace") + "/" + o.String("spec", "service", "name")
 			}},
-			{Name: "Available", Type: "string", Doc: "Whether the version is served.", Cell: availability},
+			{Name: "Available", Type: "string", Doc: "Whether the version is available.", Cell: availableCell},
 			registry.Age(),
 		},
 		Behavior:  registry.Behavior{Prepare: prepare},
@@ -99,7 +103,8 @@ func Kinds() []*registry.Kind {
 	})}
 }
 
-func availability(o *meta.Object) any {
+// availableCell shows the status of the condition Available, with the reason unless it is True.
+func availableCell(o *meta.Object) any {
 	for _, c := range o.Objects("status", "conditions") {
 		switch {
 		case c.String("type") != available:
@@ -112,8 +117,8 @@ func availability(o *meta.Object) any {
 	return "Unknown"
 }
 
-// prepare says of a new version that this server serves that it does. It works on the tree:
-// servers write one of them for each version at their start.
+// prepare marks a new local APIService as available. It works on the tree, because a server writes an
+// APIService for each version at its start and a typed view costs more.
 func prepare(w *registry.Change[meta.Object]) {
 	if w.Old == nil && w.New.Map("spec", "service") == nil {
 		w.New.SetCondition(available, "True", "Local", "Local APIServices are always available")

@@ -1,7 +1,7 @@
-// Package apps holds the kinds of the apps group, which keep pods running.
+// Package apps defines the workload kinds of the apps group.
 //
-// What they have in common stands in this file: podsOf completes the definition of a
-// kind, and checkPods and its like are rules of several.
+// This file holds code that several of them share: workload completes the definition of a kind, and the
+// check functions are validation rules.
 package apps
 
 import (
@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/selector"
 )
 
-// Kinds returns the kinds of the apps group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{
 		controllerRevisions(),
@@ -29,17 +29,16 @@ func Kinds() []*registry.Kind {
 	}
 }
 
-// The ways to replace pods, of which each kind has some.
+// Update strategies. Each kind has two of them.
 const (
 	rollingUpdate = "RollingUpdate"
 	recreate      = "Recreate"
 	onDelete      = "OnDelete"
 )
 
-// podsOf completes the definition of a kind that makes pods by the template in its
-// spec: their defaults, warnings and columns, and what of the reference all these
-// kinds share. The columns wide are the last.
-func podsOf[T any](d registry.Definition[T], wide ...registry.Column) *registry.Kind {
+// workload completes the definition of a kind with a pod template: defaults and warnings for the
+// template, columns, and the compatibility settings that the kinds share. The wide columns come last.
+func workload[T any](d registry.Definition[T], wide ...registry.Column) *registry.Kind {
 	d.Group, d.Version, d.Categories, d.Status = names.GroupApps, "v1", []string{"all"}, true
 	d.Columns = slices.Concat(d.Columns, []registry.Column{registry.Age()}, core.TemplateColumns(1, "spec", "template", "spec"), wide)
 	defaults, warn := d.Behavior.Default, d.Behavior.Warn
@@ -72,15 +71,15 @@ func selectorColumn() registry.Column {
 	}}
 }
 
-// ready is the column with how many of the wanted pods are ready.
-func ready() registry.Column {
-	return registry.Column{Name: "Ready", Type: "string", Doc: "How many of the wanted pods are ready.", Cell: func(o *meta.Object) any {
+// readyColumn shows the ready pods and the desired number of pods.
+func readyColumn() registry.Column {
+	return registry.Column{Name: "Ready", Type: "string", Doc: "The ready pods and the desired number of pods.", Cell: func(o *meta.Object) any {
 		return fmt.Sprintf("%d/%d", o.Int("status", "readyReplicas"), o.Int("spec", "replicas"))
 	}}
 }
 
-// fill sets the fields of the object at a path that are not there.
-func fill(o *meta.Object, fields map[string]any, path ...string) {
+// setMissing sets the fields of the object at path that are absent or null.
+func setMissing(o *meta.Object, fields map[string]any, path ...string) {
 	for name, value := range fields {
 		at := append(slices.Clone(path), name)
 		if v, ok := o.Get(at...); !ok || v == nil {
@@ -89,19 +88,17 @@ func fill(o *meta.Object, fields map[string]any, path ...string) {
 	}
 }
 
-// checkPods checks the selector and the template of a kind's pods; kept is what
-// core.CheckPodTemplate wants to know.
-func checkPods[T any](w *registry.Change[T], s *meta.Selector, t *core.PodTemplateSpec, kept bool) {
+// checkPods checks the selector and the pod template. See core.CheckPodTemplate for unchanged.
+func checkPods[T any](w *registry.Change[T], s *meta.Selector, t *core.PodTemplateSpec, unchanged bool) {
 	at := check.At("spec")
 	if !checkSelector(&w.Faults, s) {
 		w.Invalid(at.Field("selector"), s, "invalid label selector")
 		return
 	}
-	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selector.Matches(s, t.Labels), t, kept)...)
+	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selector.Matches(s, t.Labels), t, unchanged)...)
 }
 
-// checkSelector checks the selector of a kind's pods, and reports whether it can be
-// held against labels.
+// checkSelector checks a selector, and reports whether it can be evaluated.
 func checkSelector(f *check.Faults, s *meta.Selector) bool {
 	at, before := check.At("spec", "selector"), len(*f)
 	f.Selector(at, s)
@@ -114,15 +111,16 @@ func checkSelector(f *check.Faults, s *meta.Selector) bool {
 	return true
 }
 
-// checkCollisions checks the count that makes names new: it only grows.
-func checkCollisions(f *check.Faults, now, before *int32) {
-	if before != nil && (now == nil || *now < *before) {
-		f.Invalid(check.At("status", "collisionCount"), now, "cannot be decremented")
+// checkCollisionCount checks that the collision count does not decrease, because it is part of names
+// that are already in use.
+func checkCollisionCount(f *check.Faults, count, old *int32) {
+	if old != nil && (count == nil || *count < *old) {
+		f.Invalid(check.At("status", "collisionCount"), count, "cannot be decremented")
 	}
 }
 
-// checkPart checks that a part of the pods is not more than all.
-func checkPart(f *check.Faults, at *check.Path, v *meta.IntOrString) {
+// checkPercent checks that a percentage is at most 100%.
+func checkPercent(f *check.Faults, at *check.Path, v *meta.IntOrString) {
 	if v == nil {
 		return
 	}
@@ -131,9 +129,9 @@ func checkPart(f *check.Faults, at *check.Path, v *meta.IntOrString) {
 	}
 }
 
-// zero reports whether a number of pods is none, as texts that are no number
-// are taken to be.
-func zero(v *meta.IntOrString) bool {
+// isZero reports whether a number or percentage is absent or 0. A text that is neither counts as 0, as
+// at kube-apiserver.
+func isZero(v *meta.IntOrString) bool {
 	if v == nil || !v.IsString {
 		return v == nil || v.Int == 0
 	}

@@ -12,17 +12,16 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// ControllerRevision is a state that a controller may go back to. It belongs to the
-// controller; nobody else should rely on what is in it.
+// ControllerRevision is an immutable snapshot of the state of a workload, to which its controller can
+// return. Only that controller interprets it.
 type ControllerRevision struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Data is the state, an object that only its controller understands. It cannot
-	// change.
+	// Data is the snapshot, a JSON object. Immutable.
 	Data meta.RawExtension `json:"data" protobuf:"2"`
 
-	// Revision is the place of the state among those of its controller.
+	// Revision numbers the snapshots of a workload in the order of their creation; not negative.
 	Revision int64 `json:"revision" protobuf:"3" schema:"min=0"`
 }
 
@@ -34,8 +33,8 @@ func controllerRevisions() *registry.Kind {
 			older.Same[ControllerRevision]("v1beta1", "1.7", "1.8", "1.16", names.GroupApps+"/v1"),
 		},
 		Columns: []registry.Column{
-			{Name: "Controller", Type: "string", Doc: "The object whose state it is.", Cell: controller},
-			{Name: "Revision", Type: "string", Doc: "The place among the states.", Cell: func(o *meta.Object) any { return o.Int("revision") }},
+			{Name: "Controller", Type: "string", Doc: "The workload of the snapshot.", Cell: controllerCell},
+			{Name: "Revision", Type: "string", Doc: "The number of the snapshot.", Cell: func(o *meta.Object) any { return o.Int("revision") }},
 			registry.Age(),
 		},
 		Validate: func(w *registry.Change[ControllerRevision]) {
@@ -53,8 +52,8 @@ func controllerRevisions() *registry.Kind {
 	})
 }
 
-// controller is the cell with the owner that manages an object.
-func controller(o *meta.Object) any {
+// controllerCell shows the owner that is marked as controller, as kind.group/name.
+func controllerCell(o *meta.Object) any {
 	for _, r := range o.OwnerReferences() {
 		if r.Controller {
 			owner := strings.ToLower(r.Kind)

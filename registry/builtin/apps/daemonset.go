@@ -14,104 +14,103 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/selector"
 )
 
-// DaemonSet keeps one pod running on each of some nodes.
+// DaemonSet runs a copy of a pod on each selected node.
 type DaemonSet struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is which pods, and on which nodes.
+	// Spec is the desired state.
 	Spec DaemonSetSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what the controller last saw.
+	// Status is the observed state.
 	Status DaemonSetStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// DaemonSetSpec says which pods shall run, and how they are replaced.
+// DaemonSetSpec is the desired state of a DaemonSet.
 type DaemonSetSpec struct {
-	// Selector of the pods; it must match the template's labels and cannot change.
+	// Selector of the pods. It must match the labels of the template. Immutable.
 	Selector *meta.Selector `json:"selector" protobuf:"1" schema:"unchecked"`
 
-	// Template of the pods. Its node selector and affinity say on which nodes they
-	// run; without them it is all.
+	// Template of the pods. Its node selector and affinity select the nodes; by default all nodes.
 	Template core.PodTemplateSpec `json:"template" protobuf:"2" schema:"ratcheting"`
 
-	// UpdateStrategy is how pods are replaced when the template changes.
+	// UpdateStrategy describes the replacement of pods after a change of the template.
 	UpdateStrategy DaemonSetUpdateStrategy `json:"updateStrategy,omitempty" protobuf:"3"`
 
-	// MinReadySeconds is how long a new pod must be ready to count as available.
+	// MinReadySeconds is the number of seconds that a new pod must be ready before it counts as
+	// available; default 0.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"4" schema:"min=0"`
 
-	// RevisionHistoryLimit is how many old templates are kept for a rollback; 10 by
-	// default.
+	// RevisionHistoryLimit is the number of old revisions that are kept for rollbacks; default 10.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"6" schema:"default=10,min=0"`
 }
 
-// DaemonSetUpdateStrategy is how pods are replaced.
+// DaemonSetUpdateStrategy describes the replacement of pods.
 type DaemonSetUpdateStrategy struct {
-	// Type is RollingUpdate (the default), or OnDelete: only the place of a pod that
-	// somebody deleted gets a new one.
+	// Type is RollingUpdate (default), or OnDelete, which replaces pods only after they are deleted.
 	Type string `json:"type,omitempty" protobuf:"1" schema:"default=RollingUpdate,enum=OnDelete|RollingUpdate,unchecked"`
 
-	// RollingUpdate holds the settings of that type.
+	// RollingUpdate configures the type RollingUpdate.
 	RollingUpdate *RollingUpdateDaemonSet `json:"rollingUpdate,omitempty" protobuf:"2"`
 }
 
-// RollingUpdateDaemonSet says how fast pods are replaced. One of the two is 0.
+// RollingUpdateDaemonSet limits the rate of a rolling update. Exactly 1 of the limits must be 0.
 type RollingUpdateDaemonSet struct {
-	// MaxUnavailable is on how many nodes the pod may be missing meanwhile, as a
-	// number (1 by default) or a part such as 25%, rounded up.
+	// MaxUnavailable is the largest number of nodes without an available pod during the update, as a
+	// number (default 1) or a percentage of the nodes such as 25%, rounded up.
 	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"1" schema:"format=int-or-percent"`
 
-	// MaxSurge is on how many nodes the new pod may run beside the old one
-	// meanwhile, as a number (0 by default) or a part such as 25%, rounded up.
+	// MaxSurge is the largest number of nodes with an old and a new pod during the update, as a number
+	// (default 0) or a percentage of the nodes such as 25%, rounded up.
 	MaxSurge *meta.IntOrString `json:"maxSurge,omitempty" protobuf:"2" schema:"format=int-or-percent"`
 }
 
-// DaemonSetStatus is the state of the pods.
+// DaemonSetStatus is the observed state of a DaemonSet.
 type DaemonSetStatus struct {
-	// CurrentNumberScheduled is on how many nodes the pod runs and shall run.
+	// CurrentNumberScheduled is the number of selected nodes that run the pod.
 	CurrentNumberScheduled int32 `json:"currentNumberScheduled" protobuf:"1" schema:"min=0"`
 
-	// NumberMisscheduled is on how many nodes it runs and shall not.
+	// NumberMisscheduled is the number of nodes that run the pod although they are not selected.
 	NumberMisscheduled int32 `json:"numberMisscheduled" protobuf:"2" schema:"min=0"`
 
-	// DesiredNumberScheduled is on how many nodes it shall run.
+	// DesiredNumberScheduled is the number of selected nodes.
 	DesiredNumberScheduled int32 `json:"desiredNumberScheduled" protobuf:"3" schema:"min=0"`
 
-	// NumberReady is on how many of these it is ready.
+	// NumberReady is the number of selected nodes with a ready pod.
 	NumberReady int32 `json:"numberReady" protobuf:"4" schema:"min=0"`
 
-	// ObservedGeneration is the generation that the controller has seen.
+	// ObservedGeneration is the latest generation that the controller has processed.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"5" schema:"min=0"`
 
-	// UpdatedNumberScheduled is on how many nodes the pod has the newest template.
+	// UpdatedNumberScheduled is the number of selected nodes with a pod of the current template.
 	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled,omitempty" protobuf:"6" schema:"min=0"`
 
-	// NumberAvailable is on how many nodes it has been ready for minReadySeconds.
+	// NumberAvailable is the number of selected nodes with a pod that has been ready for
+	// minReadySeconds.
 	NumberAvailable int32 `json:"numberAvailable,omitempty" protobuf:"7" schema:"min=0"`
 
-	// NumberUnavailable is on how many nodes it shall be available and is not.
+	// NumberUnavailable is the number of selected nodes without an available pod.
 	NumberUnavailable int32 `json:"numberUnavailable,omitempty" protobuf:"8" schema:"min=0"`
 
-	// CollisionCount is part of the names of the old templates, so that they do not
-	// clash.
+	// CollisionCount is part of the hash in the names of revisions. The controller increments it to
+	// avoid collisions.
 	CollisionCount *int32 `json:"collisionCount,omitempty" protobuf:"9" schema:"min=0"`
 
-	// Conditions are aspects of the state.
+	// Conditions of the DaemonSet.
 	Conditions []core.PodSetCondition `json:"conditions,omitempty" protobuf:"10" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 }
 
 func daemonSets() *registry.Kind {
-	k := podsOf(registry.Definition[DaemonSet]{
+	k := workload(registry.Definition[DaemonSet]{
 		ShortNames: []string{"ds"},
-		Versions:   formerDaemonSets(),
+		Versions:   olderDaemonSets(),
 		Columns: []registry.Column{
-			replicas.Column("Desired", "On how many nodes the pod shall run.", "status", "desiredNumberScheduled"),
-			replicas.Column("Current", "On how many of them it runs.", "status", "currentNumberScheduled"),
-			replicas.Column("Ready", "On how many it is ready.", "status", "numberReady"),
-			replicas.Column("Up-to-date", "On how many it has the newest template.", "status", "updatedNumberScheduled"),
-			replicas.Column("Available", "On how many it is available.", "status", "numberAvailable"),
-			{Name: "Node Selector", Type: "string", Doc: "The labels of the nodes.", Cell: func(o *meta.Object) any {
+			replicas.Column("Desired", "The number of selected nodes.", "status", "desiredNumberScheduled"),
+			replicas.Column("Current", "The number of selected nodes that run the pod.", "status", "currentNumberScheduled"),
+			replicas.Column("Ready", "The number of nodes with a ready pod.", "status", "numberReady"),
+			replicas.Column("Up-to-date", "The number of nodes with a pod of the current template.", "status", "updatedNumberScheduled"),
+			replicas.Column("Available", "The number of nodes with an available pod.", "status", "numberAvailable"),
+			{Name: "Node Selector", Type: "string", Doc: "The labels that select the nodes.", Cell: func(o *meta.Object) any {
 				return cells.Labels(o.Map("spec", "template", "spec", "nodeSelector"))
 			}},
 		},
@@ -131,7 +130,8 @@ func daemonSets() *registry.Kind {
 	return k
 }
 
-// defaultDaemonSet sets the defaults that schema tags cannot express.
+// defaultDaemonSet sets the defaults that schema tags cannot express. It also restores the template
+// number, which callers cannot change.
 func defaultDaemonSet(w *registry.Change[meta.Object]) {
 	switch {
 	case w.Subresource != "":
@@ -140,13 +140,13 @@ func defaultDaemonSet(w *registry.Change[meta.Object]) {
 		setTemplateNumber(w.New, 0)
 	}
 	if w.New.String("spec", "updateStrategy", "type") == rollingUpdate {
-		fill(w.New, map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}, "spec", "updateStrategy", "rollingUpdate")
+		setMissing(w.New, map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}, "spec", "updateStrategy", "rollingUpdate")
 	}
 }
 
-// countTemplates sets the template's number in the annotation that clients read if they
-// predate metadata.generation. Callers cannot change the number. It is counted after field
-// ownership is recorded, so that the writer of a new template does not own the annotation.
+// countTemplates maintains the number of the template in an annotation, which clients from before
+// metadata.generation read. It runs after field ownership is recorded, so that the writer of a new
+// template does not own the annotation.
 func countTemplates(w *registry.Change[meta.Object]) {
 	number := max(1, templateNumber(w.New))
 	if w.Old != nil {
@@ -175,14 +175,14 @@ func templateNumber(o *meta.Object) int64 {
 func validateDaemonSet(w *registry.Change[DaemonSet]) {
 	s, at := &w.New.Spec, check.At("spec")
 	if w.Subresource == "status" {
-		checkCollisions(&w.Faults, w.New.Status.CollisionCount, w.Old.Status.CollisionCount)
+		checkCollisionCount(&w.Faults, w.New.Status.CollisionCount, w.Old.Status.CollisionCount)
 		return
 	}
 	selected := !checkSelector(&w.Faults, s.Selector) || selector.Matches(s.Selector, s.Template.Labels)
-	kept := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template)
-	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selected, &s.Template, kept)...)
+	unchanged := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template)
+	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selected, &s.Template, unchanged)...)
 	s.UpdateStrategy.validate(&w.Faults, at.Field("updateStrategy"))
-	if w.Old != nil && !movableSelector(w.Version) {
+	if w.Old != nil && !selectorMutable(w.Version) {
 		w.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
 	}
 }
@@ -200,13 +200,13 @@ func (s *DaemonSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {
 
 func (r *RollingUpdateDaemonSet) validate(f *check.Faults, at *check.Path) {
 	unavailable, surge := at.Field("maxUnavailable"), at.Field("maxSurge")
-	switch missing, more := !zero(r.MaxUnavailable), !zero(r.MaxSurge); {
-	case missing && more:
+	switch hasUnavailable, hasSurge := !isZero(r.MaxUnavailable), !isZero(r.MaxSurge); {
+	case hasUnavailable && hasSurge:
 		f.Invalid(surge, r.MaxSurge, "may not be set when maxUnavailable is non-zero")
-	case missing:
-		checkPart(f, unavailable, r.MaxUnavailable)
-	case more:
-		checkPart(f, surge, r.MaxSurge)
+	case hasUnavailable:
+		checkPercent(f, unavailable, r.MaxUnavailable)
+	case hasSurge:
+		checkPercent(f, surge, r.MaxSurge)
 	default:
 		f.Required(unavailable, "cannot be 0 when maxSurge is 0")
 	}

@@ -10,133 +10,131 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/replicas"
 )
 
-// Deployment keeps a number of equal pods running and replaces them step by step
-// when their template changes.
+// Deployment runs a number of identical pods, and replaces them gradually when the template changes.
 type Deployment struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is which pods, and how many.
+	// Spec is the desired state.
 	Spec DeploymentSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what the controller last saw.
+	// Status is the observed state.
 	Status DeploymentStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// DeploymentSpec says which pods shall run, and how they are replaced.
+// DeploymentSpec is the desired state of a Deployment.
 type DeploymentSpec struct {
-	// Replicas is how many pods there shall be; 1 by default.
+	// Replicas is the desired number of pods; default 1.
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"1" schema:"default=1,min=0"`
 
-	// Selector of the pods; it must match the template's labels and cannot
-	// change.
+	// Selector of the pods. It must match the labels of the template. Immutable.
 	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
 
 	// Template of the pods.
 	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"ratcheting"`
 
-	// Strategy is how pods are replaced.
+	// Strategy describes the replacement of pods after a change of the template.
 	Strategy DeploymentStrategy `json:"strategy,omitempty" protobuf:"4" patchStrategy:"retainKeys"`
 
-	// MinReadySeconds is how long a new pod must be ready to count as available.
+	// MinReadySeconds is the number of seconds that a new pod must be ready before it counts as
+	// available; default 0.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"5" schema:"min=0"`
 
-	// RevisionHistoryLimit is how many old sets are kept for a rollback; 10 by
-	// default.
+	// RevisionHistoryLimit is the number of old ReplicaSets that are kept for rollbacks; default 10.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"6" schema:"default=10,min=0"`
 
-	// Paused stops replacing pods.
+	// Paused suspends rollouts.
 	Paused bool `json:"paused,omitempty" protobuf:"7"`
 
-	// ProgressDeadlineSeconds is how long a deployment may go without progress;
-	// 600 by default.
+	// ProgressDeadlineSeconds is the number of seconds without progress after which a rollout counts as
+	// failed; default 600. It must be greater than minReadySeconds.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty" protobuf:"9" schema:"default=600,min=0"`
 }
 
-// DeploymentStrategy is how pods are replaced.
+// DeploymentStrategy describes the replacement of pods.
 type DeploymentStrategy struct {
-	// Type is RollingUpdate (the default) or Recreate.
+	// Type is RollingUpdate (default), or Recreate, which deletes all old pods before it creates new
+	// pods.
 	Type string `json:"type,omitempty" protobuf:"1" schema:"default=RollingUpdate,enum=Recreate|RollingUpdate,unchecked"`
 
-	// RollingUpdate holds the settings of that type.
+	// RollingUpdate configures the type RollingUpdate. It must be unset for Recreate.
 	RollingUpdate *RollingUpdateDeployment `json:"rollingUpdate,omitempty" protobuf:"2"`
 }
 
-// RollingUpdateDeployment says how fast pods are replaced.
+// RollingUpdateDeployment limits the rate of a rolling update. The limits cannot both be 0.
 type RollingUpdateDeployment struct {
-	// MaxUnavailable is how many may be missing meanwhile, as a number or a part
-	// such as 25% (the default), rounded down.
+	// MaxUnavailable is the largest number of unavailable pods during the update, as a number or a
+	// percentage of replicas (default 25%), rounded down.
 	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"1" schema:"format=int-or-percent"`
 
-	// MaxSurge is how many may be there beyond replicas meanwhile, as a number
-	// or a part such as 25% (the default), rounded up.
+	// MaxSurge is the largest number of pods above replicas during the update, as a number or a
+	// percentage of replicas (default 25%), rounded up.
 	MaxSurge *meta.IntOrString `json:"maxSurge,omitempty" protobuf:"2" schema:"format=int-or-percent"`
 }
 
-// DeploymentStatus is the state of a deployment.
+// DeploymentStatus is the observed state of a Deployment.
 type DeploymentStatus struct {
-	// ObservedGeneration is the generation that the controller has seen.
+	// ObservedGeneration is the latest generation that the controller has processed.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"1" schema:"min=0"`
 
-	// Replicas is how many pods there are.
+	// Replicas is the number of pods that are not being deleted.
 	Replicas int32 `json:"replicas,omitempty" protobuf:"2" schema:"min=0"`
 
-	// UpdatedReplicas is how many have the newest template.
+	// UpdatedReplicas is the number of pods of the current template.
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty" protobuf:"3" schema:"min=0"`
 
-	// ReadyReplicas is how many are ready.
+	// ReadyReplicas is the number of ready pods.
 	ReadyReplicas int32 `json:"readyReplicas,omitempty" protobuf:"7" schema:"min=0"`
 
-	// AvailableReplicas is how many have been ready for minReadySeconds.
+	// AvailableReplicas is the number of pods that have been ready for minReadySeconds.
 	AvailableReplicas int32 `json:"availableReplicas,omitempty" protobuf:"4" schema:"min=0"`
 
-	// UnavailableReplicas is how many are missing.
+	// UnavailableReplicas is the number of pods that are missing or not available.
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty" protobuf:"5" schema:"min=0"`
 
-	// TerminatingReplicas is how many are being deleted.
+	// TerminatingReplicas is the number of pods that are being deleted.
 	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty" protobuf:"9" schema:"min=0"`
 
-	// Conditions are aspects of the state: Available, Progressing,
-	// ReplicaFailure.
+	// Conditions include Available, Progressing and ReplicaFailure.
 	Conditions []DeploymentCondition `json:"conditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 
-	// CollisionCount is part of the names of the sets, so that they do not
-	// clash.
+	// CollisionCount is part of the hash in the names of ReplicaSets. The controller increments it to
+	// avoid collisions.
 	CollisionCount *int32 `json:"collisionCount,omitempty" protobuf:"8" schema:"min=0"`
 }
 
-// DeploymentCondition is one aspect of a deployment's state.
+// DeploymentCondition is an aspect of the state of a Deployment.
 type DeploymentCondition struct {
-	// Type names the aspect that the condition is about.
+	// Type identifies the condition.
 	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2"`
 
-	// LastUpdateTime is when the condition was last written.
+	// LastUpdateTime is the time of the last write of the condition.
 	LastUpdateTime meta.Time `json:"lastUpdateTime,omitempty" protobuf:"6"`
 
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"7"`
 
-	// Reason is a word for programs that says why.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"4"`
 
-	// Message is a text for people.
+	// Message explains the status to people.
 	Message string `json:"message,omitempty" protobuf:"5"`
 }
 
 func deployments() *registry.Kind {
-	k := podsOf(registry.Definition[Deployment]{
+	k := workload(registry.Definition[Deployment]{
 		ShortNames: []string{"deploy"},
-		Versions:   formerDeployments(),
-		Scale:      replicas.Scale(), Subresources: []registry.Subresource{rollbacks()},
+		Versions:   olderDeployments(),
+		Scale:      replicas.Scale(), Subresources: []registry.Subresource{rollbackSubresource()},
 		Columns: []registry.Column{
-			ready(),
-			{Name: "Up-to-date", Type: "string", Doc: "How many pods have the newest template.", Cell: func(o *meta.Object) any {
+			readyColumn(),
+			{Name: "Up-to-date", Type: "string", Doc: "The number of pods of the current template.", Cell: func(o *meta.Object) any {
 				return o.Int("status", "updatedReplicas")
 			}},
-			{Name: "Available", Type: "string", Doc: "How many pods are available.", Cell: func(o *meta.Object) any {
+			{Name: "Available", Type: "string", Doc: "The number of available pods.", Cell: func(o *meta.Object) any {
 				return o.Int("status", "availableReplicas")
 			}},
 		},
@@ -154,9 +152,9 @@ func deployments() *registry.Kind {
 	return k
 }
 
-// defaultDeployment fills in what the schema's defaults cannot say.
+// defaultDeployment sets the defaults that schema tags cannot express.
 func defaultDeployment(w *registry.Change[meta.Object]) {
 	if w.New.String("spec", "strategy", "type") == rollingUpdate {
-		fill(w.New, map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}, "spec", "strategy", "rollingUpdate")
+		setMissing(w.New, map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}, "spec", "strategy", "rollingUpdate")
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/replicas"
 )
 
+// validateDeployment checks the spec, or for a write of the status only the status.
 func validateDeployment(w *registry.Change[Deployment]) {
 	switch w.Subresource {
 	case "status":
 		w.New.Status.validate(&w.Faults, &w.Old.Status)
 		return
 	case "scale":
-		return // which checks the one field that it changes
+		return // the scale subresource validates its single field
 	}
 	s, at := &w.New.Spec, check.At("spec")
 	checkPods(w, s.Selector, &s.Template, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
@@ -21,7 +22,7 @@ func validateDeployment(w *registry.Change[Deployment]) {
 	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
 		w.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
 	}
-	if w.Old != nil && !movableSelector(w.Version) {
+	if w.Old != nil && !selectorMutable(w.Version) {
 		w.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
 	}
 }
@@ -44,10 +45,10 @@ func (s *DeploymentStrategy) validate(f *check.Faults, at *check.Path) {
 }
 
 func (r *RollingUpdateDeployment) validate(f *check.Faults, at *check.Path) {
-	if zero(r.MaxUnavailable) && zero(r.MaxSurge) {
+	if isZero(r.MaxUnavailable) && isZero(r.MaxSurge) {
 		f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0")
 	}
-	checkPart(f, at.Field("maxUnavailable"), r.MaxUnavailable)
+	checkPercent(f, at.Field("maxUnavailable"), r.MaxUnavailable)
 }
 
 func (s *DeploymentStatus) validate(f *check.Faults, old *DeploymentStatus) {
@@ -55,5 +56,5 @@ func (s *DeploymentStatus) validate(f *check.Faults, old *DeploymentStatus) {
 	available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}
 	replicas.Within(f, all, replicas.Part{Field: "updatedReplicas", Pods: s.UpdatedReplicas}, ready, available)
 	replicas.Within(f, ready, available)
-	checkCollisions(f, s.CollisionCount, old.CollisionCount)
+	checkCollisionCount(f, s.CollisionCount, old.CollisionCount)
 }

@@ -13,27 +13,27 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// DeploymentRollback asks a deployment to go back to a revision. It is the body of the
-// sub-resource rollback of its versions v1beta1.
+// DeploymentRollback requests the rollback of a Deployment. It is the body of the subresource rollback
+// of the versions v1beta1.
 type DeploymentRollback struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Name of the deployment.
+	// Name of the Deployment.
 	Name string `json:"name" protobuf:"1"`
 
-	// UpdatedAnnotations are added to those of the deployment.
+	// UpdatedAnnotations are added to the annotations of the Deployment.
 	UpdatedAnnotations map[string]string `json:"updatedAnnotations,omitempty" protobuf:"2"`
 
-	// RollbackTo is the revision to go back to.
+	// RollbackTo is the target revision.
 	RollbackTo RollbackConfig `json:"rollbackTo" protobuf:"3"`
 }
 
-// rollback is the name of the sub-resource.
+// rollback is the name of the subresource.
 const rollback = "rollback"
 
-// rollbacks returns the sub-resource rollback, which writes into the deployment what its
-// controller is to do.
-func rollbacks() registry.Subresource {
+// rollbackSubresource returns the subresource rollback. It records the request in annotations of the
+// Deployment; the deployment controller performs the rollback.
+func rollbackSubresource() registry.Subresource {
 	gone := registry.Lifetime{Removed: "1.16"}
 	return registry.Subresource{Name: rollback, Act: rollBack, Merge: func(obj, in *meta.Object) { obj.CopyField(in, "metadata", "annotations") },
 		Body: registry.Of(registry.Definition[DeploymentRollback]{

@@ -15,7 +15,7 @@ import (
 
 const pods = `"selector":{"matchLabels":{"app":"x"}},` + template
 
-// badPods are specs that are wrong in all kinds.
+// badPods are pod specs that are invalid in all kinds.
 var badPods = map[string][]string{
 	`{"spec":{"minReadySeconds":-1,` + pods + `}}`:                        {"Invalid:spec.minReadySeconds"},
 	`{"spec":{"selector":{},` + template + `}}`:                           {"Invalid:spec.selector"},
@@ -130,7 +130,8 @@ func TestControllerRevision(t *testing.T) {
 	}
 }
 
-// Controllers look for the revision whose bytes are those that they would write now.
+// TestControllerRevisionKeepsItsBytes checks that the data is not reformatted: controllers compare its
+// bytes.
 func TestControllerRevisionKeepsItsBytes(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, apps.Kinds(), "ControllerRevision")
 	data, err := json.Marshal(map[string]any{"spec": map[string]any{"args": []string{"a && b > \"c\" 2>&1", "<d>\u2028é"}, "cpu": 0.5, "n": 1e21}})

@@ -29,7 +29,7 @@ func TestStatefulSet(t *testing.T) {
 		spec(`"serviceName":"a.b"`):                         {"Invalid:spec.serviceName"},
 		spec(`"replicas":-1`):                               {"Invalid:spec.replicas"},
 		spec(`"ordinals":{"start":-1}`):                     {"Invalid:spec.ordinals.start"},
-		strings.Replace(spec(`"replicas":1`), `"containers"`, `"hostname":"A_b","subdomain":"a.b","containers"`, 1): nil, // pods have others
+		strings.Replace(spec(`"replicas":1`), `"containers"`, `"hostname":"A_b","subdomain":"a.b","containers"`, 1): nil, // host names of pods are set by the controller
 		spec(`"podManagementPolicy":"Random"`):                                                             {"Invalid:spec.podManagementPolicy"},
 		spec(`"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"x","whenScaled":"Delete"}`):           {"NotSupported:spec.persistentVolumeClaimRetentionPolicy.whenDeleted"},
 		spec(`"updateStrategy":{"type":"Recreate"}`):                                                       {"Invalid:spec.updateStrategy"},
@@ -90,16 +90,16 @@ func TestStatefulSetClaims(t *testing.T) {
 	require.Len(t, k.Warn(k.NewChange(t.Context(), part, nil, "")), 1, "a part of a byte")
 }
 
-// TestStoredTemplates: a template that was stored before there was a rule keeps nobody
-// from scaling, labelling and releasing its set; who changes it is told.
+// TestStoredTemplates checks that a template that was stored before a rule existed prevents neither
+// scaling nor changes of labels and finalizers, and that a change of the template is checked.
 func TestStoredTemplates(t *testing.T) {
 	for _, kind := range []string{"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"} {
 		k := kindtest.Of(t, names.Kubernetes, apps.Kinds(), kind)
 		old, faults := k.Create(t, `{"spec":{`+pods+`}}`)
 		require.Empty(t, faults)
 		c := old.Objects("spec", "template", "spec", "containers")[0]
-		c.Set("Not A Label", "name")                                                    // a rule of the schema
-		c.Set([]any{map[string]any{"name": "gone", "mountPath": "/x"}}, "volumeMounts") // one of the code
+		c.Set("Not A Label", "name")                                                    // violates a rule of the schema
+		c.Set([]any{map[string]any{"name": "gone", "mountPath": "/x"}}, "volumeMounts") // violates a rule in code
 		k.Updates(t, old, map[string][]string{
 			`{"metadata":{"labels":{"a":"b"}},"spec":{"minReadySeconds":2}}`:     nil,
 			`{"spec":{"template":{"spec":{"restartPolicy":"Always"}}}}`:          nil,

@@ -11,16 +11,18 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/replicas"
 )
 
-// retain is the way with claims that keeps them.
+// retain is the policy that keeps claims.
 const retain = "Retain"
 
+// validateStatefulSet checks the spec, or for a write of the status only the status. The service name
+// and the claim templates are immutable and therefore checked on create only.
 func validateStatefulSet(w *registry.Change[StatefulSet]) {
 	switch w.Subresource {
 	case "status":
 		w.New.Status.validate(&w.Faults, &w.Old.Status)
 		return
 	case "scale":
-		return // which checks the one field that it changes
+		return // the scale subresource validates its single field
 	}
 	s, at := &w.New.Spec, check.At("spec")
 	if p := s.PodManagementPolicy; p != "OrderedReady" && p != "Parallel" {
@@ -36,21 +38,22 @@ func validateStatefulSet(w *registry.Change[StatefulSet]) {
 		}
 	}
 	template, faults := core.WithClaims(at.Field("template"), &s.Template, s.VolumeClaimTemplates)
-	kept := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template) && check.Same(s.VolumeClaimTemplates, w.Old.Spec.VolumeClaimTemplates)
-	if !kept {
+	unchanged := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template) && check.Same(s.VolumeClaimTemplates, w.Old.Spec.VolumeClaimTemplates)
+	if !unchanged {
 		w.Faults, w.Found = append(w.Faults, faults...), slices.Concat(w.Found, faults)
 	}
-	checkPods(w, s.Selector, template, kept)
-	w.Faults = twice(w.Faults, at.Field("template").Field("labels").String(), at.Field("template").Field("annotations").String())
+	checkPods(w, s.Selector, template, unchanged)
+	w.Faults = repeatViolations(w.Faults, at.Field("template").Field("labels").String(), at.Field("template").Field("annotations").String())
 	if w.Old != nil {
-		s.kept(&w.Faults, at, &w.Old.Spec)
+		s.checkImmutable(&w.Faults, at, &w.Old.Spec)
 	}
 }
 
-// twice repeats the faults of some fields, which clients are told twice.
-func twice(faults check.Faults, fields ...string) check.Faults {
+// repeatViolations repeats each run of violations of the given fields after itself, because
+// kube-apiserver reports them repeatViolations.
+func repeatViolations(faults check.Faults, fields ...string) check.Faults {
 	var out check.Faults
-	first := 0 // of those that stand together
+	first := 0 // index of the first violation of the current run
 	for i, f := range faults {
 		if f.Field != faults[first].Field {
 			first = i
@@ -63,8 +66,8 @@ func twice(faults check.Faults, fields ...string) check.Faults {
 	return out
 }
 
-// kept checks that an update changes no immutable field.
-func (s *StatefulSetSpec) kept(f *check.Faults, at *check.Path, old *StatefulSetSpec) {
+// checkImmutable checks that an update changes no immutable field.
+func (s *StatefulSetSpec) checkImmutable(f *check.Faults, at *check.Path, old *StatefulSetSpec) {
 	f.Unchanged(at.Field("selector"), s.Selector, old.Selector)
 	f.Unchanged(at.Field("volumeClaimTemplates"), s.VolumeClaimTemplates, old.VolumeClaimTemplates)
 	f.Unchanged(at.Field("serviceName"), s.ServiceName, old.ServiceName)
@@ -80,11 +83,11 @@ func (s *StatefulSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {
 	case s.Type == onDelete:
 		f.Invalid(rolling, r, "may only be set when `type` is 'RollingUpdate'")
 	case r.MaxUnavailable != nil:
-		most := rolling.Field("maxUnavailable")
-		if zero(r.MaxUnavailable) {
-			f.Invalid(most, r.MaxUnavailable, "cannot be 0")
+		maxUnavailable := rolling.Field("maxUnavailable")
+		if isZero(r.MaxUnavailable) {
+			f.Invalid(maxUnavailable, r.MaxUnavailable, "cannot be 0")
 		}
-		checkPart(f, most, r.MaxUnavailable)
+		checkPercent(f, maxUnavailable, r.MaxUnavailable)
 	}
 }
 
@@ -94,7 +97,7 @@ func (s *StatefulSetStatus) validate(f *check.Faults, old *StatefulSetStatus) {
 	available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}
 	replicas.Within(f, all, ready, current, updated, available)
 	replicas.Within(f, ready, available)
-	checkCollisions(f, s.CollisionCount, old.CollisionCount)
+	checkCollisionCount(f, s.CollisionCount, old.CollisionCount)
 }
 
 func warnOfStatefulSet(w *registry.Change[StatefulSet]) (texts []string) {

@@ -14,66 +14,66 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// CronJob makes jobs by the clock.
+// CronJob creates Jobs on a schedule.
 type CronJob struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is when jobs are made, and which.
+	// Spec is the schedule and the template of the Jobs.
 	Spec CronJobSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what was made so far.
+	// Status is the observed state.
 	Status CronJobStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// CronJobSpec says when jobs are made, and which.
+// CronJobSpec is the schedule and the template of the Jobs.
 type CronJobSpec struct {
-	// Schedule is when, as five fields: minute, hour, day of the month, month, day of
-	// the week; or @hourly, @daily, @weekly, @monthly, @yearly or @every 90m.
+	// Schedule has 5 fields: minute, hour, day of the month, month and day of the week. @hourly,
+	// @daily, @weekly, @monthly, @yearly and @every followed by a duration such as 90m are also valid.
 	Schedule string `json:"schedule" protobuf:"1" schema:"required"`
 
-	// TimeZone that the schedule is meant in, such as Europe/Berlin; unset: that of the
-	// controller.
+	// TimeZone of the schedule, such as Europe/Berlin. Unset means the time zone of the controller.
 	TimeZone *string `json:"timeZone,omitempty" protobuf:"8"`
 
-	// StartingDeadlineSeconds is how many seconds late a job may be made; unset: any.
+	// StartingDeadlineSeconds is the number of seconds after the scheduled time within which a missed
+	// Job may still be created. Unset means no limit.
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty" protobuf:"2" schema:"min=0"`
 
-	// ConcurrencyPolicy says what happens while the last job still runs: Allow makes
-	// the next one all the same, Forbid leaves it out, Replace ends the last one.
+	// ConcurrencyPolicy decides about a Job that is due while the previous Job is still running: Allow
+	// (default) creates it, Forbid skips it, Replace deletes the previous Job first.
 	ConcurrencyPolicy string `json:"concurrencyPolicy,omitempty" protobuf:"3" schema:"default=Allow,enum=Allow|Forbid|Replace"`
 
-	// Suspend makes no further jobs; those that run go on.
+	// Suspend stops the creation of Jobs; running Jobs continue. Default false.
 	Suspend *bool `json:"suspend,omitempty" protobuf:"4" schema:"default=false"`
 
-	// JobTemplate of the jobs.
+	// JobTemplate describes the Jobs.
 	JobTemplate JobTemplateSpec `json:"jobTemplate" protobuf:"5"`
 
-	// SuccessfulJobsHistoryLimit is how many jobs that succeeded are kept; 3 by default.
+	// SuccessfulJobsHistoryLimit is the number of successful Jobs that are kept; default 3.
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty" protobuf:"6" schema:"default=3,min=0"`
 
-	// FailedJobsHistoryLimit is how many jobs that failed are kept; 1 by default.
+	// FailedJobsHistoryLimit is the number of failed Jobs that are kept; default 1.
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty" protobuf:"7" schema:"default=1,min=0"`
 }
 
-// JobTemplateSpec is a job to be made.
+// JobTemplateSpec describes the Jobs that a CronJob creates.
 type JobTemplateSpec struct {
-	// Metadata that the jobs get.
+	// Labels and annotations of the Jobs.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec of the jobs.
+	// Spec of the Jobs. The selector must be unset.
 	Spec JobSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// CronJobStatus is what was made so far.
+// CronJobStatus is the observed state of a CronJob.
 type CronJobStatus struct {
-	// Active are the jobs that run.
+	// Active lists the running Jobs.
 	Active []core.ObjectReference `json:"active,omitempty" protobuf:"1" schema:"listType=atomic"`
 
-	// LastScheduleTime is when a job was last made.
+	// LastScheduleTime is the time of the last creation of a Job.
 	LastScheduleTime *meta.Time `json:"lastScheduleTime,omitempty" protobuf:"4"`
 
-	// LastSuccessfulTime is when a job last succeeded.
+	// LastSuccessfulTime is the time at which a Job last succeeded.
 	LastSuccessfulTime *meta.Time `json:"lastSuccessfulTime,omitempty" protobuf:"5"`
 }
 
@@ -93,7 +93,7 @@ func cronJobs() *registry.Kind {
 				}
 			},
 			Warn: func(w *registry.Change[meta.Object]) []string {
-				return append(warnOfName(w), core.WarnOfPod(w, "spec", "jobTemplate", "spec", "template", "spec")...)
+				return append(warnOfJobName(w), core.WarnOfPod(w, "spec", "jobTemplate", "spec", "template", "spec")...)
 			},
 		},
 		Reference: &compat.Reference{
@@ -105,23 +105,23 @@ func cronJobs() *registry.Kind {
 
 func cronJobColumns() []registry.Column {
 	return append([]registry.Column{
-		registry.Text("Schedule", "When jobs are made.", "spec", "schedule"),
+		registry.Text("Schedule", "The schedule.", "spec", "schedule"),
 		{Name: "Timezone", Type: "string", Doc: "The time zone of the schedule.", Cell: func(o *meta.Object) any {
 			if zone := o.String("spec", "timeZone"); zone != "" {
 				return zone
 			}
 			return "<none>"
 		}},
-		{Name: "Suspend", Type: "boolean", Doc: "Whether no further jobs are made.", Cell: func(o *meta.Object) any {
+		{Name: "Suspend", Type: "boolean", Doc: "Whether the creation of Jobs is suspended.", Cell: func(o *meta.Object) any {
 			if o.Bool("spec", "suspend") {
 				return "True"
 			}
 			return "False"
 		}},
-		{Name: "Active", Type: "integer", Doc: "How many jobs run.", Cell: func(o *meta.Object) any {
+		{Name: "Active", Type: "integer", Doc: "The number of running Jobs.", Cell: func(o *meta.Object) any {
 			return int64(len(o.List("status", "active")))
 		}},
-		{Name: "Last Schedule", Type: "string", Doc: "How long ago a job was last made.", Cell: func(o *meta.Object) any {
+		{Name: "Last Schedule", Type: "string", Doc: "The time since the last creation of a Job.", Cell: func(o *meta.Object) any {
 			at, err := time.Parse(time.RFC3339, o.String("status", "lastScheduleTime"))
 			if err != nil {
 				return "<none>"
@@ -132,11 +132,13 @@ func cronJobColumns() []registry.Column {
 	}, templateColumns([]string{"spec", "jobTemplate", "spec", "template", "spec"}, []string{"spec", "jobTemplate", "spec", "selector"})...)
 }
 
+// validateCronJob checks the spec. A schedule or time zone that was stored before its rule existed may
+// stay.
 func validateCronJob(w *registry.Change[CronJob]) {
 	if w.Subresource != "" {
 		return
 	}
-	const maxName = 52 // the names of the jobs are up to 11 characters longer, and have 63 at most
+	const maxName = 52 // the names of Jobs are up to 11 bytes longer and limited to 63
 	if len(w.New.Name) > maxName && w.Old == nil {
 		w.Invalid(check.At("metadata", "name"), w.New.Name, fmt.Sprintf("must be no more than %d characters", maxName))
 	}
@@ -155,8 +157,8 @@ func validateCronJob(w *registry.Change[CronJob]) {
 		}
 	}
 	at = at.Field("jobTemplate").Field("spec")
-	kept := w.Old != nil && check.Same(s.JobTemplate.Spec.Template, w.Old.Spec.JobTemplate.Spec.Template)
-	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &s.JobTemplate.Spec, kept)...)
+	unchanged := w.Old != nil && check.Same(s.JobTemplate.Spec.Template, w.Old.Spec.JobTemplate.Spec.Template)
+	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &s.JobTemplate.Spec, unchanged)...)
 	if job := &s.JobTemplate.Spec; job.Selector != nil {
 		w.Invalid(at.Field("selector"), job.Selector, "`selector` will be auto-generated")
 	}

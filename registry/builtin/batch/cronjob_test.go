@@ -13,8 +13,7 @@ import (
 	"orch.io/controlplane/registry/internal/kindtest"
 )
 
-// cron is a cron job whose spec has these fields beside its template, and that template
-// these beside that of the pods.
+// cron returns a CronJob with the given fields in its spec and in the spec of its Job template.
 func cron(fields, job string) string {
 	if job != "" {
 		job += ","

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A schedule that is taken has five fields or is a word, and no other spaces, case or
-// equal items make it a wrong one.
+// FuzzSchedule checks that a valid schedule has 5 fields or is a descriptor, and that changes of
+// spaces, case and repetition of items keep it valid.
 func FuzzSchedule(f *testing.F) {
 	for _, s := range []string{"*/5 0 1-31 jan ?", "@every 1h", "TZ=UTC 1,2 * * * *", "CRON_TZ=UTC @daily", "1-2-3/4/5 * * * *", "-1 + 0x1 99999999999999999999 ,"} {
 		f.Add(s)
@@ -25,7 +25,8 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// Indexes that are read come back as they were, in order and below the bound.
+// FuzzIndexes checks that parsed indexes are ascending, below the bound, and equal after formatting and
+// parsing again.
 func FuzzIndexes(f *testing.F) {
 	for _, s := range []string{"", "0", "0,2-3", "3-1", "1,", "0-1-2", "00", "99999999999999999999"} {
 		f.Add(s, int32(5))

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// indexes are ranges of the numbers of a job's completions, both ends included, in
-// rising order and apart from each other.
+// indexes is a set of completion indexes as inclusive ranges, in ascending order and disjoint.
 type indexes [][2]int32
 
-// parseIndexes reads indexes below a number: 0,3-5. The empty text is none.
+// parseIndexes parses a text such as "0,3-5" with indexes less than below. The empty text is the empty
+// set.
 func parseIndexes(text string, below int32) (indexes, error) {
 	var list indexes
 	if text == "" {
@@ -50,7 +50,7 @@ func parseIndexes(text string, below int32) (indexes, error) {
 	return list, nil
 }
 
-// count returns how many indexes there are.
+// count returns the number of indexes.
 func (list indexes) count() (n int32) {
 	for _, r := range list {
 		n += r[1] - r[0] + 1
@@ -58,7 +58,7 @@ func (list indexes) count() (n int32) {
 	return n
 }
 
-// overlap returns the first index that is in both, if there is one.
+// overlap returns the lowest index that both sets contain, and whether there is any.
 func (list indexes) overlap(other indexes) (int32, bool) {
 	for len(list) > 0 && len(other) > 0 {
 		a, b := list[0], other[0]

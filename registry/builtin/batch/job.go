@@ -1,5 +1,5 @@
-// Package batch holds the kinds of the batch group, which run pods to an end:
-// Job, and CronJob, which makes Jobs by the clock.
+// Package batch defines the kinds Job, which runs pods to completion, and CronJob, which creates Jobs
+// on a schedule.
 package batch
 
 import (
@@ -8,144 +8,143 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// The completion modes of a job.
+// Completion modes.
 const (
 	nonIndexed = "NonIndexed"
 	indexed    = "Indexed"
 )
 
-// Job runs pods until enough of them have succeeded.
+// Job runs pods until a number of them has succeeded.
 type Job struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is which pods run, how many, and when the job ends.
+	// Spec is the desired state.
 	Spec JobSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is how far the job has come.
+	// Status is the observed state.
 	Status JobStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// JobSpec says which pods run, how many, and when the job ends.
+// JobSpec is the desired state of a Job.
 type JobSpec struct {
-	// Parallelism is how many pods may run at once. By default 1.
+	// Parallelism is the largest number of pods that run at the same time; default 1.
 	Parallelism *int32 `json:"parallelism,omitempty" protobuf:"1" schema:"min=0"`
 
-	// Completions is how many pods shall succeed. Without it the first success ends
-	// the job; without parallelism, too, it is 1.
+	// Completions is the number of pods that must succeed. If unset, the first success completes the
+	// Job; if parallelism is unset, too, the default is 1. Required for Indexed Jobs. Immutable, except
+	// for Indexed Jobs together with parallelism.
 	Completions *int32 `json:"completions,omitempty" protobuf:"2" schema:"min=0"`
 
-	// ActiveDeadlineSeconds is how long the job may take from its start, in seconds,
-	// before it is stopped and failed.
+	// ActiveDeadlineSeconds is the number of seconds after the start of the Job at which it is stopped
+	// and fails.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty" protobuf:"3" schema:"min=0"`
 
-	// PodFailurePolicy says what a failed pod means for the job. Without it each
-	// counts against backoffLimit.
+	// PodFailurePolicy decides about failed pods. Without it each counts towards backoffLimit.
+	// Immutable.
 	PodFailurePolicy *PodFailurePolicy `json:"podFailurePolicy,omitempty" protobuf:"11"`
 
-	// SuccessPolicy says when an Indexed job has succeeded before all of its indexes
-	// have.
+	// SuccessPolicy declares an Indexed Job successful before all indexes have succeeded. Immutable.
 	SuccessPolicy *SuccessPolicy `json:"successPolicy,omitempty" protobuf:"16"`
 
-	// BackoffLimit is how many pods may fail before the job does; 6 by default, and
-	// without a bound where backoffLimitPerIndex is set.
+	// BackoffLimit is the number of failed pods before the Job fails; default 6, or no limit if
+	// backoffLimitPerIndex is set.
 	BackoffLimit *int32 `json:"backoffLimit,omitempty" protobuf:"7" schema:"min=0"`
 
-	// BackoffLimitPerIndex is how many pods of one index may fail before the index
-	// does. Only of Indexed jobs.
+	// BackoffLimitPerIndex is the number of failed pods of an index before the index fails. Indexed
+	// Jobs only. Immutable.
 	BackoffLimitPerIndex *int32 `json:"backoffLimitPerIndex,omitempty" protobuf:"12" schema:"min=0"`
 
-	// MaxFailedIndexes is how many indexes may fail before the job does; unset: any
-	// number. It needs backoffLimitPerIndex.
+	// MaxFailedIndexes is the number of failed indexes before the Job fails. Unset means no limit. It
+	// requires backoffLimitPerIndex.
 	MaxFailedIndexes *int32 `json:"maxFailedIndexes,omitempty" protobuf:"13" schema:"min=0"`
 
-	// Selector of the pods. It is made by the server, but for a job with
-	// manualSelector.
+	// Selector of the pods. The server generates it unless manualSelector is true. Immutable.
 	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
 
-	// ManualSelector leaves selector and labels to the writer, who answers for it that
-	// no other job has the same pods.
+	// ManualSelector lets the caller set the selector and the labels of the pods. The caller must make
+	// sure that no other Job selects the same pods.
 	ManualSelector *bool `json:"manualSelector,omitempty" protobuf:"5"`
 
-	// Template of the pods; their restartPolicy is Never or OnFailure.
+	// Template of the pods. Its restartPolicy must be Never or OnFailure. Immutable, except for
+	// scheduling directives of a suspended Job that has not started.
 	Template core.PodTemplateSpec `json:"template" protobuf:"6" schema:"ratcheting"`
 
-	// TTLSecondsAfterFinished is how many seconds after its end the job is deleted;
-	// unset: never.
+	// TTLSecondsAfterFinished is the number of seconds after its end at which the Job is deleted. Unset
+	// means never.
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty" protobuf:"8" schema:"min=0"`
 
-	// CompletionMode is NonIndexed, where all pods are alike, or Indexed, where there is
-	// one success for each number from 0 to completions-1, which the pod knows.
+	// CompletionMode is NonIndexed (default), which counts successful pods, or Indexed, which needs a
+	// successful pod for each index from 0 to completions-1. Immutable.
 	CompletionMode *string `json:"completionMode,omitempty" protobuf:"9" schema:"enum=NonIndexed|Indexed"`
 
-	// Suspend keeps the job from having pods: those that run are ended, and its time
-	// begins anew when it goes on.
+	// Suspend deletes the running pods and creates no others until it is false. The start time is reset
+	// when the Job resumes.
 	Suspend *bool `json:"suspend,omitempty" protobuf:"10"`
 
-	// PodReplacementPolicy says when a new pod takes the place of another:
-	// TerminatingOrFailed, as soon as that is being deleted, or Failed, when it has
-	// ended. With a podFailurePolicy it is Failed.
+	// PodReplacementPolicy is TerminatingOrFailed, which replaces a pod once it is being deleted or has
+	// failed, or Failed, which waits until it has ended. With a podFailurePolicy it must be Failed.
 	PodReplacementPolicy *string `json:"podReplacementPolicy,omitempty" protobuf:"14" schema:"enum=Failed|TerminatingOrFailed,unchecked"`
 
-	// ManagedBy names another controller, as domain/name, that does the work of the
-	// usual one for this job.
+	// ManagedBy is the controller, as domain/name, that runs the Job instead of the built-in
+	// controller. Immutable.
 	ManagedBy *string `json:"managedBy,omitempty" protobuf:"15"`
 
-	// Scheduling says how the pods are scheduled together.
+	// Scheduling configures the scheduling of the pods as a group.
 	Scheduling *JobSchedulingConfiguration `json:"scheduling,omitempty" protobuf:"17" schema:"gate=WorkloadWithJob"`
 }
 
-// JobSchedulingConfiguration says how the pods of a job are scheduled together.
+// JobSchedulingConfiguration configures the scheduling of the pods of a Job as a group.
 type JobSchedulingConfiguration struct {
-	// SchedulingPolicy says how many pods must find a place at once.
+	// SchedulingPolicy decides whether the pods are scheduled individually or as a gang.
 	SchedulingPolicy *WorkloadPodGroupSchedulingPolicy `json:"schedulingPolicy,omitempty" protobuf:"1"`
 
-	// SchedulingConstraints say where the pods may be together.
+	// SchedulingConstraints restrict the placement of the group.
 	SchedulingConstraints *WorkloadPodGroupSchedulingConstraints `json:"schedulingConstraints,omitempty" protobuf:"2"`
 
-	// DisruptionMode says whether pods are evicted one by one or all together.
+	// DisruptionMode decides whether pods are evicted individually or together.
 	DisruptionMode *WorkloadPodGroupDisruptionMode `json:"disruptionMode,omitempty" protobuf:"3"`
 
-	// ResourceClaims that the pods share.
+	// ResourceClaims that the pods share; at most 4.
 	ResourceClaims []WorkloadPodGroupResourceClaim `json:"resourceClaims,omitempty" protobuf:"4" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,maxItems=4"`
 }
 
-// WorkloadPodGroupSchedulingPolicy is one way to schedule pods; exactly one is set.
+// WorkloadPodGroupSchedulingPolicy is a scheduling policy. Exactly 1 field must be set.
 type WorkloadPodGroupSchedulingPolicy struct {
-	// Basic schedules pods one by one.
+	// Basic schedules the pods individually.
 	Basic *WorkloadPodGroupBasicSchedulingPolicy `json:"basic,omitempty" protobuf:"1"`
 
-	// Gang schedules pods when there is room for a number of them.
+	// Gang schedules the pods only if there is room for a minimum number of them.
 	Gang *WorkloadPodGroupGangSchedulingPolicy `json:"gang,omitempty" protobuf:"2"`
 }
 
 // WorkloadPodGroupBasicSchedulingPolicy has no settings.
 type WorkloadPodGroupBasicSchedulingPolicy struct{}
 
-// WorkloadPodGroupGangSchedulingPolicy schedules pods together.
+// WorkloadPodGroupGangSchedulingPolicy configures gang scheduling.
 type WorkloadPodGroupGangSchedulingPolicy struct {
-	// MinCount is how many pods there must be room for.
+	// MinCount is the minimum number of pods that are scheduled together; positive.
 	MinCount *int32 `json:"minCount,omitempty" protobuf:"1" schema:"min=1"`
 }
 
-// WorkloadPodGroupSchedulingConstraints say where pods may be together.
+// WorkloadPodGroupSchedulingConstraints restrict the placement of pods.
 type WorkloadPodGroupSchedulingConstraints struct {
-	// Topology says which domain the pods shall share.
+	// Topology is the domain in which all pods must be placed; at most 1 entry.
 	Topology []TopologyConstraint `json:"topology,omitempty" protobuf:"1" schema:"listType=atomic,maxItems=1"`
 }
 
-// TopologyConstraint is a domain that pods share.
+// TopologyConstraint places pods in the same domain.
 type TopologyConstraint struct {
-	// Key is the label of nodes whose values are the domains.
+	// Key is the node label whose values are the domains.
 	Key string `json:"key" protobuf:"1" schema:"required,format=qualified-name"`
 }
 
-// WorkloadPodGroupDisruptionMode is one way to evict pods; exactly one is set.
+// WorkloadPodGroupDisruptionMode is a disruption mode. Exactly 1 field must be set.
 type WorkloadPodGroupDisruptionMode struct {
-	// Single lets pods go one by one.
+	// Single evicts pods individually.
 	Single *WorkloadPodGroupSingleDisruptionMode `json:"single,omitempty" protobuf:"1"`
 
-	// All lets pods go together.
+	// All evicts pods together.
 	All *WorkloadPodGroupAllDisruptionMode `json:"all,omitempty" protobuf:"2"`
 }
 
@@ -155,17 +154,17 @@ type WorkloadPodGroupSingleDisruptionMode struct{}
 // WorkloadPodGroupAllDisruptionMode has no settings.
 type WorkloadPodGroupAllDisruptionMode struct{}
 
-// WorkloadPodGroupResourceClaim is a claim that pods share; exactly one source is set.
+// WorkloadPodGroupResourceClaim is a claim that pods share. Exactly 1 source must be set.
 type WorkloadPodGroupResourceClaim struct {
-	// Name of the claim among those of the job.
+	// Name of the claim, unique in the Job.
 	Name string `json:"name" protobuf:"1" schema:"required,format=dns-label"`
 
-	// ResourceClaimName is a claim in the namespace.
+	// ResourceClaimName is an existing claim in the namespace.
 	ResourceClaimName *string `json:"resourceClaimName,omitempty" protobuf:"2" schema:"format=dns-subdomain"`
 
-	// ResourceClaimTemplateName is a template that a claim is made from.
+	// ResourceClaimTemplateName is a template from which a claim is created.
 	ResourceClaimTemplateName *string `json:"resourceClaimTemplateName,omitempty" protobuf:"3" schema:"format=dns-subdomain"`
 }
 
-// Kinds returns the kinds of the batch group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind { return []*registry.Kind{jobs(), cronJobs()} }

@@ -28,7 +28,7 @@ const (
 	newUID   = `"uid":"u-1"`
 )
 
-// body is a job whose spec has these fields beside the template.
+// body returns a Job with the given fields in its spec, besides the template.
 func body(fields string) string {
 	if fields != "" {
 		fields += ","
@@ -216,8 +216,9 @@ func TestJobColumns(t *testing.T) {
 	}
 }
 
-// An Indexed job that has become smaller may forget what its last indexes did.
-func TestJobThatShrank(t *testing.T) {
+// TestShrunkJob checks that an Indexed Job that has become smaller may drop the results of the removed
+// indexes.
+func TestShrunkJob(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, batch.Kinds(), "Job")
 	large, _ := k.Create(t, body(byIndex+`,"parallelism":5,"backoffLimitPerIndex":1`))
 	large, faults := k.Update(t, large, `{"status":{"startTime":"2024-01-01T00:00:00Z","succeeded":3,"completedIndexes":"0,2-3","failedIndexes":"4"}}`, "status")
@@ -240,8 +241,8 @@ func TestJobThatShrank(t *testing.T) {
 	require.Equal(t, []string{"Invalid:status.succeeded"}, got, "its completions are what they were")
 }
 
-// TestStoredTemplates: a template that was stored before there was a rule keeps nobody
-// from suspending and labelling its job.
+// TestStoredTemplates checks that a template that was stored before a rule existed prevents neither
+// suspension nor changes of labels.
 func TestStoredTemplates(t *testing.T) {
 	for kind, c := range map[string]struct {
 		body string

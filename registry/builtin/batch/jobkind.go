@@ -21,7 +21,7 @@ func jobs() *registry.Kind {
 			Default: defaultJob,
 			Prepare: prepareJob,
 			Warn: func(w *registry.Change[meta.Object]) []string {
-				return append(warnOfName(w), core.WarnOfPod(w, "spec", "template", "spec")...)
+				return append(warnOfJobName(w), core.WarnOfPod(w, "spec", "template", "spec")...)
 			},
 		},
 		Reference: &compat.Reference{
@@ -33,8 +33,9 @@ func jobs() *registry.Kind {
 	})
 }
 
-// warnOfName warns of a new object that gives its pods a name that is no host's.
-func warnOfName(w *registry.Change[meta.Object]) []string {
+// warnOfJobName warns about a new object whose name, which is part of pod names, is not a valid host
+// name.
+func warnOfJobName(w *registry.Change[meta.Object]) []string {
 	if w.Old != nil {
 		return nil
 	}
@@ -46,8 +47,8 @@ func warnOfName(w *registry.Change[meta.Object]) []string {
 
 func jobColumns() []registry.Column {
 	return append([]registry.Column{
-		{Name: "Status", Type: "string", Doc: "What the job is at.", Cell: jobState},
-		{Name: "Completions", Type: "string", Doc: "How many pods have succeeded, of those that shall.", Cell: func(o *meta.Object) any {
+		{Name: "Status", Type: "string", Doc: "The state of the Job.", Cell: jobStatusCell},
+		{Name: "Completions", Type: "string", Doc: "The successful pods and the number of completions.", Cell: func(o *meta.Object) any {
 			done := o.Int("status", "succeeded")
 			if n, ok := o.Get("spec", "completions"); ok {
 				return fmt.Sprintf("%d/%v", done, n)
@@ -57,7 +58,7 @@ func jobColumns() []registry.Column {
 			}
 			return fmt.Sprintf("%d/1", done)
 		}},
-		{Name: "Duration", Type: "string", Doc: "How long the job took, or has taken so far.", Cell: func(o *meta.Object) any {
+		{Name: "Duration", Type: "string", Doc: "The duration of the Job so far.", Cell: func(o *meta.Object) any {
 			start, err := time.Parse(time.RFC3339, o.String("status", "startTime"))
 			if err != nil {
 				return ""
@@ -72,8 +73,8 @@ func jobColumns() []registry.Column {
 	}, templateColumns([]string{"spec", "template", "spec"}, []string{"spec", "selector"})...)
 }
 
-// jobState is the condition that says most.
-func jobState(o *meta.Object) any {
+// jobStatusCell shows the most significant condition that is True, or Running.
+func jobStatusCell(o *meta.Object) any {
 	holds := map[string]bool{}
 	for _, v := range o.List("status", "conditions") {
 		c, _ := v.(map[string]any)
@@ -97,8 +98,7 @@ func jobState(o *meta.Object) any {
 	return "Running"
 }
 
-// templateColumns show what a template at a path makes pods of, and the selector at
-// another.
+// templateColumns returns columns for the containers, the images and the selector, at the given paths.
 func templateColumns(template, selector []string) []registry.Column {
 	return []registry.Column{
 		{Name: "Containers", Type: "string", Doc: "The names of the containers.", Priority: 1, Cell: func(o *meta.Object) any {

@@ -9,67 +9,71 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// PodFailurePolicy says what failed pods mean for a job.
+// PodFailurePolicy decides about failed pods.
 type PodFailurePolicy struct {
-	// Rules are asked in order; the first that fits a failed pod decides. A pod that
-	// none fits counts against backoffLimit.
+	// Rules are evaluated in order; the first that matches a failed pod applies. A pod that matches
+	// none counts towards backoffLimit. At most 20.
 	Rules []PodFailurePolicyRule `json:"rules" protobuf:"1" schema:"listType=atomic,maxItems=20"`
 }
 
-// PodFailurePolicyRule says what becomes of a job when pods fail in one way: by exit
-// codes or by conditions, one of which is set.
+// PodFailurePolicyRule selects failed pods and decides about them. Exactly one of onExitCodes and
+// onPodConditions must be set.
 type PodFailurePolicyRule struct {
-	// Action is FailJob, FailIndex (the pod's index alone; needs backoffLimitPerIndex),
-	// Ignore (a new pod, nothing is counted) or Count (as without a rule).
+	// Action is FailJob, which fails the Job, FailIndex, which fails the index of the pod and requires
+	// backoffLimitPerIndex, Ignore, which replaces the pod without counting it, or Count, which counts
+	// it towards backoffLimit.
 	Action string `json:"action" protobuf:"1" schema:"required,reason.required=valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"],enum=Count|FailIndex|FailJob|Ignore"`
 
-	// OnExitCodes fits pods by how their containers ended.
+	// OnExitCodes matches the exit codes of containers.
 	OnExitCodes *PodFailurePolicyOnExitCodesRequirement `json:"onExitCodes,omitempty" protobuf:"2"`
 
-	// OnPodConditions fits pods that have one of these conditions.
+	// OnPodConditions matches conditions of the pod; any of them suffices. At most 20.
 	OnPodConditions []PodFailurePolicyOnPodConditionsPattern `json:"onPodConditions,omitempty" protobuf:"3" schema:"listType=atomic,maxItems=20"`
 }
 
-// PodFailurePolicyOnExitCodesRequirement fits exit codes of containers.
+// PodFailurePolicyOnExitCodesRequirement matches exit codes.
 type PodFailurePolicyOnExitCodesRequirement struct {
-	// ContainerName is the one container whose code counts; unset: any.
+	// ContainerName restricts the match to a container of the template. Unset means all containers.
 	ContainerName *string `json:"containerName,omitempty" protobuf:"1"`
 
-	// Operator is In or NotIn. A code of 0 never fits.
+	// Operator is In or NotIn. Exit code 0 never matches.
 	Operator string `json:"operator" protobuf:"2" schema:"required,reason.required=valid values: [\"In\" \"NotIn\"],enum=In|NotIn"`
 
-	// Values are the codes, in rising order; at least one, at most 255.
+	// Values are exit codes in ascending order, without duplicates: 1 to 255 entries. With In, 0 is not
+	// allowed.
 	Values []int32 `json:"values" protobuf:"3" schema:"listType=set,maxItems=255"`
 }
 
-// PodFailurePolicyOnPodConditionsPattern fits a condition of a pod.
+// PodFailurePolicyOnPodConditionsPattern matches a condition of a pod.
 type PodFailurePolicyOnPodConditionsPattern struct {
 	// Type of the condition.
 	Type string `json:"type" protobuf:"1" schema:"format=qualified-name"`
 
-	// Status of the condition: True, by default, False or Unknown.
+	// Status of the condition: True (default), False or Unknown.
 	Status string `json:"status" protobuf:"2" schema:"optional,default=True,enum=False|True|Unknown"`
 }
 
-// SuccessPolicy says when an Indexed job has succeeded before all indexes have.
+// SuccessPolicy declares an Indexed Job successful before all indexes have succeeded.
 type SuccessPolicy struct {
-	// Rules of which one must hold. Then the pods that still run are ended.
+	// Rules each suffice to make the Job successful. Pods that are still running are then deleted. At
+	// most 20.
 	Rules []SuccessPolicyRule `json:"rules" protobuf:"1" schema:"listType=atomic,maxItems=20"`
 }
 
-// SuccessPolicyRule holds when enough of some indexes have succeeded.
+// SuccessPolicyRule requires successful indexes. At least one field must be set.
 type SuccessPolicyRule struct {
-	// SucceededIndexes are the indexes that count, as numbers and ranges in rising
-	// order: 0,3-5. Unset: all.
+	// SucceededIndexes are the indexes to consider, such as "0,3-5", in ascending order. Unset means
+	// all.
 	SucceededIndexes *string `json:"succeededIndexes,omitempty" protobuf:"1"`
 
-	// SucceededCount is how many of them must have succeeded; unset: all.
+	// SucceededCount is the number of these indexes that must have succeeded. Unset means all of them.
 	SucceededCount *int32 `json:"succeededCount,omitempty" protobuf:"2" schema:"min=0"`
 }
 
-// maxIndexes bounds the text of a list of indexes, in bytes.
-const maxIndexes = 64 << 10
+// maxIndexesBytes limits the length of a list of indexes.
+const maxIndexesBytes = 64 << 10
 
+// validate checks the rules in relation to the Job. The schema checks the single values.
 func (p *PodFailurePolicy) validate(f *check.Faults, at *check.Path, s *JobSpec) {
 	for i := range p.Rules {
 		at, r := at.Field("rules").Index(i), &p.Rules[i]
@@ -81,9 +85,9 @@ func (p *PodFailurePolicy) validate(f *check.Faults, at *check.Path, s *JobSpec)
 		}
 		switch {
 		case r.OnExitCodes != nil && len(r.OnPodConditions) > 0:
-			broken(f, at, "specifying both OnExitCodes and OnPodConditions is not supported")
+			addViolation(f, at, "specifying both OnExitCodes and OnPodConditions is not supported")
 		case r.OnExitCodes == nil && len(r.OnPodConditions) == 0:
-			broken(f, at, "specifying one of OnExitCodes and OnPodConditions is required")
+			addViolation(f, at, "specifying one of OnExitCodes and OnPodConditions is required")
 		}
 	}
 }
@@ -119,7 +123,7 @@ func (p *SuccessPolicy) validate(f *check.Faults, at *check.Path, s *JobSpec) {
 		f.Required(at, "at least one rules must be specified when the successPolicy is specified")
 	}
 	if s.Completions == nil {
-		return // which is told already
+		return // validateJob reports the missing completions
 	}
 	for i := range p.Rules {
 		p.Rules[i].validate(f, at.Index(i), *s.Completions)
@@ -131,25 +135,25 @@ func (r *SuccessPolicyRule) validate(f *check.Faults, at *check.Path, completion
 		f.Required(at, "at least one of succeededCount or succeededIndexes must be specified")
 		return
 	}
-	most, of := completions, "the number of specified completions"
+	limit, meaning := completions, "the number of specified completions"
 	if text := r.SucceededIndexes; text != nil {
 		at := at.Field("succeededIndexes")
-		if len(*text) > maxIndexes {
-			f.TooLong(at, maxIndexes)
+		if len(*text) > maxIndexesBytes {
+			f.TooLong(at, maxIndexesBytes)
 		}
 		list, err := parseIndexes(*text, completions)
 		if err != nil {
 			f.Invalid(at, *text, "error parsing succeededIndexes: "+err.Error())
 		} else if r.SucceededCount != nil && *r.SucceededCount <= completions {
-			most, of = list.count(), "the number of indexes in the specified succeededIndexes field"
+			limit, meaning = list.count(), "the number of indexes in the specified succeededIndexes field"
 		}
 	}
-	if n := r.SucceededCount; n != nil && *n > most {
-		f.Invalid(at.Field("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (%s)", most, of))
+	if n := r.SucceededCount; n != nil && *n > limit {
+		f.Invalid(at.Field("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (%s)", limit, meaning))
 	}
 }
 
-// broken says that what is at a path breaks a rule that is not about one value.
-func broken(f *check.Faults, at *check.Path, why string) {
+// addViolation reports a violation that concerns several fields, without a value.
+func addViolation(f *check.Faults, at *check.Path, why string) {
 	*f = append(*f, meta.Cause{Reason: meta.CauseInvalid, Field: at.String(), Message: "Invalid value: " + why})
 }

@@ -15,14 +15,16 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/selector"
 )
 
-// How large Indexed jobs may be: what all of them may have, and what those may have
-// that have more completions than that and a limit for each index.
+// Limits of Indexed Jobs. Above maxIndexed completions, a Job with backoffLimitPerIndex has the lower
+// limit maxIndexedLarge for parallelism and failed indexes, because its status lists indexes.
 const (
-	manyIndexes = 100_000
-	fewIndexes  = 10_000
-	maxManager  = 63
+	maxIndexed      = 100_000
+	maxIndexedLarge = 10_000
+	maxManager      = 63
 )
 
+// validateJob checks a Job. The order and the repetition of violations equal kube-apiserver's: on
+// update, the violations of the spec come twice, followed by changes of immutable fields.
 func validateJob(w *registry.Change[Job]) {
 	job := w.New
 	if w.Subresource == "status" {
@@ -39,12 +41,13 @@ func validateJob(w *registry.Change[Job]) {
 		}
 	}
 	if w.Old != nil {
-		w.Faults = append(append(w.Faults, w.Found...), rules...) // clients see them once for each round of checks
+		w.Faults = append(append(w.Faults, w.Found...), rules...) // kube-apiserver reports them in both rounds of validation
 		fixedFaults(&w.Faults, at, job, w.Old)
 	}
 }
 
-// generatedFaults checks that selector and labels are as the server makes them.
+// generatedFaults checks that the selector and the pod labels have the generated values, unless
+// manualSelector is set.
 func generatedFaults(p names.Profile, job *Job) check.Faults {
 	var f check.Faults
 	if isTrue(job.Spec.ManualSelector) || job.Spec.Selector == nil {
@@ -67,10 +70,9 @@ func generatedFaults(p names.Profile, job *Job) check.Faults {
 	return f
 }
 
-// jobFaults checks the spec of a job that is there; kept is what core.CheckPodTemplate
-// wants to know.
-func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, kept bool) check.Faults {
-	f := specFaults(p, found, at, s, kept)
+// jobFaults checks the spec of a Job, including the selector. See core.CheckPodTemplate for unchanged.
+func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, unchanged bool) check.Faults {
+	f := specFaults(p, found, at, s, unchanged)
 	if s.Selector == nil {
 		f.Required(at.Field("selector"), "")
 	}
@@ -81,9 +83,8 @@ func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, 
 	return f
 }
 
-// specFaults checks the spec of a job, beyond what the schema found, but for its
-// selector, which it may not have yet.
-func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, kept bool) check.Faults {
+// specFaults checks the spec of a Job or of a Job template, which has no selector yet.
+func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, unchanged bool) check.Faults {
 	var f check.Faults
 	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
 		f.Required(at.Field("backoffLimitPerIndex"), "when maxFailedIndexes is specified")
@@ -116,12 +117,12 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec,
 		}
 		f.OneOf(at.Field("podReplacementPolicy"), *s.PodReplacementPolicy, known...)
 	}
-	f = append(f, core.CheckPodTemplate(p, found, at.Field("template"), &s.Template, kept)...)
+	f = append(f, core.CheckPodTemplate(p, found, at.Field("template"), &s.Template, unchanged)...)
 	s.checkRestarts(&f, at.Field("template").Field("spec").Field("restartPolicy"))
 	return f
 }
 
-// checkRestarts checks that the pods come to an end.
+// checkRestarts checks that the restart policy lets pods end.
 func (s *JobSpec) checkRestarts(f *check.Faults, at *check.Path) {
 	switch policy := s.Template.Spec.RestartPolicy; policy {
 	case "", "Always":
@@ -138,9 +139,9 @@ func (s *JobSpec) checkRestarts(f *check.Faults, at *check.Path) {
 
 func (s *JobSpec) isIndexed() bool { return s.CompletionMode != nil && *s.CompletionMode == indexed }
 
-// checkIndexed checks the numbers of an Indexed job.
+// checkIndexed checks the limits of an Indexed Job.
 func (s *JobSpec) checkIndexed(f *check.Faults, at *check.Path) {
-	most := func(field string, n *int32, bound int32, when string) {
+	atMost := func(field string, n *int32, bound int32, when string) {
 		if n != nil && *n > bound {
 			f.Invalid(at.Field(field), *n, fmt.Sprintf("must be less than or equal to %d%s", bound, when))
 		}
@@ -148,26 +149,26 @@ func (s *JobSpec) checkIndexed(f *check.Faults, at *check.Path) {
 	if s.Completions == nil {
 		f.Required(at.Field("completions"), "when completion mode is Indexed")
 	}
-	most("parallelism", s.Parallelism, manyIndexes, " when completion mode is Indexed")
+	atMost("parallelism", s.Parallelism, maxIndexed, " when completion mode is Indexed")
 	if s.Completions == nil {
 		return
 	}
 	if n := s.MaxFailedIndexes; n != nil && *n > *s.Completions {
 		f.Invalid(at.Field("maxFailedIndexes"), *n, "must be less than or equal to completions")
 	}
-	most("maxFailedIndexes", s.MaxFailedIndexes, manyIndexes, "")
-	if *s.Completions <= manyIndexes || s.BackoffLimitPerIndex == nil {
+	atMost("maxFailedIndexes", s.MaxFailedIndexes, maxIndexed, "")
+	if *s.Completions <= maxIndexed || s.BackoffLimitPerIndex == nil {
 		return
 	}
 	if s.MaxFailedIndexes == nil {
-		f.Required(at.Field("maxFailedIndexes"), fmt.Sprintf("must be specified when completions is above %d", manyIndexes))
+		f.Required(at.Field("maxFailedIndexes"), fmt.Sprintf("must be specified when completions is above %d", maxIndexed))
 	}
-	when := fmt.Sprintf(" when completions are above %d and used with backoff limit per index", manyIndexes)
-	most("parallelism", s.Parallelism, fewIndexes, when)
-	most("maxFailedIndexes", s.MaxFailedIndexes, fewIndexes, when)
+	when := fmt.Sprintf(" when completions are above %d and used with backoff limit per index", maxIndexed)
+	atMost("parallelism", s.Parallelism, maxIndexedLarge, when)
+	atMost("maxFailedIndexes", s.MaxFailedIndexes, maxIndexedLarge, when)
 }
 
-// checkManager checks the name of a controller: domain/path.
+// checkManager checks the name of a controller, as domain/path.
 func checkManager(f *check.Faults, at *check.Path, name string) {
 	domain, path, ok := strings.Cut(name, "/")
 	if name == "" {
@@ -183,7 +184,8 @@ func checkManager(f *check.Faults, at *check.Path, name string) {
 	}
 }
 
-// fixedFaults checks that an update leaves alone what pods were made by.
+// fixedFaults reports changes of immutable fields. The scheduling directives of the template may change
+// while the Job is suspended and has not started.
 func fixedFaults(f *check.Faults, at *check.Path, job, before *Job) {
 	s, old := &job.Spec, &before.Spec
 	switch {
@@ -193,9 +195,9 @@ func fixedFaults(f *check.Faults, at *check.Path, job, before *Job) {
 		f.Invalid(at.Field("completions"), s.Completions, "can only be modified in tandem with spec.parallelism")
 	}
 	f.Unchanged(at.Field("selector"), s.Selector, old.Selector)
-	if isTrue(old.Suspend) && (before.Status.StartTime == nil || before.Status.is(suspended)) {
-		now, was := withoutDirectives(s.Template.Spec), withoutDirectives(old.Template.Spec)
-		if !check.Same(now, was) {
+	if isTrue(old.Suspend) && (before.Status.StartTime == nil || before.Status.hasCondition(suspended)) {
+		spec, oldSpec := withoutDirectives(s.Template.Spec), withoutDirectives(old.Template.Spec)
+		if !check.Same(spec, oldSpec) {
 			f.Unchanged(at.Field("template").Field("spec"), &s.Template.Spec, &old.Template.Spec)
 		}
 	} else {
@@ -208,15 +210,15 @@ func fixedFaults(f *check.Faults, at *check.Path, job, before *Job) {
 	f.Unchanged(at.Field("successPolicy"), s.SuccessPolicy, old.SuccessPolicy)
 }
 
-// withoutDirectives returns a spec without what says where and with how much pods
-// run, which may change while there are none.
+// withoutDirectives returns the spec without scheduling directives and resources, which may change
+// while a Job has no pods.
 func withoutDirectives(spec core.PodSpec) core.PodSpec {
 	spec.NodeSelector, spec.Tolerations, spec.SchedulingGates = nil, nil, nil
 	if a := spec.Affinity; a != nil {
-		rest := *a
-		rest.NodeAffinity = nil
-		spec.Affinity = &rest
-		if check.Same(rest, core.Affinity{}) {
+		others := *a
+		others.NodeAffinity = nil
+		spec.Affinity = &others
+		if check.Same(others, core.Affinity{}) {
 			spec.Affinity = nil
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	_ "time/tzdata" // which zones there are does not depend on where the server runs
 )
 
-// field is one of the five of a schedule: its bounds and the words for its numbers.
+// field is a field of a schedule: its range, and the names of its numbers.
 type field struct {
 	low, high int
-	words     []string // of low and what follows
+	names     []string // the name of low, and of the numbers after it
 }
 
 func fields() []field {
@@ -25,8 +25,8 @@ func fields() []field {
 	}
 }
 
-// checkSchedule returns what is wrong with a schedule: minute, hour, day of the month,
-// month and day of the week, or a word such as @daily or @every 5m.
+// checkSchedule returns an error unless text is a schedule of 5 fields or a descriptor such as @daily
+// or @every 5m. It accepts a leading time zone, which validation rejects in new schedules.
 func checkSchedule(text string) error {
 	if rest, ok := strings.CutPrefix(text, "CRON_"); ok || strings.HasPrefix(text, "TZ=") {
 		zone, after, _ := strings.Cut(strings.TrimPrefix(rest, "TZ="), " ")
@@ -36,7 +36,7 @@ func checkSchedule(text string) error {
 		text = strings.TrimSpace(after)
 	}
 	if strings.HasPrefix(text, "@") {
-		return checkWord(text)
+		return checkDescriptor(text)
 	}
 	parts, known := strings.Fields(text), fields()
 	if len(parts) != len(known) {
@@ -52,7 +52,8 @@ func checkSchedule(text string) error {
 	return nil
 }
 
-func checkWord(text string) error {
+// checkDescriptor checks a schedule that begins with @.
+func checkDescriptor(text string) error {
 	if wait, ok := strings.CutPrefix(text, "@every "); ok {
 		if _, err := time.ParseDuration(wait); err != nil {
 			return fmt.Errorf("failed to parse duration %s: %w", text, err)
@@ -65,7 +66,7 @@ func checkWord(text string) error {
 	return nil
 }
 
-// check checks an item of the field: *, a number or a range, each with a step or not.
+// check checks an item of a field: *, a number or a range, optionally followed by a step.
 func (f field) check(item string) error {
 	span, step, stepped := strings.Cut(item, "/")
 	from, to, ranged := strings.Cut(span, "-")
@@ -108,9 +109,9 @@ func (f field) check(item string) error {
 	return nil
 }
 
-// number reads a number or one of the field's words.
+// number parses a number or a name of the field.
 func (f field) number(text string) (int, error) {
-	if i := slices.Index(f.words, strings.ToLower(text)); i >= 0 {
+	if i := slices.Index(f.names, strings.ToLower(text)); i >= 0 {
 		return f.low + i, nil
 	}
 	return number(text)
@@ -127,7 +128,7 @@ func number(text string) (int, error) {
 	return n, nil
 }
 
-// checkZone returns what is wrong with the name of a time zone.
+// checkZone returns the violations in the name of a time zone.
 func checkZone(name string) (faults []error) {
 	if name == "" {
 		return []error{errors.New("timeZone must be nil or non-empty string")}
@@ -135,7 +136,7 @@ func checkZone(name string) (faults []error) {
 	if strings.EqualFold(name, "Local") {
 		faults = append(faults, errors.New("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
 	}
-	if !fs.ValidPath(name) { // zones are files for some systems, which know several paths to one
+	if !fs.ValidPath(name) { // some systems load time zones from files, and several paths may lead to the same file
 		return append(faults, fmt.Errorf("unknown time zone %s", name))
 	}
 	if _, err := time.LoadLocation(name); err != nil {

@@ -1,4 +1,4 @@
-// Package coordination holds the kinds of the coordination group: Lease.
+// Package coordination defines the kind Lease.
 package coordination
 
 import (
@@ -10,50 +10,49 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// Lease says who holds something, and until when the others must respect it.
-// Leader election and node heartbeats use it.
+// Lease records the holder of a lock and the time until which others must respect it. Leader election
+// and node heartbeats use it.
 type Lease struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec says who holds the lease and how long.
+	// Spec is the state of the lock.
 	Spec LeaseSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// LeaseSpec is the state of a lease.
+// LeaseSpec is the state of a lock.
 type LeaseSpec struct {
-	// HolderIdentity names the holder; empty while nobody holds the lease.
+	// HolderIdentity identifies the holder. Unset or empty means that the lease is free.
 	HolderIdentity *string `json:"holderIdentity,omitempty" protobuf:"1"`
 
-	// LeaseDurationSeconds is how long others wait after renewTime before they
-	// may take the lease.
+	// LeaseDurationSeconds is the number of seconds after renewTime that others wait before they take
+	// the lease; it must be positive.
 	LeaseDurationSeconds *int32 `json:"leaseDurationSeconds,omitempty" protobuf:"2" schema:"exclusiveMin=0"`
 
-	// AcquireTime is when the holder took the lease.
+	// AcquireTime is the time at which the holder acquired the lease.
 	AcquireTime *meta.MicroTime `json:"acquireTime,omitempty" protobuf:"3"`
 
-	// RenewTime is when the holder last renewed it.
+	// RenewTime is the time of the last renewal by the holder.
 	RenewTime *meta.MicroTime `json:"renewTime,omitempty" protobuf:"4"`
 
-	// LeaseTransitions counts the changes of holder.
+	// LeaseTransitions is the number of changes of the holder.
 	LeaseTransitions *int32 `json:"leaseTransitions,omitempty" protobuf:"5" schema:"min=0"`
 
-	// Strategy names how a holder is chosen among candidates.
+	// Strategy selects the holder among candidates in coordinated leader election.
 	Strategy *string `json:"strategy,omitempty" protobuf:"6" schema:"format=qualified-name,gate=CoordinatedLeaderElection"`
 
-	// PreferredHolder names whom the holder should give the lease to; it needs
-	// a strategy.
+	// PreferredHolder is the candidate that the holder should yield to. It requires strategy.
 	PreferredHolder *string `json:"preferredHolder,omitempty" protobuf:"7" schema:"gate=CoordinatedLeaderElection"`
 }
 
-// Kinds returns the kinds of the coordination group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[Lease]{
 		Group: names.GroupCoordination, Version: "v1",
 		Versions: []registry.VersionOf[Lease]{
 			older.Same[Lease]("v1beta1", "1.12", "1.19", "1.22", names.GroupCoordination+"/v1"),
 		},
-		Columns:  []registry.Column{registry.Text("Holder", "Who holds the lease.", "spec", "holderIdentity"), registry.Age()},
+		Columns:  []registry.Column{registry.Text("Holder", "The holder of the lease.", "spec", "holderIdentity"), registry.Age()},
 		Validate: validate,
 		Reference: &compat.Reference{
 			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true,

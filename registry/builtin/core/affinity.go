@@ -2,116 +2,119 @@ package core
 
 import "orch.io/controlplane/api/meta"
 
-// Affinity says where a pod shall be placed.
+// Affinity restricts the placement of a pod.
 type Affinity struct {
-	// NodeAffinity is about the node.
+	// NodeAffinity selects nodes.
 	NodeAffinity *NodeAffinity `json:"nodeAffinity,omitempty" protobuf:"1"`
 
-	// PodAffinity is about pods to be near to.
+	// PodAffinity places the pod near other pods.
 	PodAffinity *PodAffinity `json:"podAffinity,omitempty" protobuf:"2"`
 
-	// PodAntiAffinity is about pods to be far from.
+	// PodAntiAffinity places the pod away from other pods.
 	PodAntiAffinity *PodAntiAffinity `json:"podAntiAffinity,omitempty" protobuf:"3"`
 }
 
-// NodeAffinity says which nodes a pod shall be placed on.
+// NodeAffinity selects nodes for a pod.
 type NodeAffinity struct {
-	// RequiredDuringSchedulingIgnoredDuringExecution must hold when the pod is
-	// placed.
+	// RequiredDuringSchedulingIgnoredDuringExecution must match the node when the pod is scheduled.
+	// Later changes of the node have no effect.
 	RequiredDuringSchedulingIgnoredDuringExecution *NodeSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty" protobuf:"1"`
 
-	// PreferredDuringSchedulingIgnoredDuringExecution are wishes with weights;
-	// the node with the highest sum wins.
+	// PreferredDuringSchedulingIgnoredDuringExecution are weighted preferences. The scheduler prefers
+	// the node with the largest sum of the weights of matching preferences.
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredSchedulingTerm `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// PreferredSchedulingTerm is a wish about the node.
+// PreferredSchedulingTerm is a weighted preference for nodes.
 type PreferredSchedulingTerm struct {
-	// Weight of the wish, 1 to 100.
+	// Weight of the preference: 1 to 100.
 	Weight int32 `json:"weight" protobuf:"1" schema:"range=1|100,reason.range=must be in the range 1-100"`
 
-	// Preference is what is wished for.
+	// Preference selects the preferred nodes.
 	Preference NodeSelectorTerm `json:"preference" protobuf:"2"`
 }
 
-// NodeSelector chooses nodes: one of its terms must match.
+// NodeSelector selects nodes. Any of its terms suffices.
 type NodeSelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// NodeSelectorTerms, of which one must match.
+	// NodeSelectorTerms each select nodes; at least one term is required.
 	NodeSelectorTerms []NodeSelectorTerm `json:"nodeSelectorTerms" protobuf:"1" schema:"required,reason.required=must have at least one node selector term,listType=atomic"`
 }
 
-// NodeSelectorTerm chooses nodes: all of it must match; an empty one matches
-// none.
+// NodeSelectorTerm selects nodes. All requirements must hold. An empty term selects no node.
 type NodeSelectorTerm struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// MatchExpressions are about labels.
+	// MatchExpressions are requirements on labels.
 	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty" protobuf:"1" schema:"listType=atomic"`
 
-	// MatchFields are about fields.
+	// MatchFields are requirements on fields. The only supported field is metadata.name.
 	MatchFields []NodeSelectorRequirement `json:"matchFields,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// NodeSelectorRequirement is a condition on a label or field.
+// NodeSelectorRequirement is a requirement on a label or a field.
 type NodeSelectorRequirement struct {
-	// Key is the label or field.
+	// Key is the label or the field.
 	Key string `json:"key" protobuf:"1"`
 
 	// Operator is In, NotIn, Exists, DoesNotExist, Gt or Lt.
 	Operator string `json:"operator" protobuf:"2"`
 
-	// Values belong to In and NotIn; Gt and Lt have one, an integer.
+	// Values for the operator: a list for In and NotIn, a single integer for Gt and Lt, none for the
+	// others.
 	Values []string `json:"values,omitempty" protobuf:"3" schema:"listType=atomic"`
 }
 
-// PodAffinity says which pods a pod shall be near to.
+// PodAffinity places a pod near other pods.
 type PodAffinity struct {
-	// RequiredDuringSchedulingIgnoredDuringExecution must all hold when the pod
-	// is placed.
+	// RequiredDuringSchedulingIgnoredDuringExecution must all hold when the pod is scheduled. Later
+	// changes have no effect.
 	RequiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty" protobuf:"1" schema:"listType=atomic"`
 
-	// PreferredDuringSchedulingIgnoredDuringExecution are wishes with weights.
+	// PreferredDuringSchedulingIgnoredDuringExecution are weighted preferences.
 	PreferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTerm `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// PodAntiAffinity says which pods a pod shall be far from.
+// PodAntiAffinity places a pod away from other pods.
 type PodAntiAffinity struct {
-	// RequiredDuringSchedulingIgnoredDuringExecution must all hold when the pod
-	// is placed.
+	// RequiredDuringSchedulingIgnoredDuringExecution must all hold when the pod is scheduled. Later
+	// changes have no effect.
 	RequiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty" protobuf:"1" schema:"listType=atomic"`
 
-	// PreferredDuringSchedulingIgnoredDuringExecution are wishes with weights.
+	// PreferredDuringSchedulingIgnoredDuringExecution are weighted preferences.
 	PreferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTerm `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// WeightedPodAffinityTerm is a wish about other pods.
+// WeightedPodAffinityTerm is a weighted preference.
 type WeightedPodAffinityTerm struct {
-	// Weight of the wish, 1 to 100.
+	// Weight of the preference: 1 to 100.
 	Weight int32 `json:"weight" protobuf:"1" schema:"range=1|100,reason.range=must be in the range 1-100"`
 
-	// PodAffinityTerm is what is wished for.
+	// PodAffinityTerm selects the other pods.
 	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm" protobuf:"2"`
 }
 
-// PodAffinityTerm chooses pods, and what near means.
+// PodAffinityTerm selects pods and defines which nodes count as near.
 type PodAffinityTerm struct {
-	// LabelSelector chooses the pods.
+	// LabelSelector selects the pods.
 	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
 
-	// Namespaces of the pods; none and no namespaceSelector: this pod's.
+	// Namespaces of the pods. If neither namespaces nor namespaceSelector is set, the namespace of this
+	// pod.
 	Namespaces []string `json:"namespaces,omitempty" protobuf:"2" schema:"listType=atomic"`
 
-	// TopologyKey is the node label whose equal values mean near.
+	// TopologyKey is the node label; nodes with equal values are near each other. Required.
 	TopologyKey string `json:"topologyKey" protobuf:"3"`
 
-	// NamespaceSelector chooses further namespaces by label; {} is all.
+	// NamespaceSelector selects further namespaces by label. Empty selects all namespaces.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
 
-	// MatchLabelKeys are labels in which the pods must equal this one.
+	// MatchLabelKeys are labels for which the pods must have the same value as this pod. They require
+	// labelSelector.
 	MatchLabelKeys []string `json:"matchLabelKeys,omitempty" protobuf:"5" schema:"listType=atomic,items.format=qualified-name"`
 
-	// MismatchLabelKeys are labels in which the pods must differ from this one.
+	// MismatchLabelKeys are labels for which the pods must have another value than this pod. They
+	// require labelSelector.
 	MismatchLabelKeys []string `json:"mismatchLabelKeys,omitempty" protobuf:"6" schema:"listType=atomic,items.format=qualified-name"`
 }

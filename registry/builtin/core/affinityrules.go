@@ -21,12 +21,12 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 			r.nodeTerm(p.Field(preferred).Index(i).Field("preference"), &t.Preference, false)
 		}
 	}
-	pods := func(p *check.Path, must []PodAffinityTerm, wishes []WeightedPodAffinityTerm) {
-		for i := range must {
-			r.podTerm(p.Field(required).Index(i), &must[i])
+	pods := func(p *check.Path, requiredTerms []PodAffinityTerm, preferences []WeightedPodAffinityTerm) {
+		for i := range requiredTerms {
+			r.podTerm(p.Field(required).Index(i), &requiredTerms[i])
 		}
-		for i := range wishes {
-			r.podTerm(p.Field(preferred).Index(i).Field("podAffinityTerm"), &wishes[i].PodAffinityTerm)
+		for i := range preferences {
+			r.podTerm(p.Field(preferred).Index(i).Field("podAffinityTerm"), &preferences[i].PodAffinityTerm)
 		}
 	}
 	if n := a.PodAffinity; n != nil {
@@ -37,8 +37,7 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 	}
 }
 
-// CheckNodeSelector returns what is wrong with a choice of nodes, beyond what the schema
-// finds.
+// CheckNodeSelector returns the violations of a node selector that the schema does not report.
 func CheckNodeSelector(at *check.Path, s *NodeSelector) check.Faults {
 	var r specRules
 	r.nodeSelector(at, s)
@@ -54,15 +53,15 @@ func (r *specRules) nodeSelector(at *check.Path, s *NodeSelector) {
 	}
 }
 
-// nodeTerm checks a choice of nodes. What is only wished for may have values
-// that no label can have.
-func (r *specRules) nodeTerm(at *check.Path, t *NodeSelectorTerm, must bool) {
+// nodeTerm checks a term. strict is false for a preference, whose values may be invalid as label
+// values.
+func (r *specRules) nodeTerm(at *check.Path, t *NodeSelectorTerm, strict bool) {
 	for i, e := range t.MatchExpressions {
 		p := at.Field("matchExpressions").Index(i)
 		r.nodeRequirement(p, e)
 		r.Format(p.Field("key"), e.Key, meta.CheckQualifiedName(e.Key))
 		for j, v := range e.Values {
-			if must {
+			if strict {
 				r.Format(p.Field("values").Index(j), v, meta.CheckLabelValue(v))
 			}
 		}
@@ -106,7 +105,7 @@ func (r *specRules) nodeRequirement(at *check.Path, e NodeSelectorRequirement) {
 
 func (r *podRules) podTerm(at *check.Path, t *PodAffinityTerm) {
 	for _, ns := range t.Namespaces {
-		r.Format(at.Field("namespace"), ns, meta.CheckDNSLabel(ns)) // as clients know the field
+		r.Format(at.Field("namespace"), ns, meta.CheckDNSLabel(ns)) // kube-apiserver omits the index and the plural
 	}
 	r.labelKeys(at.Field("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector)
 	r.labelKeys(at.Field("mismatchLabelKeys"), t.MismatchLabelKeys, t.LabelSelector)

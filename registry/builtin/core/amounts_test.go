@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAmountsOfResourcesAreRoundedToMilli compares amounts of resources, which hold
-// thousandths, with a plain quantity, which holds nanos; white space does not count.
+// TestAmountsOfResourcesAreRoundedToMilli compares amounts of resources, which have a precision of a
+// thousandth, with plain quantities. White space is ignored.
 func TestAmountsOfResourcesAreRoundedToMilli(t *testing.T) {
 	quota, pod := kind(t, "ResourceQuota"), kind(t, "Pod")
 	for given, want := range map[string][2]string{

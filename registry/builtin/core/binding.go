@@ -10,17 +10,17 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/acts"
 )
 
-// Binding puts a pod on a node.
+// Binding assigns a pod to a node. It is the body of the subresource binding of pods.
 type Binding struct {
 	meta.TypeMeta `json:",inline"`
-	// ObjectMeta names the pod; its labels and annotations are added to those of the pod.
+	// ObjectMeta must have the name of the pod. Labels and annotations are added to the pod.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Target is the node.
 	Target ObjectReference `json:"target" protobuf:"2"`
 }
 
-// bindings is the kind of the same acts under a path of its own.
+// bindings returns the kind Binding, which assigns pods under a path of its own.
 func bindings() *registry.Kind {
 	k := bindingBody()
 	k.Act = func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
@@ -42,7 +42,7 @@ func bindingBody() *registry.Kind {
 	}})
 }
 
-// podBinding is the sub-resource of pods.
+// podBinding returns the subresource binding of pods.
 func podBinding() registry.Subresource {
 	return registry.Subresource{Name: "binding", Body: bindingBody(), Act: bind, Merge: func(obj, in *meta.Object) {
 		obj.CopyField(in, "spec", "nodeName")
@@ -52,13 +52,13 @@ func podBinding() registry.Subresource {
 	}}
 }
 
-// bind gives a pod that waits for a node the one of the call.
+// bind assigns the pod of the call to a node.
 func bind(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	if err := acts.Agrees(call); err != nil {
 		return nil, err
 	}
 	pods := meta.GroupResource{Resource: "pods"}
-	change := func(pod *meta.Object) error { return bound(pod, call.Object) }
+	change := func(pod *meta.Object) error { return assignNode(pod, call.Object) }
 	if call.DryRun {
 		pod, err := call.Client.Get(ctx, pods, call.Key)
 		if err != nil {
@@ -70,21 +70,24 @@ func bind(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	return nil, err
 }
 
-// bound puts a pod on the node of a binding, if the pod can have one.
-func bound(pod, binding *meta.Object) error {
+// assignNode sets the node of a pod, unless the pod is assigned, being deleted or held by scheduling
+// gates.
+func assignNode(pod, binding *meta.Object) error {
 	name := pod.Name()
-	refuse := func(what, why string) error { return meta.Conflict(meta.GroupResource{Resource: what}, name, why) }
+	conflict := func(resource, why string) error {
+		return meta.Conflict(meta.GroupResource{Resource: resource}, name, why)
+	}
 	switch on := pod.String("spec", "nodeName"); {
 	case binding.UID() != "" && binding.UID() != pod.UID():
-		return refuse("pods", fmt.Sprintf("the UID of the binding (%s) is not that of the pod (%s)", binding.UID(), pod.UID()))
+		return conflict("pods", fmt.Sprintf("the UID in the binding (%s) does not match the UID of the pod (%s)", binding.UID(), pod.UID()))
 	case binding.ResourceVersion() != "" && binding.ResourceVersion() != pod.ResourceVersion():
-		return refuse("pods", fmt.Sprintf("the resourceVersion of the binding (%s) is not that of the pod (%s)", binding.ResourceVersion(), pod.ResourceVersion()))
+		return conflict("pods", fmt.Sprintf("the resourceVersion in the binding (%s) does not match the resourceVersion of the pod (%s)", binding.ResourceVersion(), pod.ResourceVersion()))
 	case pod.Terminating():
-		return refuse("pods/binding", "pod "+name+" is being deleted, cannot be assigned to a host")
+		return conflict("pods/binding", "pod "+name+" is being deleted, cannot be assigned to a host")
 	case on != "":
-		return refuse("pods/binding", fmt.Sprintf("pod %s is already assigned to node %q", name, on))
+		return conflict("pods/binding", fmt.Sprintf("pod %s is already assigned to node %q", name, on))
 	case len(pod.List("spec", "schedulingGates")) > 0:
-		return refuse("pods/binding", "pod "+name+" has non-empty .spec.schedulingGates")
+		return conflict("pods/binding", "pod "+name+" has non-empty .spec.schedulingGates")
 	}
 	pod.Set(binding.String("target", "name"), "spec", "nodeName")
 	for field, added := range map[string]map[string]string{"labels": binding.Labels(), "annotations": binding.Annotations()} {

@@ -13,6 +13,8 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/diff"
 )
 
+// validateClaim checks the spec, or for a write of the status only the status. On update it also checks
+// that only mutable fields change.
 func validateClaim(w *registry.Change[PersistentVolumeClaim]) {
 	r := &specRules{names: w.Names, found: w.Found}
 	if w.Subresource == "status" {
@@ -23,12 +25,12 @@ func validateClaim(w *registry.Change[PersistentVolumeClaim]) {
 	r.claimSpec(check.At("spec"), &w.New.Spec)
 	w.Faults = append(w.Faults, r.Faults...)
 	if w.Old != nil {
-		claimKept(w)
+		checkClaimUpdate(w)
 	}
 }
 
-// DefaultClaimTemplate fills in what the schema's defaults do not say of a claim that is
-// part of another object.
+// DefaultClaimTemplate sets the defaults of a claim within another object that schema tags do not
+// express.
 func DefaultClaimTemplate(claim *meta.Object) {
 	claim.Set("PersistentVolumeClaim", "kind")
 	claim.Set(version, "apiVersion")
@@ -37,18 +39,18 @@ func DefaultClaimTemplate(claim *meta.Object) {
 	}
 }
 
-// CheckClaimTemplate returns the faults, beyond those that the schema found, of a claim
-// at a path that is part of another object.
+// CheckClaimTemplate returns the violations of a claim within another object that the
+// schema has not reported in found.
 func CheckClaimTemplate(p names.Profile, found check.Faults, at *check.Path, c *PersistentVolumeClaim) check.Faults {
 	r := &specRules{names: p, found: found}
 	r.claimSpec(at.Field("spec"), &c.Spec)
 	return r.Faults
 }
 
-// WithClaims returns a template at a path with a volume for each of some claims, as pods
-// will have it, and the faults of the names of these volumes. A volume takes the place of
-// one that has its name; others come last. The template's names of the host are gone:
-// who has claims of their own have names of their own, too.
+// WithClaims returns the template of a pod with a volume for each claim, as a StatefulSet creates its
+// pods, and the violations in the names of these volumes. A volume of a claim replaces a volume of the
+// same name; the others are appended. The host names of the template are removed, because each pod gets
+// a name of its own. t is not changed.
 func WithClaims(at *check.Path, t *PodTemplateSpec, claims []PersistentVolumeClaim) (*PodTemplateSpec, check.Faults) {
 	var f check.Faults
 	out, taken := *t, map[string]int{}
@@ -92,7 +94,8 @@ func (r *specRules) claimSpec(at *check.Path, s *PersistentVolumeClaimSpec) {
 	r.dataSources(at, s)
 }
 
-// dataSources checks what a claim is filled from: if both are given they are one.
+// dataSources checks the sources of a claim: if both are set they must be equal, and if dataSourceRef
+// has a namespace dataSource must be unset.
 func (r *specRules) dataSources(at *check.Path, s *PersistentVolumeClaimSpec) {
 	if d := s.DataSource; d != nil {
 		r.dataSource(at.Field("dataSource"), d)
@@ -105,7 +108,7 @@ func (r *specRules) dataSources(at *check.Path, s *PersistentVolumeClaimSpec) {
 	}
 	switch d, ref := s.DataSource, s.DataSourceRef; {
 	case d == nil || ref == nil:
-	case elsewhere(ref):
+	case crossNamespace(ref):
 		r.Invalid(at, at.Field("dataSource").String(), "may not be specified when dataSourceRef.namespace is specified")
 	case !check.Same(d, &TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}):
 		r.Invalid(at, *d, "must match dataSourceRef")
@@ -123,39 +126,39 @@ func (r *specRules) dataSource(at *check.Path, d *TypedLocalObjectReference) {
 	}
 }
 
-// claimKept checks what an update of a claim leaves as it was: all but the volume that
-// it gets, the class that it gets by default and, once it is bound, its size and the
-// class of its attributes.
-func claimKept(w *registry.Change[PersistentVolumeClaim]) {
-	at, now, before := check.At("spec"), &w.New.Spec, &w.Old.Spec
+// checkClaimUpdate reports changes of a claim, except for the binding to a volume, a class that is set
+// for the first time and, once the claim is bound, the size and the attributes class. It applies the
+// permitted changes to a copy of the old spec and compares.
+func checkClaimUpdate(w *registry.Change[PersistentVolumeClaim]) {
+	at, spec, old := check.At("spec"), &w.New.Spec, &w.Old.Spec
 	key := w.Names.Wire(names.StorageClassBeta)
-	like := *before
+	permitted := *old
 	if w.Features.Enabled(features.AnyVolumeDataSource) {
-		pairSources(&like) // it may be from when that was off
+		pairSources(&permitted) // the old claim may be from old the feature was enabled
 	}
 	class, named := w.Old.Annotations[key]
-	if like.VolumeName == "" {
-		like.VolumeName = now.VolumeName
+	if permitted.VolumeName == "" {
+		permitted.VolumeName = spec.VolumeName
 	}
-	moved := false // the class from the annotation to the field, which lets the annotation go
-	if c := now.StorageClassName; like.StorageClassName == nil && c != nil && (!named || class == *c) {
-		like.StorageClassName, moved = c, named
+	moved := false // whether the class moved from the annotation to the field, so that the annotation may be removed
+	if c := spec.StorageClassName; permitted.StorageClassName == nil && c != nil && (!named || class == *c) {
+		permitted.StorageClassName, moved = c, named
 	}
-	if got, still := w.New.Annotations[key]; got != class && !(moved && !still) {
+	if got, present := w.New.Annotations[key]; got != class && !(moved && !present) {
 		w.Invalid(check.At("metadata", "annotations", key), got, "field is immutable")
 	}
 	if w.New.Status.Phase == claimBound {
-		like.VolumeAttributesClassName = now.VolumeAttributesClassName
-		if now.Resources.Requests != nil {
-			like.Resources.Requests = maps.Clone(like.Resources.Requests)
-			like.Resources.Requests[storage] = now.Resources.Requests[storage]
+		permitted.VolumeAttributesClassName = spec.VolumeAttributesClassName
+		if spec.Resources.Requests != nil {
+			permitted.Resources.Requests = maps.Clone(permitted.Resources.Requests)
+			permitted.Resources.Requests[storage] = spec.Resources.Requests[storage]
 		}
 	}
-	if !check.Same(*now, like) {
-		w.Forbidden(at, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+diff.Lines(like, *now))
+	if !check.Same(*spec, permitted) {
+		w.Forbidden(at, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+diff.Lines(permitted, *spec))
 	}
-	size := now.Resources.Requests[storage]
-	if size.Cmp(before.Resources.Requests[storage]) < 0 {
+	size := spec.Resources.Requests[storage]
+	if size.Cmp(old.Resources.Requests[storage]) < 0 {
 		switch field := at.Field("resources").Field("requests").Field(storage); {
 		case !w.Features.Enabled(features.RecoverVolumeExpansionFailure):
 			w.Forbidden(field, "field can not be less than previous value")
@@ -163,27 +166,27 @@ func claimKept(w *registry.Change[PersistentVolumeClaim]) {
 			w.Forbidden(field, "field can not be less than status.capacity")
 		}
 	}
-	w.Unchanged(check.At("volumeMode"), now.VolumeMode, before.VolumeMode)
-	attributesKept(w, at.Field("volumeAttributesClassName"))
+	w.Unchanged(check.At("volumeMode"), spec.VolumeMode, old.VolumeMode)
+	checkAttributesClassUpdate(w, at.Field("volumeAttributesClassName"))
 }
 
-// attributesKept checks that a class of attributes is not taken away from a volume that
-// has one.
-func attributesKept(w *registry.Change[PersistentVolumeClaim], at *check.Path) {
-	now, before := w.New.Spec.VolumeAttributesClassName, w.Old.Spec.VolumeAttributesClassName
-	if before == nil || w.Old.Status.CurrentVolumeAttributesClassName == nil {
+// checkAttributesClassUpdate checks that the attributes class is not removed from a volume that has a
+// class.
+func checkAttributesClassUpdate(w *registry.Change[PersistentVolumeClaim], at *check.Path) {
+	spec, old := w.New.Spec.VolumeAttributesClassName, w.Old.Spec.VolumeAttributesClassName
+	if old == nil || w.Old.Status.CurrentVolumeAttributesClassName == nil {
 		return
 	}
 	const why = " is forbidden when status.currentVolumeAttributesClassName is not nil"
 	switch {
-	case now == nil:
+	case spec == nil:
 		w.Forbidden(at, "update to nil"+why)
-	case *now == "" && *before != "":
+	case *spec == "" && *old != "":
 		w.Forbidden(at, "update to empty string"+why)
 	}
 }
 
-// claimStatus checks what is said of the sizes of a claim.
+// claimStatus checks the sizes in the status of a claim.
 func (r *specRules) claimStatus(at *check.Path, s *PersistentVolumeClaimStatus) {
 	r.amounts(at.Field("capacity"), s.Capacity)
 	states := at.Field("allocatedResourceStatuses")
@@ -194,27 +197,27 @@ func (r *specRules) claimStatus(at *check.Path, s *PersistentVolumeClaimStatus) 
 		}
 	}
 	allocated := at.Field("allocatedResources")
-	for _, name := range sorted(s.AllocatedResources) {
+	for _, name := range sortedNames(s.AllocatedResources) {
 		r.claimResource(allocated, name)
 	}
 	r.amounts(allocated, s.AllocatedResources)
 }
 
-// claimResource checks the name of what a claim can have: storage, or something that is
-// not the product's own.
+// claimResource checks the name of a resource of a claim, storage or a resource of another domain, and
+// reports whether it is valid.
 func (r *specRules) claimResource(at *check.Path, name string) bool {
 	if faults := meta.CheckQualifiedName(name); len(faults) > 0 {
 		r.Format(at, name, faults)
 		return false
 	}
-	if name != storage && r.native(name) {
+	if name != storage && r.isNative(name) {
 		r.NotSupported(at, name, storage)
 		return false
 	}
 	return true
 }
 
-// warnOfClaim warns of parts of bytes, and of an old way to name the class.
+// warnOfClaim warns about fractional bytes and the annotation for the class.
 func warnOfClaim(w *registry.Change[PersistentVolumeClaim]) []string {
 	texts := warnOfOldClass(w.Names, w.New.Annotations)
 	if q := w.New.Spec.Resources.Requests[storage]; !q.Whole() {

@@ -6,30 +6,29 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// ComponentStatus is whether a part of the control plane works, as the server finds it
-// when it is asked. Deprecated: the health endpoints of the server and of the other
-// programs say more.
+// ComponentStatus reports the health of a component of the control plane. The server checks the
+// component for each request. Deprecated: use the health endpoints of the components.
 type ComponentStatus struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Conditions are what was found, by their types.
+	// Conditions of the component, by type.
 	Conditions []ComponentCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type"`
 }
 
-// ComponentCondition is an aspect of the state of a part of the control plane.
+// ComponentCondition is an aspect of the health of a component.
 type ComponentCondition struct {
-	// Type of the condition: Healthy.
+	// Type is Healthy.
 	Type string `json:"type" protobuf:"1"`
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2"`
-	// Message is a text for people, such as ok.
+	// Message explains the status to people, such as ok.
 	Message string `json:"message,omitempty" protobuf:"3"`
-	// Error is why the state is not known.
+	// Error describes why the status is unknown.
 	Error string `json:"error,omitempty" protobuf:"4"`
 }
 
-// componentStatuses is the kind without its Read, which the server has.
+// componentStatuses returns the kind without its function Read; the server sets it.
 func componentStatuses() *registry.Kind {
 	healthy := func(field string) func(*meta.Object) any {
 		return func(o *meta.Object) any {
@@ -45,7 +44,7 @@ func componentStatuses() *registry.Kind {
 		Version: version, Scope: registry.Cluster, Plural: "componentstatuses", ShortNames: []string{"cs"},
 		Deprecated: "v1 ComponentStatus is deprecated in v1.19+",
 		Columns: []registry.Column{
-			{Name: "Status", Type: "string", Doc: "Whether the part works.", Cell: func(o *meta.Object) any {
+			{Name: "Status", Type: "string", Doc: "Healthy, Unhealthy or Unknown.", Cell: func(o *meta.Object) any {
 				switch healthy("status")(o) {
 				case "True":
 					return "Healthy"
@@ -54,8 +53,8 @@ func componentStatuses() *registry.Kind {
 				}
 				return "Unknown"
 			}},
-			{Name: "Message", Type: "string", Doc: "What the part said.", Cell: healthy("message")},
-			{Name: "Error", Type: "string", Doc: "Why the state is not known.", Cell: healthy("error")},
+			{Name: "Message", Type: "string", Doc: "The message of the component.", Cell: healthy("message")},
+			{Name: "Error", Type: "string", Doc: "The error if the status is unknown.", Cell: healthy("error")},
 		},
 		Reference: &compat.Reference{AnyNamespace: true},
 	})

@@ -10,26 +10,23 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// maxData is the number of bytes that the data of a ConfigMap or a Secret may
-// have together.
+// maxData is the limit of the data of a ConfigMap or a Secret in bytes.
 const maxData = 1 << 20
 
-// ConfigMap holds configuration that is not confidential, for pods to read as
-// files or variables.
+// ConfigMap holds non-confidential configuration, which pods can use as files or environment variables.
 type ConfigMap struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Data is the configuration as text. Keys consist of letters, digits, '-',
-	// '_' and '.'. Values that are no UTF-8 text belong into binaryData.
+	// Data is configuration in UTF-8. Keys consist of letters, digits, '-', '_' and '.'. At most 1 MiB
+	// together with binaryData.
 	Data map[string]string `json:"data,omitempty" protobuf:"2" schema:"keyFormat=config-key"`
 
-	// BinaryData is configuration in any bytes. The rules for keys are those of
-	// data, and no key may be in both.
+	// BinaryData is configuration in arbitrary bytes. Keys have the same form as in data, and must not
+	// occur in data.
 	BinaryData map[string][]byte `json:"binaryData,omitempty" protobuf:"3" schema:"keyFormat=config-key"`
 
-	// Immutable, once true, fixes data, binaryData and itself; only metadata
-	// can change then.
+	// Immutable, if true, forbids changes of data, binaryData and itself.
 	Immutable *bool `json:"immutable,omitempty" protobuf:"4"`
 }
 
@@ -38,7 +35,7 @@ func configMaps() *registry.Kind {
 		Version:    version,
 		ShortNames: []string{"cm"},
 		Columns: []registry.Column{
-			{Name: "Data", Type: "string", Doc: "How many keys there are.", Cell: func(o *meta.Object) any {
+			{Name: "Data", Type: "string", Doc: "The number of keys.", Cell: func(o *meta.Object) any {
 				return int64(len(o.Map("data")) + len(o.Map("binaryData")))
 			}},
 			registry.Age(),
@@ -50,13 +47,13 @@ func configMaps() *registry.Kind {
 
 func validateConfigMap(w *registry.Change[ConfigMap]) {
 	old, new := w.Old, w.New
-	if old != nil && is(old.Immutable) {
-		fixed(&w.Faults, new.Immutable)
+	if old != nil && isTrue(old.Immutable) {
+		checkStaysImmutable(&w.Faults, new.Immutable)
 		if !check.Same(new.Data, old.Data) {
-			w.Forbidden(check.At("data"), whyFixed)
+			w.Forbidden(check.At("data"), immutableMessage)
 		}
 		if !check.Same(new.BinaryData, old.BinaryData) {
-			w.Forbidden(check.At("binaryData"), whyFixed)
+			w.Forbidden(check.At("binaryData"), immutableMessage)
 		}
 	}
 	size := 0
@@ -74,11 +71,11 @@ func validateConfigMap(w *registry.Change[ConfigMap]) {
 	}
 }
 
-const whyFixed = "field is immutable when `immutable` is set"
+const immutableMessage = "field is immutable when `immutable` is set"
 
-// fixed checks that an object that was immutable still is.
-func fixed(f *check.Faults, immutable *bool) {
-	if !is(immutable) {
-		f.Forbidden(check.At("immutable"), whyFixed)
+// checkStaysImmutable reports that the field immutable is no longer true.
+func checkStaysImmutable(f *check.Faults, immutable *bool) {
+	if !isTrue(immutable) {
+		f.Forbidden(check.At("immutable"), immutableMessage)
 	}
 }

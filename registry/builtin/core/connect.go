@@ -13,93 +13,93 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// PodLogOptions are what is asked of the log of a container.
+// PodLogOptions are the query parameters of a request for the log of a container.
 type PodLogOptions struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Container whose log it is; it can be left out if the pod has one only.
+	// Container is the name of the container. It may be omitted if the pod has a single container.
 	Container string `json:"container,omitempty" protobuf:"1"`
 
-	// Follow goes on with what is written from now on.
+	// Follow streams new lines until the request is cancelled.
 	Follow bool `json:"follow,omitempty" protobuf:"2"`
 
-	// Previous is the log of the container before it was started anew.
+	// Previous returns the log of the previous instance of the container.
 	Previous bool `json:"previous,omitempty" protobuf:"3"`
 
-	// SinceSeconds leaves out what is older.
+	// SinceSeconds omits lines that are older than this number of seconds. It excludes sinceTime.
 	SinceSeconds *int64 `json:"sinceSeconds,omitempty" protobuf:"4"`
 
-	// SinceTime leaves out what was written before. Not with sinceSeconds.
+	// SinceTime omits lines that are older than this time. It excludes sinceSeconds.
 	SinceTime *meta.Time `json:"sinceTime,omitempty" protobuf:"5"`
 
-	// Timestamps begin each line with its time.
+	// Timestamps adds the time to the beginning of each line.
 	Timestamps bool `json:"timestamps,omitempty" protobuf:"6"`
 
-	// TailLines is how many of the last lines there are; all by default.
+	// TailLines is the number of lines at the end of the log to return; default all.
 	TailLines *int64 `json:"tailLines,omitempty" protobuf:"7"`
 
-	// LimitBytes is after how many bytes the log ends.
+	// LimitBytes is the number of bytes after which the log is cut; default no limit.
 	LimitBytes *int64 `json:"limitBytes,omitempty" protobuf:"8"`
 
-	// InsecureSkipTLSVerifyBackend does not check who the node is that tells the log.
+	// InsecureSkipTLSVerifyBackend disables the verification of the kubelet's certificate.
 	InsecureSkipTLSVerifyBackend bool `json:"insecureSkipTLSVerifyBackend,omitempty" protobuf:"9"`
 
-	// Stream is which output of the container it is. It cannot be chosen.
+	// Stream is not supported and must be unset.
 	Stream *string `json:"stream,omitempty" protobuf:"10"`
 }
 
-// PodExecOptions are a command to be run in a container, and its streams.
+// PodExecOptions are the query parameters of a request to run a command in a container.
 type PodExecOptions struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Stdin connects the standard input.
+	// Stdin redirects the standard input.
 	Stdin bool `json:"stdin,omitempty" protobuf:"1"`
 
-	// Stdout connects the standard output.
+	// Stdout redirects the standard output.
 	Stdout bool `json:"stdout,omitempty" protobuf:"2"`
 
-	// Stderr connects the standard error output.
+	// Stderr redirects the standard error output.
 	Stderr bool `json:"stderr,omitempty" protobuf:"3"`
 
-	// TTY gives the command a terminal.
+	// TTY allocates a terminal for the command.
 	TTY bool `json:"tty,omitempty" protobuf:"4"`
 
-	// Container in which it runs; it can be left out if the pod has one only.
+	// Container is the name of the container. It may be omitted if the pod has a single container.
 	Container string `json:"container,omitempty" protobuf:"5"`
 
-	// Command is the program and its arguments; there is no shell around it.
+	// Command is the program and its arguments. It is not run in a shell.
 	Command []string `json:"command" protobuf:"6" schema:"optional,listType=atomic"`
 }
 
-// PodAttachOptions are the streams of what runs in a container.
+// PodAttachOptions are the query parameters of a request to attach to a running container.
 type PodAttachOptions struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Stdin connects the standard input.
+	// Stdin redirects the standard input.
 	Stdin bool `json:"stdin,omitempty" protobuf:"1"`
 
-	// Stdout connects the standard output.
+	// Stdout redirects the standard output.
 	Stdout bool `json:"stdout,omitempty" protobuf:"2"`
 
-	// Stderr connects the standard error output.
+	// Stderr redirects the standard error output.
 	Stderr bool `json:"stderr,omitempty" protobuf:"3"`
 
-	// TTY tells that the container has a terminal.
+	// TTY declares that the container has a terminal.
 	TTY bool `json:"tty,omitempty" protobuf:"4"`
 
-	// Container that is attached to; it can be left out if the pod has one only.
+	// Container is the name of the container. It may be omitted if the pod has a single container.
 	Container string `json:"container,omitempty" protobuf:"5"`
 }
 
-// PodPortForwardOptions are ports of a pod.
+// PodPortForwardOptions are the query parameters of a request to forward ports of a pod.
 type PodPortForwardOptions struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Ports that are forwarded; needed with a WebSocket.
+	// Ports to forward. Required for WebSocket connections.
 	Ports []int32 `json:"ports,omitempty" protobuf:"1" schema:"listType=atomic"`
 }
 
-// PodProxyOptions are a request to a pod.
+// PodProxyOptions are the query parameters of a proxy request to a pod.
 type PodProxyOptions struct {
 	meta.TypeMeta `json:",inline"`
 
@@ -107,7 +107,7 @@ type PodProxyOptions struct {
 	Path string `json:"path,omitempty" protobuf:"1"`
 }
 
-// ServiceProxyOptions are a request to a service.
+// ServiceProxyOptions are the query parameters of a proxy request to a service.
 type ServiceProxyOptions struct {
 	meta.TypeMeta `json:",inline"`
 
@@ -115,7 +115,7 @@ type ServiceProxyOptions struct {
 	Path string `json:"path,omitempty" protobuf:"1"`
 }
 
-// NodeProxyOptions are a request to the agent of a node.
+// NodeProxyOptions are the query parameters of a proxy request to a kubelet.
 type NodeProxyOptions struct {
 	meta.TypeMeta `json:",inline"`
 
@@ -128,14 +128,14 @@ var (
 	nodeResource = meta.GroupResource{Resource: "nodes"}
 )
 
-// connecting declares a sub-resource that connects, with options of a type.
+// connecting returns a subresource that connects the client to a target, with options of type Options.
 func connecting[Options any](name string, style registry.ConnectStyle, validate func(*registry.Change[Options]),
 	target func(context.Context, *registry.Call) (*registry.Target, error)) registry.Subresource {
 	return registry.Subresource{Name: name, Body: registry.Of(registry.Definition[Options]{Version: version, Validate: validate}),
 		Connect: &registry.Connection{Style: style, Target: target}}
 }
 
-// podConnections are those that lead to the agent of a pod's node.
+// podConnections returns the subresources of pods that connect to the kubelet of the pod's node.
 func podConnections() []registry.Subresource {
 	return []registry.Subresource{
 		connecting("log", registry.Reads, validateLog, logTarget),
@@ -174,7 +174,7 @@ func validateLog(w *registry.Change[PodLogOptions]) {
 
 func logTarget(ctx context.Context, call *registry.Call) (*registry.Target, error) {
 	pod, container, err := callContainer(ctx, call)
-	if err != nil || pod.String("spec", "nodeName") == "" { // what does not run yet has said nothing
+	if err != nil || pod.String("spec", "nodeName") == "" { // a pod without a node has no log yet
 		return nil, err
 	}
 	query, o := url.Values{}, call.Object
@@ -198,7 +198,7 @@ func logTarget(ctx context.Context, call *registry.Call) (*registry.Target, erro
 	return t, err
 }
 
-// streamQuery is how agents are asked for the streams of a command.
+// streamQuery returns the stream parameters in the form of the kubelet's API.
 func streamQuery(o *meta.Object) url.Values {
 	query := url.Values{}
 	for field, parameter := range map[string]string{"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"} {
@@ -209,7 +209,7 @@ func streamQuery(o *meta.Object) url.Values {
 	return query
 }
 
-// containerTarget is the agent of a pod, asked for one of its containers.
+// containerTarget returns the URL for a container at the kubelet of its node.
 func containerTarget(ctx context.Context, call *registry.Call, path string, query url.Values) (*registry.Target, error) {
 	pod, container, err := callContainer(ctx, call)
 	if err != nil {
@@ -238,7 +238,7 @@ func podPath(prefix string, pod *meta.Object) string {
 	return prefix + pod.Namespace() + "/" + pod.Name()
 }
 
-// agentTarget is the agent of a pod's node.
+// agentTarget returns the URL for path at the kubelet of the pod's node.
 func agentTarget(ctx context.Context, call *registry.Call, pod *meta.Object, path string, query url.Values) (*registry.Target, error) {
 	name := pod.String("spec", "nodeName")
 	if name == "" {
@@ -246,7 +246,7 @@ func agentTarget(ctx context.Context, call *registry.Call, pod *meta.Object, pat
 	}
 	node, err := call.Client.Get(ctx, nodeResource, meta.Key{Name: name})
 	if errors.Is(err, &meta.Status{Reason: meta.ReasonNotFound}) {
-		return nil, meta.NotFound(podResource, name) // as clients know it, though it is the node
+		return nil, meta.NotFound(podResource, name) // kube-apiserver names the resource pods, although the node is missing
 	}
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func agentTarget(ctx context.Context, call *registry.Call, pod *meta.Object, pat
 	return &registry.Target{Node: node, URL: url.URL{Path: path, RawQuery: query.Encode()}}, nil
 }
 
-// callContainer returns the pod of a call, and which of its containers is meant.
+// callContainer returns the pod of a call and the name of the requested container.
 func callContainer(ctx context.Context, call *registry.Call) (pod *meta.Object, container string, err error) {
 	if pod, err = call.Client.Get(ctx, podResource, call.Key); err != nil {
 		return nil, "", err
@@ -267,8 +267,8 @@ func callContainer(ctx context.Context, call *registry.Call) (pod *meta.Object, 
 	}
 	container = call.Object.String("container")
 	if container == "" {
-		if own := pod.Objects("spec", "containers"); len(own) == 1 {
-			return pod, own[0].String("name"), nil
+		if containers := pod.Objects("spec", "containers"); len(containers) == 1 {
+			return pod, containers[0].String("name"), nil
 		}
 		return nil, "", meta.BadRequest("a container name must be specified for pod %s, choose one of: %s", pod.Name(), all)
 	}

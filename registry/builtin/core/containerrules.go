@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// containers checks the containers, of which there is at least one. Names stand
-// once in all three lists together; the later list tells of a clash.
+// containers checks the containers; at least one is required. Names are unique over all three lists: a
+// duplicate is reported in the later list.
 func (r *podRules) containers(at *check.Path) {
 	if len(r.spec.Containers) == 0 {
 		r.Required(at, "")
@@ -19,36 +19,35 @@ func (r *podRules) containers(at *check.Path) {
 	for i := range r.spec.Containers {
 		c, p := &r.spec.Containers[i], at.Index(i)
 		r.container(p, c)
-		r.once(p, c, seen)
+		r.uniqueName(p, c, seen)
 		r.running(p, c)
 		r.restarts(p, c)
 	}
 	r.hostPortConflicts(at, r.spec.Containers)
 }
 
-// initContainers checks the init containers; one that keeps running has what
-// containers have.
+// initContainers checks the init containers. Only sidecars may have probes and lifecycle actions.
 func (r *podRules) initContainers(at *check.Path) {
 	seen := nameSet(r.spec.Containers)
 	for i := range r.spec.InitContainers {
 		c, p := &r.spec.InitContainers[i], at.Index(i)
 		r.container(p, c)
 		r.restarts(p, c)
-		r.once(p, c, seen)
+		r.uniqueName(p, c, seen)
 		r.hostPortConflicts(at, r.spec.InitContainers[i:i+1])
 		if c.RestartPolicy != nil && *c.RestartPolicy == "Always" {
 			r.running(p, c)
 			continue
 		}
-		r.absent(p, "may not be set for init containers without restartPolicy=Always", []setField{
+		r.forbid(p, "may not be set for init containers without restartPolicy=Always", []setField{
 			{"lifecycle", c.Lifecycle != nil}, {"livenessProbe", c.LivenessProbe != nil},
 			{"readinessProbe", c.ReadinessProbe != nil}, {"startupProbe", c.StartupProbe != nil},
 		})
 	}
 }
 
-// ephemeralContainers checks the ephemeral containers, which have no part in the
-// pod's work.
+// ephemeralContainers checks the ephemeral containers, which have no ports, resources, probes or
+// restarts.
 func (r *podRules) ephemeralContainers(at *check.Path) {
 	others := nameSet(r.spec.Containers, r.spec.InitContainers)
 	seen := nameSet(r.spec.Containers, r.spec.InitContainers)
@@ -56,19 +55,19 @@ func (r *podRules) ephemeralContainers(at *check.Path) {
 	for i := range r.spec.EphemeralContainers {
 		e, p := &r.spec.EphemeralContainers[i], at.Index(i)
 		r.container(p, &e.Container)
-		r.once(p, &e.Container, seen)
+		r.uniqueName(p, &e.Container, seen)
 		if t := e.TargetContainerName; t != "" && !others[t] {
 			r.NotFound(p.Field("targetContainerName"), t)
 		}
 		q := e.Resources
-		r.absent(p, never, []setField{
+		r.forbid(p, never, []setField{
 			{"ports", len(e.Ports) > 0}, {"resources", len(q.Limits)+len(q.Requests)+len(q.Claims) > 0},
 			{"resizePolicy", len(e.ResizePolicy) > 0}, {"restartPolicy", e.RestartPolicy != nil}, {"restartPolicyRules", len(e.RestartPolicyRules) > 0},
 			{"livenessProbe", e.LivenessProbe != nil}, {"readinessProbe", e.ReadinessProbe != nil}, {"startupProbe", e.StartupProbe != nil},
 			{"lifecycle", e.Lifecycle != nil},
 		})
 		for j, m := range e.VolumeMounts {
-			r.absent(p.Field("volumeMounts").Index(j), never, []setField{{"subPath", m.SubPath != ""}, {"subPathExpr", m.SubPathExpr != ""}})
+			r.forbid(p.Field("volumeMounts").Index(j), never, []setField{{"subPath", m.SubPath != ""}, {"subPathExpr", m.SubPathExpr != ""}})
 		}
 	}
 }
@@ -81,8 +80,8 @@ func nameSet(lists ...[]Container) map[string]bool {
 	return set
 }
 
-// once checks that a container's name is new.
-func (r *podRules) once(at *check.Path, c *Container, seen map[string]bool) {
+// uniqueName checks that the name of a container is not in seen, and adds it.
+func (r *podRules) uniqueName(at *check.Path, c *Container, seen map[string]bool) {
 	if seen[c.Name] {
 		r.Duplicate(at.Field("name"), c.Name)
 	}
@@ -95,8 +94,8 @@ type setField struct {
 	set  bool
 }
 
-// absent forbids fields that are set.
-func (r *podRules) absent(at *check.Path, why string, fields []setField) {
+// forbid reports the fields that are set.
+func (r *podRules) forbid(at *check.Path, why string, fields []setField) {
 	for _, f := range fields {
 		if f.set {
 			r.Forbidden(at.Field(f.name), why)
@@ -104,7 +103,7 @@ func (r *podRules) absent(at *check.Path, why string, fields []setField) {
 	}
 }
 
-// container checks what all containers have.
+// container checks the fields that all containers may have.
 func (r *podRules) container(at *check.Path, c *Container) {
 	r.Needs(at, "image", c.Image)
 	r.ports(at.Field("ports"), c.Ports)
@@ -117,7 +116,7 @@ func (r *podRules) container(at *check.Path, c *Container) {
 	r.security(at.Field("securityContext"), c.SecurityContext)
 }
 
-// restarts checks when a container is started again.
+// restarts checks the restart rules.
 func (r *podRules) restarts(at *check.Path, c *Container) {
 	rules := at.Field("restartPolicyRules")
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
@@ -130,8 +129,8 @@ func (r *podRules) restarts(at *check.Path, c *Container) {
 	}
 }
 
-// resizePolicies checks what a change of resources asks for. Causes name the
-// list, as clients know them, but for what is there twice.
+// resizePolicies checks the resize policies. Violations have the path of the list, except for
+// duplicates, as at kube-apiserver.
 func (r *podRules) resizePolicies(at *check.Path, list []ContainerResizePolicy) {
 	seen := map[string]bool{}
 	for i, p := range list {
@@ -160,7 +159,7 @@ func (r *podRules) ports(at *check.Path, ports []ContainerPort) {
 	}
 }
 
-// hostPortConflicts checks that no port of the node is asked for twice.
+// hostPortConflicts reports duplicate host ports.
 func (r *podRules) hostPortConflicts(at *check.Path, containers []Container) {
 	type hostPort struct {
 		ip, protocol string
@@ -178,8 +177,7 @@ func (r *podRules) hostPortConflicts(at *check.Path, containers []Container) {
 	}
 }
 
-// mounts checks where volumes appear. Some causes name the list, as clients know
-// them.
+// mounts checks the volume mounts. Some violations have the path of the list, as at kube-apiserver.
 func (r *podRules) mounts(at *check.Path, c *Container) {
 	seen := map[string]bool{}
 	for i, m := range c.VolumeMounts {
@@ -258,12 +256,12 @@ func (r *podRules) devices(at *check.Path, c *Container) {
 	}
 }
 
-// relative checks a path that must stay inside a volume.
+// relative checks a path that must not leave a volume.
 func (r *podRules) relative(at *check.Path, path string) {
 	r.Format(at, path, check.RelativePath(path))
 }
 
-// labelKeys checks label keys that a selector is widened by.
+// labelKeys checks the label keys that extend a selector.
 func (r *podRules) labelKeys(at *check.Path, keys []string, s *meta.Selector) {
 	if len(keys) > 0 && s == nil {
 		r.Forbidden(at, "must not be specified when labelSelector is not set")

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// containers warns of fields of the containers, and of ports that clash between them.
+// containers warns about fields of containers, and about conflicting ports within the pod.
 func (w *podWarnings) containers() {
 	var ports []portAt
 	for _, list := range []string{"initContainers", "containers"} {
@@ -27,7 +27,7 @@ func (w *podWarnings) containers() {
 	w.ports(ports)
 }
 
-// container warns of profiles in annotations, fractions of bytes, and environment variables
+// container warns about annotations that fields replaced, fractional bytes, and environment variables
 // that hide another of the same name.
 func (w *podWarnings) container(at *check.Path, c *meta.Object) {
 	if c.Map("securityContext", "seccompProfile") == nil {
@@ -36,7 +36,7 @@ func (w *podWarnings) container(at *check.Path, c *meta.Object) {
 	w.appArmor(c)
 	for _, name := range []string{"memory", "ephemeral-storage"} {
 		for _, list := range []string{"limits", "requests"} {
-			w.fractions(at.Field("resources").Field(list), c.Map("resources", list), name)
+			w.fractionalBytes(at.Field("resources").Field(list), c.Map("resources", list), name)
 		}
 	}
 	seen := map[string]bool{}
@@ -51,8 +51,8 @@ func (w *podWarnings) container(at *check.Path, c *meta.Object) {
 	}
 }
 
-// appArmor warns of an AppArmor annotation unless the field of the container or pod replaces
-// it. The field of a container of a Pod was set from the annotation before.
+// appArmor warns about an AppArmor annotation that has no corresponding field. In a Pod, unlike in a
+// pod template, the field of a container was already set from the annotation.
 func (w *podWarnings) appArmor(c *meta.Object) {
 	key := w.names.Wire(names.AppArmorProfile) + c.String("name")
 	text, _ := w.annotations[key].(string)
@@ -63,20 +63,20 @@ func (w *podWarnings) appArmor(c *meta.Object) {
 	} else if c.Map("securityContext", "appArmorProfile") != nil {
 		return
 	}
-	whole := w.spec.Map("securityContext", "appArmorProfile")
-	if whole == nil || !meta.Equal(whole, appArmorProfile(text)) {
+	podProfile := w.spec.Map("securityContext", "appArmorProfile")
+	if podProfile == nil || !meta.Equal(podProfile, appArmorProfile(text)) {
 		w.annotation(key, appArmorReplaced)
 	}
 }
 
-// portAt is a port of a container and its path.
+// portAt is a port of a container with its path.
 type portAt struct {
 	at                     *check.Path
 	name, protocol, hostIP string
 	hostPort, number       int64
 }
 
-// ports warns of ports that repeat or overlap another one of the pod, and of repeated names.
+// ports warns about duplicate and overlapping ports and about duplicate names.
 func (w *podWarnings) ports(ports []portAt) {
 	for i, p := range ports {
 		if p.hostIP != "" && p.hostPort == 0 {
@@ -100,7 +100,7 @@ func (w *podWarnings) ports(ports []portAt) {
 	}
 }
 
-// clash returns the relation of two ports of a pod, empty if they can coexist.
+// clash returns the conflict of two ports of a pod, or "" if they can coexist.
 func (p portAt) clash(other portAt) string {
 	switch {
 	case p.number != other.number || p.protocol != other.protocol:

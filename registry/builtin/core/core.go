@@ -1,18 +1,14 @@
-// Package core holds the kinds of the core group.
+// Package core defines the kinds of the core group.
 //
-// A small kind is one file that reads from top to bottom: the struct that is
-// the kind's wire form (json names, protobuf numbers, schema rules, field docs),
-// the Definition, then defaulting and validation. A large one has a file for
-// each of these, named after the kind or after a part of it: pod.go with the
-// struct and the Definition; container.go, volume.go, probe.go, ... with the
-// nested types and nothing else; podcreate.go, poddefaults.go and podupdate.go
-// with what a write does; *rules.go with what validation says to the types in
-// the file of that name; podcolumns.go and podwarnings.go with what people see.
+// A small kind is a single file: the struct, which is the wire form (JSON names, protobuf numbers,
+// schema rules, field documentation), the Definition, then defaulting and validation. A large kind has
+// a file for each of these: for pods, pod.go has the struct and the Definition; container.go,
+// volume.go, probe.go and others have the nested types; podcreate.go, poddefaults.go and podupdate.go
+// have the steps of a write; each ...rules.go has the validation of the types in the file of the same
+// name; podcolumns.go and podwarnings.go have the printer columns and the warnings.
 //
-// Rules of pods are methods of podRules, which collects faults in the order that
-// clients see and knows the spec around; a volume source checks what its schema
-// does not know. Types
-// and rules that kinds of other packages share are exported.
+// The rules of pods are methods of podRules, which collects violations in the order of kube-apiserver
+// and has access to the whole spec. Types and rules that kinds of other packages share are exported.
 package core
 
 import "orch.io/controlplane/registry"

@@ -14,43 +14,42 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/cells"
 )
 
-// Endpoints are the addresses and ports that a service of the same name leads
-// to. Deprecated: EndpointSlice says more and is split where there are many.
+// Endpoints lists the addresses and ports of the service of the same name. Deprecated: use
+// EndpointSlice, which has more fields and scales to many endpoints.
 type Endpoints struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Subsets together are the endpoints: of each, all its addresses with all its
-	// ports.
+	// Subsets of the endpoints. Each address of a subset has all of its ports.
 	Subsets []EndpointSubset `json:"subsets,omitempty" protobuf:"2" schema:"listType=atomic,ratcheting"`
 }
 
-// EndpointSubset is a set of addresses that have the same ports.
+// EndpointSubset is a set of addresses with the same ports. At least one address is required.
 type EndpointSubset struct {
-	// Addresses that are ready to be used.
+	// Addresses that are ready.
 	Addresses []EndpointAddress `json:"addresses,omitempty" protobuf:"1" schema:"listType=atomic"`
 
-	// NotReadyAddresses are those that are not, or not yet.
+	// NotReadyAddresses are addresses that are not ready.
 	NotReadyAddresses []EndpointAddress `json:"notReadyAddresses,omitempty" protobuf:"2" schema:"listType=atomic"`
 
 	// Ports of the addresses.
 	Ports []EndpointPort `json:"ports,omitempty" protobuf:"3" schema:"listType=atomic"`
 }
 
-// EndpointAddress is one address.
+// EndpointAddress is the address of an endpoint.
 type EndpointAddress struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// IP is the address: neither unspecified, nor loopback, nor link-local.
+	// IP is the address. It must not be unspecified, loopback or link-local.
 	IP string `json:"ip" protobuf:"1"`
 
 	// Hostname of the endpoint, a DNS label.
 	Hostname string `json:"hostname,omitempty" protobuf:"3" schema:"format=dns-label"`
 
-	// NodeName is the node that the endpoint is on.
+	// NodeName is the node of the endpoint.
 	NodeName *string `json:"nodeName,omitempty" protobuf:"4" schema:"format=dns-subdomain"`
 
-	// TargetRef is the object that the endpoint stands for.
+	// TargetRef is the object behind the endpoint, such as a pod.
 	TargetRef *ObjectReference `json:"targetRef,omitempty" protobuf:"2"`
 }
 
@@ -58,8 +57,8 @@ type EndpointAddress struct {
 type EndpointPort struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// Name of the port, a DNS label; that of the service's port. Needed if there
-	// are several.
+	// Name of the port, equal to the name of the service port; a DNS label. Required if there are
+	// several ports.
 	Name string `json:"name,omitempty" protobuf:"1" schema:"format=dns-label"`
 
 	// Port number.
@@ -68,8 +67,7 @@ type EndpointPort struct {
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty" protobuf:"3" schema:"default=TCP,enum=SCTP|TCP|UDP"`
 
-	// AppProtocol names the protocol on top, for those who look into the
-	// traffic.
+	// AppProtocol is the application protocol, for consumers with protocol-specific behavior.
 	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4" schema:"format=qualified-name"`
 }
 
@@ -82,7 +80,7 @@ func endpoints() *registry.Kind {
 		Lifetime:    registry.Lifetime{Deprecated: "1.33"},
 		Replacement: meta.GroupVersionKind{Group: names.GroupEndpoints, Version: "v1", Kind: "EndpointSlice"},
 		Columns: []registry.Column{
-			{Name: "Endpoints", Type: "string", Doc: "The addresses that are ready, with their ports.", Cell: readyEndpoints},
+			{Name: "Endpoints", Type: "string", Doc: "The ready addresses and their ports.", Cell: readyEndpoints},
 			registry.Age(),
 		},
 		Validate: validateEndpoints,
@@ -93,32 +91,32 @@ func endpoints() *registry.Kind {
 	})
 }
 
-// readyEndpoints lists the ready addresses of each port.
+// readyEndpoints shows the first ready addresses with their ports.
 func readyEndpoints(o *meta.Object) any {
 	subsets := o.Objects("subsets")
 	if len(subsets) == 0 {
 		return none
 	}
-	var few []string // all that there are may be many: addresses times ports
+	var first []string // only the first entries are formatted, because addresses times ports may be many
 	count := 0
 	for _, s := range subsets {
 		addresses, ports := s.Objects("addresses"), s.Objects("ports")
 		n := len(addresses) * max(len(ports), 1)
 		count += n
-		for i := 0; i < n && len(few) < cells.Few; i++ {
+		for i := 0; i < n && len(first) < cells.Few; i++ {
 			text := addresses[i%len(addresses)].String("ip")
 			if len(ports) > 0 {
 				text = net.JoinHostPort(text, strconv.FormatInt(ports[i/len(addresses)].Int("port"), 10))
 			}
-			few = append(few, text)
+			first = append(first, text)
 		}
 	}
-	return cells.FewOf(few, count)
+	return cells.FewOf(first, count)
 }
 
 func validateEndpoints(w *registry.Change[Endpoints]) {
 	if w.Old != nil && check.Same(w.Old.Subsets, w.New.Subsets) {
-		return // what was stored under other rules may stay
+		return // stored violations may stay
 	}
 	for i := range w.New.Subsets {
 		w.New.Subsets[i].validate(&w.Faults, check.At("subsets").Index(i))
@@ -142,14 +140,13 @@ func (s *EndpointSubset) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-// validate checks an address. Clients see two faults for a text that is none.
+// validate checks an address. A malformed address is reported twice, as at kube-apiserver.
 func (a *EndpointAddress) validate(f *check.Faults, at *check.Path) {
 	address.HostIP(f, at.Field("ip"), a.IP)
 	address.Reachable(f, at.Field("ip"), a.IP)
 }
 
-// warnOfEndpoints warns of IPv6 addresses that are not written as others write
-// them.
+// warnOfEndpoints warns about IPv6 addresses that are not in canonical form.
 func warnOfEndpoints(w *registry.Change[meta.Object]) (texts []string) {
 	for i, s := range w.New.Objects("subsets") {
 		for _, field := range []string{"addresses", "notReadyAddresses"} {

@@ -51,8 +51,8 @@ func (r *podRules) valueFrom(at *check.Path, e *EnvVar) {
 	}
 }
 
-// fieldRef checks the choice of a field of the pod; files may hold other ones
-// than variables.
+// fieldRef checks a field reference. file tells downward API files from environment variables, which
+// support other fields.
 func (r *podRules) fieldRef(at *check.Path, f *ObjectFieldSelector, file bool) {
 	path := at.Field("fieldPath")
 	switch {
@@ -91,7 +91,7 @@ func (r *podRules) fieldRef(at *check.Path, f *ObjectFieldSelector, file bool) {
 	r.OneOf(path, f.FieldPath, known...)
 }
 
-// subscript splits metadata.labels['key'].
+// subscript splits a path such as metadata.labels['key'].
 func subscript(path string) (field, key string, ok bool) {
 	if !strings.HasSuffix(path, "']") {
 		return "", "", false
@@ -99,8 +99,8 @@ func subscript(path string) (field, key string, ok bool) {
 	return strings.Cut(strings.TrimSuffix(path, "']"), "['")
 }
 
-// resourceRef checks the choice of a limit or request of a container, and the
-// unit that it is told in.
+// resourceRef checks a reference to a limit or a request, and its divisor. file demands a container
+// name.
 func (r *podRules) resourceRef(at *check.Path, f *ResourceFieldSelector, file bool) {
 	known := []string{
 		"limits.cpu", "limits.ephemeral-storage", "limits.memory",
@@ -112,14 +112,14 @@ func (r *podRules) resourceRef(at *check.Path, f *ResourceFieldSelector, file bo
 		r.Required(at.Field("containerName"), "")
 	case f.Resource == "":
 		r.Required(at.Field("resource"), "")
-	case !slices.Contains(known, f.Resource) && !hugePages(resource):
+	case !slices.Contains(known, f.Resource) && !isHugePages(resource):
 		r.NotSupported(at.Field("resource"), f.Resource, known...)
 	}
 	units := []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 	if resource == "cpu" {
 		units = []string{"1m", "1"}
 	}
-	if !f.Divisor.IsZero() && (slices.Contains(known, f.Resource) || hugePages(resource)) && !slices.Contains(units, f.Divisor.String()) {
+	if !f.Divisor.IsZero() && (slices.Contains(known, f.Resource) || isHugePages(resource)) && !slices.Contains(units, f.Divisor.String()) {
 		r.Invalid(at.Field("divisor"), f.Resource, "only the divisors "+strings.Join(units, ", ")+" are supported")
 	}
 }
@@ -145,7 +145,7 @@ func (r *podRules) envFrom(at *check.Path, list []EnvFromSource) {
 	}
 }
 
-// sourceName checks the required name of an object that variables come from.
+// sourceName checks the required name of a source of environment variables.
 func (r *podRules) sourceName(at *check.Path, name string) {
 	if name == "" {
 		r.Required(at, "")

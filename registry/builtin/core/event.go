@@ -12,69 +12,66 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Event reports that something happened to an object. Events are kept for a
-// limited time.
+// Event reports an occurrence at an object. Events are deleted after a limited time.
 type Event struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata" protobuf:"1"`
 
-	// InvolvedObject is the object that the event is about; an event lives in
-	// its namespace.
+	// InvolvedObject is the object that the event is about. The event must be in its namespace.
 	InvolvedObject ObjectReference `json:"involvedObject" protobuf:"2"`
 
-	// Reason is a word for programs that says why it happened.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"3"`
 
-	// Message is a text for people.
+	// Message explains the event to people.
 	Message string `json:"message,omitempty" protobuf:"4"`
 
-	// Source is the component that reports.
+	// Source is the reporting component.
 	Source EventSource `json:"source,omitempty" protobuf:"5"`
 
-	// FirstTimestamp is when it was seen first.
+	// FirstTimestamp is the time of the first occurrence.
 	FirstTimestamp meta.Time `json:"firstTimestamp,omitempty" protobuf:"6"`
 
-	// LastTimestamp is when it was seen last.
+	// LastTimestamp is the time of the last occurrence.
 	LastTimestamp meta.Time `json:"lastTimestamp,omitempty" protobuf:"7"`
 
-	// Count is how often it was seen.
+	// Count is the number of occurrences.
 	Count int32 `json:"count,omitempty" protobuf:"8"`
 
-	// Type is Normal or Warning; new types may come.
+	// Type is Normal or Warning; further types may be added.
 	Type string `json:"type,omitempty" protobuf:"9"`
 
-	// EventTime is when this event was first observed.
+	// EventTime is the time of the first observation.
 	EventTime meta.MicroTime `json:"eventTime,omitempty" protobuf:"10"`
 
-	// Series sums up an event that goes on; unset for a single one.
+	// Series describes a recurring event. Unset for a single occurrence.
 	Series *EventSeries `json:"series,omitempty" protobuf:"11"`
 
-	// Action is what was done or what failed.
+	// Action that was taken or failed.
 	Action string `json:"action,omitempty" protobuf:"12"`
 
-	// Related is a second object that had a part in it.
+	// Related is a second object that is involved.
 	Related *ObjectReference `json:"related,omitempty" protobuf:"13"`
 
-	// ReportingController names the controller that reports, such as
-	// example.com/scheduler.
+	// ReportingController is the name of the reporting controller, such as example.com/scheduler.
 	ReportingController string `json:"reportingComponent" protobuf:"14" schema:"optional"`
 
-	// ReportingInstance names the instance of that controller.
+	// ReportingInstance is the instance of that controller.
 	ReportingInstance string `json:"reportingInstance" protobuf:"15" schema:"optional"`
 }
 
-// EventSource says who reports an event.
+// EventSource is the reporting component of an event.
 type EventSource struct {
-	// Component that reports.
+	// Component is the name of the component.
 	Component string `json:"component,omitempty" protobuf:"1"`
 
 	// Host that the component runs on.
 	Host string `json:"host,omitempty" protobuf:"2"`
 }
 
-// EventSeries counts the occurrences of an event that goes on.
+// EventSeries describes a recurring event.
 type EventSeries struct {
-	// Count of occurrences up to the last observed one.
+	// Count is the number of occurrences up to the last observation.
 	Count int32 `json:"count,omitempty" protobuf:"1"`
 
 	// LastObservedTime is the time of the last occurrence.
@@ -88,7 +85,7 @@ func events() *registry.Kind {
 		ShortNames: []string{"ev"},
 		Columns:    eventColumns(),
 		Validate:   validateEvent,
-		// Recorders name an event after its object, whose name may be any path segment.
+		// Recorders derive the name of an event from its object, whose name may be any path segment.
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
 		Fields: []registry.SelectableField{
 			{Name: "involvedObject.kind"},
@@ -115,15 +112,15 @@ func events() *registry.Kind {
 
 func eventColumns() []registry.Column {
 	return []registry.Column{
-		{Name: "Last Seen", Type: "string", Doc: "How long ago it was seen last.", Cell: func(o *meta.Object) any {
+		{Name: "Last Seen", Type: "string", Doc: "The time since the last occurrence.", Cell: func(o *meta.Object) any {
 			if o.Map("series") != nil {
 				return age(o, []string{"series", "lastObservedTime"})
 			}
 			return age(o, []string{"lastTimestamp"}, []string{"firstTimestamp"}, []string{"eventTime"})
 		}},
 		registry.Text("Type", "Normal or Warning.", "type"),
-		registry.Text("Reason", "Why it happened.", "reason"),
-		{Name: "Object", Type: "string", Doc: "What it happened to.", Cell: func(o *meta.Object) any {
+		registry.Text("Reason", "The reason of the event.", "reason"),
+		{Name: "Object", Type: "string", Doc: "The object that the event is about.", Cell: func(o *meta.Object) any {
 			kind, name := strings.ToLower(o.String("involvedObject", "kind")), o.String("involvedObject", "name")
 			if name == "" {
 				return kind
@@ -133,25 +130,25 @@ func eventColumns() []registry.Column {
 		{Name: "Subobject", Type: "string", Doc: "The part of the object.", Priority: 1, Cell: func(o *meta.Object) any {
 			return o.String("involvedObject", "fieldPath")
 		}},
-		{Name: "Source", Type: "string", Doc: "Who reports it.", Priority: 1, Cell: eventSource},
-		{Name: "Message", Type: "string", Doc: "What happened.", Cell: func(o *meta.Object) any {
+		{Name: "Source", Type: "string", Doc: "The reporting component.", Priority: 1, Cell: eventSource},
+		{Name: "Message", Type: "string", Doc: "The message of the event.", Cell: func(o *meta.Object) any {
 			return strings.TrimSpace(o.String("message"))
 		}},
-		{Name: "First Seen", Type: "string", Doc: "How long ago it was seen first.", Priority: 1, Cell: func(o *meta.Object) any {
+		{Name: "First Seen", Type: "string", Doc: "The time since the first occurrence.", Priority: 1, Cell: func(o *meta.Object) any {
 			return age(o, []string{"firstTimestamp"}, []string{"eventTime"})
 		}},
-		{Name: "Count", Type: "string", Doc: "How often it was seen.", Priority: 1, Cell: func(o *meta.Object) any {
+		{Name: "Count", Type: "string", Doc: "The number of occurrences.", Priority: 1, Cell: func(o *meta.Object) any {
 			if o.Map("series") != nil {
 				return o.Int("series", "count")
 			}
 			return cmp.Or(o.Int("count"), 1)
 		}},
-		// Names of events tell nothing: a client shows them last, if at all.
+		// the last column, because names of events are not informative
 		{Name: "Name", Type: "string", Format: "name", Doc: "Name of the event.", Priority: 1, Cell: func(o *meta.Object) any { return o.Name() }},
 	}
 }
 
-// age returns the age of the first time that is set.
+// age returns the time since the first timestamp that is set.
 func age(o *meta.Object, paths ...[]string) string {
 	for _, p := range paths {
 		if t := o.Time(p...); !t.IsZero() {
@@ -161,8 +158,7 @@ func age(o *meta.Object, paths ...[]string) string {
 	return "<unknown>"
 }
 
-// eventSource names the component that reports and its host, each in the old
-// field or in the new one.
+// eventSource shows the reporting component and its host, from the old fields or the new ones.
 func eventSource(o *meta.Object) any {
 	component := cmp.Or(o.String("source", "component"), o.String("reportingComponent"))
 	if host := cmp.Or(o.String("source", "host"), o.String("reportingInstance")); host != "" {
@@ -171,11 +167,10 @@ func eventSource(o *meta.Object) any {
 	return component
 }
 
-// validateEvent checks that an event lives in the namespace of its object, or in the
-// default namespace if that has none. Events with an eventTime, which newer
-// clients send, name their reporter and action; they may be anywhere, those of
-// objects without a namespace also in the system's. Those who write through the group
-// of events are held to its rules, too.
+// validateEvent checks that an event is in the namespace of its object, or in the default namespace if
+// the object has none. Events with an eventTime, from newer clients, need a reporter and an action;
+// without a namespace of the object they may also be in the system namespace. Writes through the events
+// group must satisfy the rules of its version v1.
 func validateEvent(w *registry.Change[Event]) {
 	e, system := w.New, w.Names.SystemNamespace("system")
 	in, at := e.InvolvedObject.Namespace, check.At("involvedObject", "namespace")
@@ -196,8 +191,9 @@ func validateEvent(w *registry.Change[Event]) {
 	}
 }
 
+// Limits of the texts of an event, in bytes.
 const (
-	maxEventWord    = 128
+	maxEventText    = 128
 	maxEventMessage = 1024
 )
 
@@ -206,14 +202,14 @@ func (e *Event) validateNew(f *check.Faults, controller string) {
 		f.Required(check.At(controller), "")
 	}
 	f.Format(check.At(controller), e.ReportingController, meta.CheckQualifiedName(e.ReportingController))
-	for _, word := range []struct{ name, value string }{
+	for _, field := range []struct{ name, value string }{
 		{"reportingInstance", e.ReportingInstance}, {"action", e.Action}, {"reason", e.Reason},
 	} {
-		if word.value == "" {
-			f.Required(check.At(word.name), "")
+		if field.value == "" {
+			f.Required(check.At(field.name), "")
 		}
-		if len(word.value) > maxEventWord {
-			f.Invalid(check.At(word.name), "", "can have at most 128 characters")
+		if len(field.value) > maxEventText {
+			f.Invalid(check.At(field.name), "", "can have at most 128 characters")
 		}
 	}
 	if len(e.Message) > maxEventMessage {

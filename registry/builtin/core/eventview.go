@@ -7,60 +7,58 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// EventView is an event as the group of events shows it, and as new ones are written.
+// EventView is an Event in the events group.
 type EventView struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata" protobuf:"1"`
 
-	// EventTime is when this event was first observed.
+	// EventTime is the time of the first observation. Required.
 	EventTime meta.MicroTime `json:"eventTime" protobuf:"2"`
 
-	// Series sums up an event that goes on; unset for a single one.
+	// Series describes a recurring event. Unset for a single occurrence.
 	Series *EventViewSeries `json:"series,omitempty" protobuf:"3"`
 
-	// ReportingController names the controller that reports, such as
-	// example.com/scheduler.
+	// ReportingController is the name of the reporting controller, such as example.com/scheduler.
 	ReportingController string `json:"reportingController,omitempty" protobuf:"4"`
 
-	// ReportingInstance names the instance of that controller, up to 128 characters.
+	// ReportingInstance is the instance of that controller, in at most 128 bytes.
 	ReportingInstance string `json:"reportingInstance,omitempty" protobuf:"5"`
 
-	// Action is what was done or what failed, up to 128 characters.
+	// Action that was taken or failed, in at most 128 bytes.
 	Action string `json:"action,omitempty" protobuf:"6"`
 
-	// Reason is a word for programs that says why the action was taken, up to 128
-	// characters.
+	// Reason is a CamelCase identifier of the cause, for programs, in at most 128 bytes.
 	Reason string `json:"reason,omitempty" protobuf:"7"`
 
-	// Regarding is the object that the event is about; most often the one that the
-	// reporting controller works on.
+	// Regarding is the object that the event is about, usually the object that the controller
+	// reconciles.
 	Regarding ObjectReference `json:"regarding,omitempty" protobuf:"8"`
 
-	// Related is a second object that had a part in it.
+	// Related is a second object that is involved.
 	Related *ObjectReference `json:"related,omitempty" protobuf:"9"`
 
-	// Note is a text for people, up to 1024 bytes.
+	// Note explains the event to people, in at most 1024 bytes.
 	Note string `json:"note,omitempty" protobuf:"10"`
 
 	// Type is Normal or Warning.
 	Type string `json:"type,omitempty" protobuf:"11"`
 
-	// DeprecatedSource is who reports an event of the core group.
+	// DeprecatedSource is the source of an event of the core group.
 	DeprecatedSource EventSource `json:"deprecatedSource,omitempty" protobuf:"12"`
 
-	// DeprecatedFirstTimestamp is when an event of the core group was seen first.
+	// DeprecatedFirstTimestamp is the firstTimestamp of an event of the core group.
 	DeprecatedFirstTimestamp meta.Time `json:"deprecatedFirstTimestamp,omitempty" protobuf:"13"`
 
-	// DeprecatedLastTimestamp is when an event of the core group was seen last.
+	// DeprecatedLastTimestamp is the lastTimestamp of an event of the core group.
 	DeprecatedLastTimestamp meta.Time `json:"deprecatedLastTimestamp,omitempty" protobuf:"14"`
 
-	// DeprecatedCount is how often an event of the core group was seen.
+	// DeprecatedCount is the count of an event of the core group.
 	DeprecatedCount int32 `json:"deprecatedCount,omitempty" protobuf:"15"`
 }
 
-// EventViewSeries counts the occurrences of an event that goes on.
+// EventViewSeries describes a recurring event.
 type EventViewSeries struct {
-	// Count of occurrences up to the last observed one, 2 or more.
+	// Count is the number of occurrences up to the last observation; at least 2.
 	Count int32 `json:"count" protobuf:"1"`
 
 	// LastObservedTime is the time of the last occurrence.
@@ -68,10 +66,10 @@ type EventViewSeries struct {
 }
 
 func eventViews() []registry.VersionOf[Event] {
-	now, first := eventView("v1"), eventView("v1beta1")
-	now.Lifetime = registry.Lifetime{Introduced: "1.19"}
-	first.Lifetime = registry.Lifetime{Introduced: "1.8", Deprecated: "1.22", Removed: "1.25"}
-	return []registry.VersionOf[Event]{now, first}
+	v1, v1beta1 := eventView("v1"), eventView("v1beta1")
+	v1.Lifetime = registry.Lifetime{Introduced: "1.19"}
+	v1beta1.Lifetime = registry.Lifetime{Introduced: "1.8", Deprecated: "1.22", Removed: "1.25"}
+	return []registry.VersionOf[Event]{v1, v1beta1}
 }
 
 func eventView(version string) registry.Spoke[EventView, Event] {
@@ -114,9 +112,9 @@ func (in *Event) view(out *EventView) error {
 	return nil
 }
 
-// validateView holds a write through version v1 of the group of events to its rules,
-// beyond those for all: a new event has none of the deprecated fields, and of one that is there only the
-// series changes. A series that stays is as another group allowed it.
+// validateView checks a write through version v1 of the events group, in addition to the rules of all
+// groups: a new event has none of the deprecated fields, and of an existing event only the series can
+// change. An unchanged series may violate the rules, because the core group does not have them.
 func (e *Event) validateView(f *check.Faults, old *Event) {
 	if s := e.Series; s != nil && (old == nil || !check.Same(s, old.Series)) {
 		if s.Count < 2 {
@@ -130,7 +128,7 @@ func (e *Event) validateView(f *check.Faults, old *Event) {
 		e.validateUnchanged(f, old)
 		return
 	}
-	// Version v1 of the group requires a DNS subdomain as the name of a new event.
+	// version v1 requires the name of a new event to be a DNS subdomain
 	if e.GenerateName != "" {
 		f.Format(check.At("metadata", "generateName"), e.GenerateName, meta.NameChecker(meta.CheckDNSSubdomain)(e.GenerateName, true))
 	}
@@ -156,8 +154,8 @@ func (e *Event) validateView(f *check.Faults, old *Event) {
 
 func (e *Event) validateUnchanged(f *check.Faults, old *Event) {
 	for _, field := range []struct {
-		name    string
-		now, of any
+		name     string
+		new, old any
 	}{
 		{"involvedObject", e.InvolvedObject, old.InvolvedObject},
 		{"reason", e.Reason, old.Reason},
@@ -166,7 +164,7 @@ func (e *Event) validateUnchanged(f *check.Faults, old *Event) {
 		{"firstTimestamp", e.FirstTimestamp, old.FirstTimestamp},
 		{"lastTimestamp", e.LastTimestamp, old.LastTimestamp},
 		{"count", e.Count, old.Count},
-		{"reason", e.Reason, old.Reason}, // clients are told twice
+		{"reason", e.Reason, old.Reason}, // repeated, as at kube-apiserver
 		{"type", e.Type, old.Type},
 		{"eventTime", e.EventTime, old.EventTime},
 		{"action", e.Action, old.Action},
@@ -174,6 +172,6 @@ func (e *Event) validateUnchanged(f *check.Faults, old *Event) {
 		{"reportingController", e.ReportingController, old.ReportingController},
 		{"reportingInstance", e.ReportingInstance, old.ReportingInstance},
 	} {
-		f.Unchanged(check.At(field.name), field.now, field.of)
+		f.Unchanged(check.At(field.name), field.new, field.old)
 	}
 }

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	view      = "!" // before causes that the group of events alone has
+	view      = "!" // prefix of causes that only the events group has
 	eventTime = `"eventTime":"2026-01-02T03:04:05.000006Z"`
 	viewGroup = "events.k8s.io/v1"
 )
 
-// goodEvent returns the fields of an event that both groups allow, with others instead
-// of those of the same name; null is none.
+// goodEvent returns an event that both groups accept, with fields replaced; null removes a field.
 func goodEvent(t *testing.T, fields string) string {
 	t.Helper()
 	all := map[string]any{}
@@ -31,7 +30,7 @@ func goodEvent(t *testing.T, fields string) string {
 	return string(body)
 }
 
-// written returns the causes, as reason:field, that a write has in a group.
+// written returns the causes of a write through a group, in the form reason:field.
 func written(t *testing.T, k kindtest.Kind, apiVersion, body string, old *meta.Object) []string {
 	t.Helper()
 	w := k.NewChange(t.Context(), k.Object(t, body), old, "")
@@ -47,7 +46,7 @@ func written(t *testing.T, k kindtest.Kind, apiVersion, body string, old *meta.O
 	return out
 }
 
-// inBothGroups takes an event through a create in each group.
+// inBothGroups creates an event through each group.
 func inBothGroups(t *testing.T, k kindtest.Kind, fields string, want []string) {
 	t.Helper()
 	for apiVersion, controller := range map[string]string{"v1": "reportingComponent", viewGroup: "reportingController"} {
@@ -64,8 +63,8 @@ func inBothGroups(t *testing.T, k kindtest.Kind, fields string, want []string) {
 	}
 }
 
-// TestNewEvents: an event with an eventTime names who reports what. Who writes it in the
-// group of events is held to more.
+// TestNewEvents checks that an event with an eventTime needs a reporter, and the stricter rules of the
+// events group.
 func TestNewEvents(t *testing.T) {
 	k := kind(t, "Event")
 	long := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
@@ -102,14 +101,13 @@ func TestNewEvents(t *testing.T) {
 		`"message":null`:                               nil,
 		`"message":` + long(1024):                      nil,
 		`"message":` + long(1025):                      {"Invalid:message"},
-		`"message":"` + strings.Repeat("é", 513) + `"`: {"Invalid:message"}, // bytes count
+		`"message":"` + strings.Repeat("é", 513) + `"`: {"Invalid:message"}, // the limit is in bytes
 	} {
 		inBothGroups(t, k, fields, want)
 	}
 }
 
-// TestNewEventsSeries: the group of events takes a series that is one, and none of the
-// deprecated fields.
+// TestNewEventsSeries checks the rules of the events group for the series and the deprecated fields.
 func TestNewEventsSeries(t *testing.T) {
 	k := kind(t, "Event")
 	for fields, want := range map[string][]string{
@@ -131,8 +129,8 @@ func TestNewEventsSeries(t *testing.T) {
 	}
 }
 
-// TestEventsOfNoNamespace: those about an object without a namespace are in the default
-// one, new ones also in the system's.
+// TestEventsOfNoNamespace checks that events about cluster-scoped objects are in the default namespace,
+// and new ones optionally in the system namespace.
 func TestEventsOfNoNamespace(t *testing.T) {
 	k := kind(t, "Event")
 	bad := []string{"Invalid:involvedObject.namespace"}
@@ -145,9 +143,9 @@ func TestEventsOfNoNamespace(t *testing.T) {
 	}
 }
 
-// TestEventsStayAsTheyAre: of an event that is there the group of events changes only
-// the series, the core group anything.
-func TestEventsStayAsTheyAre(t *testing.T) {
+// TestEventsAreImmutableInEventsGroup checks that the events group changes only the series of an event,
+// and the core group any field.
+func TestEventsAreImmutableInEventsGroup(t *testing.T) {
 	k := kind(t, "Event")
 	const series = `"series":{"count":%,"lastObservedTime":"2026-01-02T03:04:05.000000Z"}`
 	old := k.Object(t, goodEvent(t, ``))
@@ -159,7 +157,7 @@ func TestEventsStayAsTheyAre(t *testing.T) {
 		`"series":{"count":2}`:                           {"Required:series.lastObservedTime"},
 		`"involvedObject":{"namespace":"ns"}`:            {"Invalid:involvedObject"},
 		`"related":{"name":"r"}`:                         {"Invalid:related"},
-		`"reason":"S"`:                                   {"Invalid:reason", "Invalid:reason"}, // told twice
+		`"reason":"S"`:                                   {"Invalid:reason", "Invalid:reason"}, // reported twice
 		`"message":"n"`:                                  {"Invalid:message"},
 		`"message":null`:                                 {"Invalid:message"},
 		`"source":{"component":"c"}`:                     {"Invalid:source"},
@@ -182,7 +180,7 @@ func TestEventsStayAsTheyAre(t *testing.T) {
 		}
 	}
 
-	// What the core group allowed is no fault of who leaves it as it is.
+	// a violation that the core group accepted may stay
 	was := `"eventTime":null,"reportingComponent":null,"action":null,"type":"Foo","count":3,"source":{"component":"c"},` + strings.Replace(series, "%", "1", 1)
 	old = k.Object(t, goodEvent(t, was))
 	for fields, want := range map[string][]string{
@@ -195,13 +193,13 @@ func TestEventsStayAsTheyAre(t *testing.T) {
 	} {
 		body := was
 		if fields != "" {
-			body += "," + fields // the last of a name counts
+			body += "," + fields // the last field of a name wins
 		}
 		assert.ElementsMatch(t, want, written(t, k, viewGroup, goodEvent(t, body), old), fields)
 	}
 }
 
-// TestEventsInBothForms: each field of an event is one of the other form.
+// TestEventsInBothForms checks that each field of an event has a field in the other form.
 func TestEventsInBothForms(t *testing.T) {
 	k := kind(t, "Event")
 	const (

@@ -17,8 +17,7 @@ func ExampleKinds() {
 	// Output: kind Namespace (Go type core.Namespace) true
 }
 
-// Services of a network of their own: six addresses, and no ports of nodes
-// beyond one.
+// A service network with six addresses and a single node port.
 func ExampleServiceNetwork() {
 	pool := core.ServiceNetwork{Addresses: netip.MustParsePrefix("192.168.0.0/29"), FirstPort: 30000, LastPort: 30000}.Pool()
 	service := meta.NewObject(map[string]any{"spec": map[string]any{"type": "NodePort", "ports": []any{map[string]any{"port": int64(80)}}}})
@@ -27,7 +26,7 @@ func ExampleServiceNetwork() {
 	// Output: 192.168.0.5 [192.168.0.5 :30000] [] <nil>
 }
 
-// A volume inside of another object is nobody's, and a driver looks after it.
+// An inline volume has no claim, and requires a CSI driver.
 func ExampleInlineVolume() {
 	volume := &core.PersistentVolumeSpec{StorageClassName: "fast", AccessModes: []string{"ReadWriteOnce"}}
 	volume.NFS = &core.NFSVolumeSource{Server: "files.example.com", Path: "/data"}

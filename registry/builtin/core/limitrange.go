@@ -13,54 +13,53 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// What limits of the product's own are about. Others have a name with a domain.
+// Built-in types of limits. Other types have a domain.
 const (
 	limitPod       = "Pod"
 	limitContainer = "Container"
 	limitClaim     = "PersistentVolumeClaim"
 )
 
-// LimitRange bounds how much single objects of its namespace may ask for, and
-// gives containers that ask for nothing a default.
+// LimitRange limits the resources of each object in its namespace, and sets defaults for containers
+// without requests or limits.
 type LimitRange struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec holds the limits.
+	// Spec lists the limits.
 	Spec LimitRangeSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// LimitRangeSpec holds limits, each for another type of object.
+// LimitRangeSpec lists limits.
 type LimitRangeSpec struct {
-	// Limits that are kept, one for each type of object.
+	// Limits, at most one entry for each type of object.
 	Limits []LimitRangeItem `json:"limits" protobuf:"1" schema:"listType=atomic"`
 }
 
-// LimitRangeItem bounds what objects of one type may ask for.
+// LimitRangeItem limits the resources of objects of a type.
 type LimitRangeItem struct {
-	// Type of object: Pod, Container, PersistentVolumeClaim or a name with a domain.
+	// Type is Pod, Container, PersistentVolumeClaim or a name with a domain.
 	Type string `json:"type" protobuf:"1" schema:"format=qualified-name"`
 
-	// Max is the most of each resource that one object may ask for.
+	// Max is the largest amount of each resource.
 	Max map[string]meta.Quantity `json:"max,omitempty" protobuf:"2" schema:"values.milli"`
 
-	// Min is the least of each resource that one object must ask for.
+	// Min is the smallest amount of each resource.
 	Min map[string]meta.Quantity `json:"min,omitempty" protobuf:"3" schema:"values.milli"`
 
-	// Default is the limit of containers that have none; what max says by default. Not
-	// for pods.
+	// Default is the default limit of containers; itself by default max. Not for pods.
 	Default map[string]meta.Quantity `json:"default,omitempty" protobuf:"4" schema:"values.milli"`
 
-	// DefaultRequest is the request of containers that have none; what default says,
-	// or else min, by default. Not for pods.
+	// DefaultRequest is the default request of containers; itself by default default or min. Not for
+	// pods.
 	DefaultRequest map[string]meta.Quantity `json:"defaultRequest,omitempty" protobuf:"5" schema:"values.milli"`
 
-	// MaxLimitRequestRatio is how many times the request a limit may be, at least 1.
+	// MaxLimitRequestRatio is the largest ratio of limit and request; at least 1.
 	MaxLimitRequestRatio map[string]meta.Quantity `json:"maxLimitRequestRatio,omitempty" protobuf:"6" schema:"values.milli"`
 }
 
 func limitRanges() *registry.Kind {
-	created := registry.Text("Created At", "When the limits were made.", "metadata", "creationTimestamp")
+	created := registry.Text("Created At", "The time of creation.", "metadata", "creationTimestamp")
 	created.Type = "date"
 	return registry.Of(registry.Definition[LimitRange]{
 		Version:    version,
@@ -70,7 +69,7 @@ func limitRanges() *registry.Kind {
 		Validate:   validateLimits,
 		Behavior: registry.Behavior{Prepare: func(w *registry.Change[meta.Object]) {
 			if len(w.New.List("spec", "limits")) == 0 {
-				w.New.Set(nil, "spec", "limits") // as clients know an empty list
+				w.New.Set(nil, "spec", "limits") // clients expect null for an empty list
 			}
 		}},
 		Reference: &compat.Reference{
@@ -79,18 +78,18 @@ func limitRanges() *registry.Kind {
 	})
 }
 
-// defaultLimits gives containers as much as they may have, and asks for what they get.
+// defaultLimits sets the defaults of containers: the limit from max, the request from the limit or min.
 func defaultLimits(w *registry.Change[LimitRange]) {
 	for i := range w.New.Spec.Limits {
 		if l := &w.New.Spec.Limits[i]; l.Type == limitContainer {
-			l.Default = filled(l.Default, l.Max)
-			l.DefaultRequest = filled(filled(l.DefaultRequest, l.Default), l.Min)
+			l.Default = withMissing(l.Default, l.Max)
+			l.DefaultRequest = withMissing(withMissing(l.DefaultRequest, l.Default), l.Min)
 		}
 	}
 }
 
-// filled returns amounts with those of others that are missing.
-func filled(amounts, others map[string]meta.Quantity) map[string]meta.Quantity {
+// withMissing returns amounts with the missing entries of others.
+func withMissing(amounts, others map[string]meta.Quantity) map[string]meta.Quantity {
 	out := maps.Clone(others)
 	if out == nil {
 		return amounts
@@ -131,8 +130,8 @@ func (r *podRules) limit(at *check.Path, l *LimitRangeItem) {
 		r.limitNames(at.Field("default"), l.Type, l.Default)
 		r.limitNames(at.Field("defaultRequest"), l.Type, l.DefaultRequest)
 	}
-	_, least := l.Min["storage"]
-	if _, most := l.Max["storage"]; l.Type == limitClaim && !least && !most {
+	_, hasMin := l.Min["storage"]
+	if _, hasMax := l.Max["storage"]; l.Type == limitClaim && !hasMin && !hasMax {
 		r.Required(at.Field("limits"), "either minimum or maximum storage value is required, but neither was provided")
 	}
 	all := map[string]bool{}
@@ -147,7 +146,7 @@ func (r *podRules) limit(at *check.Path, l *LimitRangeItem) {
 }
 
 func (r *podRules) limitNames(at *check.Path, limit string, amounts map[string]meta.Quantity) {
-	for _, name := range sorted(amounts) {
+	for _, name := range sortedNames(amounts) {
 		if limit == limitPod || limit == limitContainer {
 			r.resourceName(at.Key(name), name)
 		} else {
@@ -156,13 +155,13 @@ func (r *podRules) limitNames(at *check.Path, limit string, amounts map[string]m
 	}
 }
 
-// limitOf checks that what is said of one resource can be kept.
+// limitOf checks the relations between the amounts of a resource.
 func (r *podRules) limitOf(at *check.Path, name string, l *LimitRangeItem) {
-	above := func(field, lowWord, highWord string, low, high map[string]meta.Quantity, told meta.Quantity) {
+	above := func(field, lowName, highName string, low, high map[string]meta.Quantity, reported meta.Quantity) {
 		a, ok := low[name]
 		b, bounded := high[name]
 		if ok && bounded && a.Cmp(b) > 0 {
-			r.Invalid(at.Field(field).Key(name), told, fmt.Sprintf("%s value %s is greater than %s value %s", lowWord, a, highWord, b))
+			r.Invalid(at.Field(field).Key(name), reported, fmt.Sprintf("%s value %s is greater than %s value %s", lowName, a, highName, b))
 		}
 	}
 	above("min", "min", "max", l.Min, l.Max, l.Min[name])
@@ -172,9 +171,9 @@ func (r *podRules) limitOf(at *check.Path, name string, l *LimitRangeItem) {
 	above("default", "min", "default", l.Min, l.Default, l.Min[name])
 	above("default", "default", "max", l.Default, l.Max, l.Max[name])
 	r.ratio(at.Field("maxLimitRequestRatio").Key(name), name, l)
-	limit, limited := l.Default[name]
-	request, asked := l.DefaultRequest[name]
-	if limited && asked && (hugePages(name) || !r.native(name)) && limit.Cmp(request) != 0 {
+	limit, hasLimit := l.Default[name]
+	request, hasRequest := l.DefaultRequest[name]
+	if hasLimit && hasRequest && (isHugePages(name) || !r.isNative(name)) && limit.Cmp(request) != 0 {
 		r.Invalid(at.Field("defaultRequest").Key(name), request, fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit, request, name))
 	}
 }
@@ -187,12 +186,12 @@ func (r *podRules) ratio(at *check.Path, name string, l *LimitRangeItem) {
 	if ratio.Cmp(meta.NewQuantity(1, meta.DecimalSI)) < 0 {
 		r.Invalid(at, ratio, fmt.Sprintf("ratio %s is less than 1", ratio))
 	}
-	most, bounded := l.Max[name]
-	least, ok := l.Min[name]
-	if !bounded || !ok || least.Sign() <= 0 {
+	largest, bounded := l.Max[name]
+	smallest, ok := l.Min[name]
+	if !bounded || !ok || smallest.Sign() <= 0 {
 		return
 	}
-	if bound := new(big.Rat).Quo(most.Rat(), least.Rat()); ratio.Rat().Cmp(bound) > 0 {
+	if bound := new(big.Rat).Quo(largest.Rat(), smallest.Rat()); ratio.Rat().Cmp(bound) > 0 {
 		r.Invalid(at, ratio, fmt.Sprintf("ratio %s is greater than max/min = %s", ratio, bound.FloatString(6)))
 	}
 }

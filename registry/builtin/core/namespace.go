@@ -11,56 +11,55 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// The phases of a namespace.
+// Phases of a namespace.
 const (
 	NamespaceActive      = "Active"
 	NamespaceTerminating = "Terminating"
 )
 
-// Namespace is a scope for the names of other objects. Its deletion removes
-// everything in it first.
+// Namespace is a scope for the names of other objects. Its deletion deletes all objects in it first.
 type Namespace struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what the namespace is meant to be.
+	// Spec is the desired state.
 	Spec NamespaceSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what the namespace is.
+	// Status is the observed state.
 	Status NamespaceStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// NamespaceSpec says what must happen before a namespace goes.
+// NamespaceSpec is the desired state of a namespace.
 type NamespaceSpec struct {
-	// Finalizers keep a deleted namespace until its content is gone. They are
-	// set on create and removed through the sub-resource finalize.
+	// Finalizers keep a deleted namespace until its contents are deleted. The server sets them on
+	// create; they are removed through the subresource finalize.
 	Finalizers []string `json:"finalizers,omitempty" protobuf:"1" schema:"listType=atomic"`
 }
 
-// NamespaceStatus is the state of a namespace.
+// NamespaceStatus is the observed state of a namespace.
 type NamespaceStatus struct {
-	// Phase is Active, or Terminating once deletion began.
+	// Phase is Active, or Terminating once the deletion began.
 	Phase string `json:"phase,omitempty" protobuf:"1"`
 
-	// Conditions tell what holds up the deletion.
+	// Conditions describe why the deletion does not progress.
 	Conditions []NamespaceCondition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 }
 
-// NamespaceCondition is one aspect of a namespace's deletion.
+// NamespaceCondition is an aspect of the deletion of a namespace.
 type NamespaceCondition struct {
-	// Type names the aspect.
+	// Type identifies the condition.
 	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2"`
 
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"4"`
 
-	// Reason is a word for programs.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"5"`
 
-	// Message is a text for people.
+	// Message explains the status to people.
 	Message string `json:"message,omitempty" protobuf:"6"`
 }
 
@@ -96,7 +95,8 @@ func namespaces() *registry.Kind {
 	})
 }
 
-// initialNamespaces are the default one and those of the system.
+// initialNamespaces returns the default namespace and the system namespaces, which the server creates
+// at its start.
 func initialNamespaces(p names.Profile) (list []*meta.Object) {
 	for _, name := range []string{"default", p.SystemNamespace("system"), p.SystemNamespace("public"), p.SystemNamespace("node-lease")} {
 		ns := meta.NewObject(nil)
@@ -106,8 +106,7 @@ func initialNamespaces(p names.Profile) (list []*meta.Object) {
 	return list
 }
 
-// defaultNamespace gives a namespace its phase, and the label that selects it by
-// name.
+// defaultNamespace sets the phase, and the label with the name of the namespace.
 func defaultNamespace(w *registry.Change[Namespace]) {
 	n := w.New
 	if n.Status.Phase == "" {
@@ -122,8 +121,8 @@ func defaultNamespace(w *registry.Change[Namespace]) {
 	n.Labels[w.Names.Wire(names.NamespaceNameLabel)] = n.Name
 }
 
-// prepareNamespace makes a new namespace Active and held by the product's
-// finalizer; afterwards only the sub-resource finalize changes the spec.
+// prepareNamespace sets the phase and the finalizer of a new namespace. Updates keep the spec: only the
+// subresource finalize changes it.
 func prepareNamespace(w *registry.Change[meta.Object]) {
 	obj := w.New
 	if w.Old != nil {
@@ -131,13 +130,13 @@ func prepareNamespace(w *registry.Change[meta.Object]) {
 		return
 	}
 	obj.Set(map[string]any{"phase": NamespaceActive}, "status")
-	mine := w.Names.Wire(names.NamespaceFinalizer)
-	if held := obj.List("spec", "finalizers"); !slices.Contains(held, any(mine)) {
-		obj.Set(append(held, mine), "spec", "finalizers")
+	finalizer := w.Names.Wire(names.NamespaceFinalizer)
+	if held := obj.List("spec", "finalizers"); !slices.Contains(held, any(finalizer)) {
+		obj.Set(append(held, finalizer), "spec", "finalizers")
 	}
 }
 
-// mergeFinalizers takes the finalizers of in.
+// mergeFinalizers copies the finalizers of in to obj.
 func mergeFinalizers(obj, in *meta.Object) {
 	obj.Delete("spec", "finalizers")
 	if list := in.List("spec", "finalizers"); len(list) > 0 {
@@ -162,7 +161,7 @@ func validateNamespace(w *registry.Change[Namespace]) {
 	}
 }
 
-// validatePhase: the phase follows the deletion, not the caller.
+// validatePhase checks that the phase agrees with the deletion timestamp.
 func validatePhase(w *registry.Change[Namespace]) {
 	want := NamespaceActive
 	if w.New.DeletionTimestamp != nil {

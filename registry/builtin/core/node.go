@@ -9,73 +9,72 @@ type Node struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what is decided about the node.
+	// Spec is the desired state.
 	Spec NodeSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what the node says of itself.
+	// Status is the observed state, which the kubelet reports.
 	Status NodeStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// NodeSpec is what is decided about a node.
+// NodeSpec is the desired state of a node.
 type NodeSpec struct {
-	// PodCIDR is the range of the addresses of its pods, the first of podCIDRs.
+	// PodCIDR is the range of the pods' IP addresses, equal to the first of podCIDRs.
 	PodCIDR string `json:"podCIDR,omitempty" protobuf:"1"`
 
-	// PodCIDRs are the ranges of the addresses of its pods, at most one of each IP
-	// family. They cannot change.
+	// PodCIDRs are the ranges of the pods' IP addresses, at most 1 for each IP family. Immutable once
+	// set.
 	PodCIDRs []string `json:"podCIDRs,omitempty" protobuf:"7" patchStrategy:"merge" schema:"listType=set,repeats"`
 
-	// ProviderID is the machine as its provider knows it, provider://id. It cannot
-	// change.
+	// ProviderID identifies the machine at the cloud provider, in the form provider://id. Immutable
+	// once set.
 	ProviderID string `json:"providerID,omitempty" protobuf:"3"`
 
-	// Unschedulable keeps new pods away.
+	// Unschedulable keeps new pods from the node.
 	Unschedulable bool `json:"unschedulable,omitempty" protobuf:"4"`
 
-	// Taints keep pods away that do not tolerate them.
+	// Taints keep pods from the node that do not tolerate them.
 	Taints []Taint `json:"taints,omitempty" protobuf:"5" schema:"listType=atomic"`
 
-	// ConfigSource is ignored. Deprecated: nodes have their configuration from
-	// elsewhere.
+	// ConfigSource is ignored. Deprecated.
 	ConfigSource *NodeConfigSource `json:"configSource,omitempty" protobuf:"6"`
 
-	// DoNotUseExternalID is kept as it was first. Deprecated: nothing reads it.
+	// DoNotUseExternalID is immutable and unused. Deprecated.
 	DoNotUseExternalID string `json:"externalID,omitempty" protobuf:"2"`
 
-	// PodPreemptionPolicy says when pods make way for others.
+	// PodPreemptionPolicy configures the preemption of pods.
 	PodPreemptionPolicy *NodePodPreemptionPolicy `json:"podPreemptionPolicy,omitempty" protobuf:"8" schema:"gate=InPlacePodVerticalScalingSchedulerPreemption"`
 }
 
 // Taint keeps pods from a node that do not tolerate it.
 type Taint struct {
-	// Key of the taint; with its effect it is there once.
+	// Key of the taint. Key and effect together are unique on a node.
 	Key string `json:"key" protobuf:"1"`
 
-	// Value of the taint, as of a label.
+	// Value of the taint, in the form of a label value.
 	Value string `json:"value,omitempty" protobuf:"2"`
 
-	// Effect on pods: NoSchedule keeps new ones away, PreferNoSchedule does if others
-	// will do, NoExecute removes those that run, too.
+	// Effect is NoSchedule, which keeps new pods away, PreferNoSchedule, which the scheduler tries to
+	// respect, or NoExecute, which also evicts running pods.
 	Effect string `json:"effect" protobuf:"3" schema:"enum=NoSchedule|PreferNoSchedule|NoExecute,unchecked"`
 
-	// TimeAdded is when the taint was added.
+	// TimeAdded is the time at which the taint was added.
 	TimeAdded *meta.Time `json:"timeAdded,omitempty" protobuf:"4"`
 }
 
-// NodePodPreemptionPolicy says when pods of a node make way for others.
+// NodePodPreemptionPolicy configures the preemption of pods on a node.
 type NodePodPreemptionPolicy struct {
-	// DisableResizePreemption names those who ask that no pod makes way when another one
-	// is resized, at most 20. None: pods do.
+	// DisableResizePreemption lists the parties that disable preemption for the resize of pods; at most
+	// 20. Empty enables it.
 	DisableResizePreemption []string `json:"disableResizePreemption,omitempty" protobuf:"1" schema:"listType=set,maxItems=20,items.format=qualified-name"`
 }
 
-// NodeConfigSource is where a node has its configuration from.
+// NodeConfigSource is a source of the kubelet configuration.
 type NodeConfigSource struct {
-	// ConfigMap that holds it.
+	// ConfigMap with the configuration.
 	ConfigMap *ConfigMapNodeConfigSource `json:"configMap,omitempty" protobuf:"2"`
 }
 
-// ConfigMapNodeConfigSource is a ConfigMap with the configuration of a node.
+// ConfigMapNodeConfigSource is a ConfigMap with a kubelet configuration.
 type ConfigMapNodeConfigSource struct {
 	// Namespace of the ConfigMap.
 	Namespace string `json:"namespace" protobuf:"1"`
@@ -83,81 +82,81 @@ type ConfigMapNodeConfigSource struct {
 	// Name of the ConfigMap.
 	Name string `json:"name" protobuf:"2"`
 
-	// UID of the ConfigMap; in the status only.
+	// UID of the ConfigMap; only in the status.
 	UID string `json:"uid,omitempty" protobuf:"3"`
 
-	// ResourceVersion of the ConfigMap; in the status only.
+	// ResourceVersion of the ConfigMap; only in the status.
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"4"`
 
-	// KubeletConfigKey is the key of its data that has the configuration.
+	// KubeletConfigKey is the key of the entry with the configuration.
 	KubeletConfigKey string `json:"kubeletConfigKey" protobuf:"5"`
 }
 
-// NodeStatus is what a node says of itself.
+// NodeStatus is the observed state of a node.
 type NodeStatus struct {
-	// Capacity is what the machine has of each resource.
+	// Capacity is the total amount of each resource.
 	Capacity map[string]meta.Quantity `json:"capacity,omitempty" protobuf:"1"`
 
-	// Allocatable is what of that pods may have; all by default.
+	// Allocatable is the amount of each resource that is available to pods; default the capacity.
 	Allocatable map[string]meta.Quantity `json:"allocatable,omitempty" protobuf:"2"`
 
-	// Phase is Pending, Running or Terminated. Deprecated: nobody sets it.
+	// Phase is unused. Deprecated.
 	Phase string `json:"phase,omitempty" protobuf:"3"`
 
-	// Conditions are aspects of the state, such as Ready and DiskPressure.
+	// Conditions such as Ready and DiskPressure.
 	Conditions []NodeCondition `json:"conditions,omitempty" protobuf:"4" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 
-	// Addresses at which the node is reached. A type may be there more than once, which
-	// patches that merge by type do not know.
+	// Addresses of the node. A type may occur several times, which strategic merge patches do not
+	// support.
 	Addresses []NodeAddress `json:"addresses,omitempty" protobuf:"5" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 
-	// DaemonEndpoints are the ports of what runs on the node.
+	// DaemonEndpoints are the ports of daemons on the node.
 	DaemonEndpoints NodeDaemonEndpoints `json:"daemonEndpoints,omitempty" protobuf:"6"`
 
 	// NodeInfo identifies the machine and its software.
 	NodeInfo NodeSystemInfo `json:"nodeInfo,omitempty" protobuf:"7"`
 
-	// Images that are on the node.
+	// Images on the node.
 	Images []ContainerImage `json:"images,omitempty" protobuf:"8" schema:"listType=atomic"`
 
-	// VolumesInUse are volumes that the node has mounted; they cannot be detached.
+	// VolumesInUse are the attached volumes that are mounted; they cannot be detached safely.
 	VolumesInUse []string `json:"volumesInUse,omitempty" protobuf:"9" schema:"listType=atomic"`
 
 	// VolumesAttached are the volumes that are attached to the node.
 	VolumesAttached []AttachedVolume `json:"volumesAttached,omitempty" protobuf:"10" schema:"listType=atomic"`
 
-	// Config is ignored. Deprecated: see the configSource of the spec.
+	// Config is ignored. Deprecated.
 	Config *NodeConfigStatus `json:"config,omitempty" protobuf:"11"`
 
-	// RuntimeHandlers are the ways to run containers that the node knows.
+	// RuntimeHandlers are the handlers of the container runtime.
 	RuntimeHandlers []NodeRuntimeHandler `json:"runtimeHandlers,omitempty" protobuf:"12" schema:"listType=atomic"`
 
-	// Features that the container runtime has.
+	// Features of the container runtime.
 	Features *NodeFeatures `json:"features,omitempty" protobuf:"13"`
 
-	// DeclaredFeatures are what the node can do that others cannot, sorted, such as
-	// MyFeature or MyFeature/part.
+	// DeclaredFeatures are features of the node that other nodes may lack, sorted, such as MyFeature or
+	// MyFeature/part.
 	DeclaredFeatures []string `json:"declaredFeatures,omitempty" protobuf:"14" schema:"listType=atomic"`
 }
 
-// NodeCondition is one aspect of a node's state.
+// NodeCondition is an aspect of the state of a node.
 type NodeCondition struct {
-	// Type names the aspect that the condition is about.
+	// Type identifies the condition.
 	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2"`
 
-	// LastHeartbeatTime is when the node last told about it.
+	// LastHeartbeatTime is the time of the last update by the node.
 	LastHeartbeatTime meta.Time `json:"lastHeartbeatTime,omitempty" protobuf:"3"`
 
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"4"`
 
-	// Reason is a word for programs that says why.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"5"`
 
-	// Message is a text for people.
+	// Message explains the status to people.
 	Message string `json:"message,omitempty" protobuf:"6"`
 }
 
@@ -166,17 +165,17 @@ type NodeAddress struct {
 	// Type is Hostname, InternalIP, ExternalIP, InternalDNS or ExternalDNS.
 	Type string `json:"type" protobuf:"1"`
 
-	// Address is an IP or a name, by the type.
+	// Address is an IP address or a DNS name, according to the type.
 	Address string `json:"address" protobuf:"2"`
 }
 
-// NodeDaemonEndpoints are the ports of what runs on a node.
+// NodeDaemonEndpoints are the ports of daemons on a node.
 type NodeDaemonEndpoints struct {
-	// KubeletEndpoint is that of the node agent.
+	// KubeletEndpoint is the port of the kubelet.
 	KubeletEndpoint DaemonEndpoint `json:"kubeletEndpoint,omitempty" protobuf:"1"`
 }
 
-// DaemonEndpoint is where a program on a node listens.
+// DaemonEndpoint is the port of a daemon.
 type DaemonEndpoint struct {
 	// Port number.
 	Port int32 `json:"Port" protobuf:"1"`
@@ -184,28 +183,28 @@ type DaemonEndpoint struct {
 
 // NodeSystemInfo identifies a machine and its software.
 type NodeSystemInfo struct {
-	// MachineID is the machine's own, as the operating system keeps it.
+	// MachineID identifies the machine, as stored by the operating system.
 	MachineID string `json:"machineID" protobuf:"1"`
 
-	// SystemUUID is the machine's own, as the hardware has it.
+	// SystemUUID identifies the machine, as reported by the hardware.
 	SystemUUID string `json:"systemUUID" protobuf:"2"`
 
-	// BootID is another one after each start.
+	// BootID changes with each boot.
 	BootID string `json:"bootID" protobuf:"3"`
 
 	// KernelVersion of the operating system.
 	KernelVersion string `json:"kernelVersion" protobuf:"4"`
 
-	// OSImage is the name of the operating system for people.
+	// OSImage is the name of the operating system.
 	OSImage string `json:"osImage" protobuf:"5"`
 
-	// ContainerRuntimeVersion is the runtime and its version, runtime://version.
+	// ContainerRuntimeVersion is the container runtime, in the form runtime://version.
 	ContainerRuntimeVersion string `json:"containerRuntimeVersion" protobuf:"6"`
 
-	// KubeletVersion is that of the node agent.
+	// KubeletVersion is the version of the kubelet.
 	KubeletVersion string `json:"kubeletVersion" protobuf:"7"`
 
-	// KubeProxyVersion is empty. Deprecated: nodes do not know it.
+	// KubeProxyVersion is empty. Deprecated.
 	KubeProxyVersion string `json:"kubeProxyVersion" protobuf:"8"`
 
 	// OperatingSystem is linux or windows.
@@ -214,25 +213,25 @@ type NodeSystemInfo struct {
 	// Architecture of the processor, such as amd64.
 	Architecture string `json:"architecture" protobuf:"10"`
 
-	// Swap is the memory that is on disk.
+	// Swap describes the swap space.
 	Swap *NodeSwapStatus `json:"swap,omitempty" protobuf:"11"`
 
-	// RunningInUserNamespace tells that the node agent is root in a user namespace only.
+	// RunningInUserNamespace is true if the kubelet runs in a user namespace.
 	RunningInUserNamespace *bool `json:"runningInUserNamespace,omitempty" protobuf:"12"`
 }
 
-// NodeSwapStatus is the memory of a node that is on disk.
+// NodeSwapStatus describes the swap space of a node.
 type NodeSwapStatus struct {
 	// Capacity in bytes.
 	Capacity *int64 `json:"capacity,omitempty" protobuf:"1"`
 }
 
-// ContainerImage is an image that is on a node.
+// ContainerImage is an image on a node.
 type ContainerImage struct {
-	// Names of the image, by tag and by digest.
+	// Names of the image, with tag and with digest.
 	Names []string `json:"names" protobuf:"1" schema:"listType=atomic"`
 
-	// SizeBytes is how large it is.
+	// SizeBytes is the size of the image in bytes.
 	SizeBytes int64 `json:"sizeBytes,omitempty" protobuf:"2"`
 }
 
@@ -241,45 +240,45 @@ type AttachedVolume struct {
 	// Name of the volume.
 	Name string `json:"name" protobuf:"1"`
 
-	// DevicePath is the device that it is on the node.
+	// DevicePath is the path of the device on the node.
 	DevicePath string `json:"devicePath" protobuf:"2"`
 }
 
-// NodeConfigStatus is which configuration a node uses.
+// NodeConfigStatus describes the kubelet configuration.
 type NodeConfigStatus struct {
-	// Assigned is the one that it shall use.
+	// Assigned is the configuration that the kubelet is to use.
 	Assigned *NodeConfigSource `json:"assigned,omitempty" protobuf:"1"`
 
-	// Active is the one that it uses.
+	// Active is the configuration in use.
 	Active *NodeConfigSource `json:"active,omitempty" protobuf:"2"`
 
-	// LastKnownGood is the one that it goes back to when another one fails.
+	// LastKnownGood is the configuration to which the kubelet returns if another fails.
 	LastKnownGood *NodeConfigSource `json:"lastKnownGood,omitempty" protobuf:"3"`
 
-	// Error says why it does not use the assigned one.
+	// Error describes why the assigned configuration is not in use.
 	Error string `json:"error,omitempty" protobuf:"4"`
 }
 
-// NodeRuntimeHandler is a way to run containers that a node knows.
+// NodeRuntimeHandler is a handler of the container runtime.
 type NodeRuntimeHandler struct {
-	// Name of the handler; empty: the default one.
+	// Name of the handler. Empty is the default handler.
 	Name string `json:"name" protobuf:"1" schema:"optional"`
 
-	// Features that it has.
+	// Features of the handler.
 	Features *NodeRuntimeHandlerFeatures `json:"features,omitempty" protobuf:"2"`
 }
 
-// NodeRuntimeHandlerFeatures are what a handler can do.
+// NodeRuntimeHandlerFeatures are the features of a handler.
 type NodeRuntimeHandlerFeatures struct {
-	// RecursiveReadOnlyMounts: mounts are read-only with all below them.
+	// RecursiveReadOnlyMounts is true if the handler supports recursive read-only mounts.
 	RecursiveReadOnlyMounts *bool `json:"recursiveReadOnlyMounts,omitempty" protobuf:"1"`
 
-	// UserNamespaces: pods have user namespaces of their own.
+	// UserNamespaces is true if the handler supports user namespaces.
 	UserNamespaces *bool `json:"userNamespaces,omitempty" protobuf:"2"`
 }
 
-// NodeFeatures are what the container runtime of a node can do.
+// NodeFeatures are the features of the container runtime of a node.
 type NodeFeatures struct {
-	// SupplementalGroupsPolicy: pods choose which supplemental groups they get.
+	// SupplementalGroupsPolicy is true if the runtime supports the field of that name in pods.
 	SupplementalGroupsPolicy *bool `json:"supplementalGroupsPolicy,omitempty" protobuf:"1"`
 }

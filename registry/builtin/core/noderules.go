@@ -53,21 +53,21 @@ func nodeColumns() []registry.Column {
 		return func(o *meta.Object) any { return cmp.Or(o.String("status", "nodeInfo", field), unknown) }
 	}
 	return []registry.Column{
-		{Name: "Status", Type: "string", Doc: "Whether the node is ready, and takes new pods.", Cell: nodeState},
-		{Name: "Roles", Type: "string", Doc: "The roles that its labels give it.", Cell: nodeRoles},
+		{Name: "Status", Type: "string", Doc: "Whether the node is ready, and whether scheduling is disabled.", Cell: nodeState},
+		{Name: "Roles", Type: "string", Doc: "The roles of the node.", Cell: nodeRoles},
 		registry.Age(),
-		registry.Text("Version", "The version of the node agent.", "status", "nodeInfo", "kubeletVersion"),
-		{Name: "Internal-IP", Type: "string", Doc: "Its first address inside of the cluster.", Priority: 1, Cell: address("InternalIP")},
-		{Name: "External-IP", Type: "string", Doc: "Its first address for the outside.", Priority: 1, Cell: address("ExternalIP")},
-		{Name: "OS-Image", Type: "string", Doc: "Its operating system.", Priority: 1, Cell: info("osImage")},
-		{Name: "Kernel-Version", Type: "string", Doc: "The kernel of its operating system.", Priority: 1, Cell: func(o *meta.Object) any {
+		registry.Text("Version", "The version of the kubelet.", "status", "nodeInfo", "kubeletVersion"),
+		{Name: "Internal-IP", Type: "string", Doc: "The first internal IP address.", Priority: 1, Cell: address("InternalIP")},
+		{Name: "External-IP", Type: "string", Doc: "The first external IP address.", Priority: 1, Cell: address("ExternalIP")},
+		{Name: "OS-Image", Type: "string", Doc: "The operating system.", Priority: 1, Cell: info("osImage")},
+		{Name: "Kernel-Version", Type: "string", Doc: "The kernel of the operating system.", Priority: 1, Cell: func(o *meta.Object) any {
 			kernel, processor := o.String("status", "nodeInfo", "kernelVersion"), o.String("status", "nodeInfo", "architecture")
 			if kernel != "" && processor != "" {
 				kernel += " (" + processor + ")"
 			}
 			return cmp.Or(kernel, unknown)
 		}},
-		{Name: "Container-Runtime", Type: "string", Doc: "What runs its containers.", Priority: 1, Cell: info("containerRuntimeVersion")},
+		{Name: "Container-Runtime", Type: "string", Doc: "The container runtime.", Priority: 1, Cell: info("containerRuntimeVersion")},
 	}
 }
 
@@ -87,7 +87,7 @@ func nodeState(o *meta.Object) any {
 	return state
 }
 
-// nodeRoles are what follows the prefix of some labels, and the value of one.
+// nodeRoles shows the roles of a node: the suffixes of role labels, and the value of the older label.
 func nodeRoles(o *meta.Object) any {
 	var roles []string
 	for key, value := range o.Labels() {
@@ -106,8 +106,8 @@ func nodeRoles(o *meta.Object) any {
 	return strings.Join(slices.Compact(roles), ",")
 }
 
-// defaultNode makes the two forms of the ranges say the same, gives away all that
-// there is, and drops the configuration, which nodes no longer have from here.
+// defaultNode synchronizes the two forms of the pod range, sets the allocatable resources, and drops
+// the deprecated configuration status.
 func defaultNode(w *registry.Change[Node]) {
 	s := &w.New.Spec
 	if s.PodCIDR != "" && (len(s.PodCIDRs) == 0 || s.PodCIDRs[0] != s.PodCIDR) {
@@ -122,10 +122,12 @@ func defaultNode(w *registry.Change[Node]) {
 	w.New.Status.Config = nil
 }
 
-// prepareNode drops configSource, which no server acts on any more, after admission has
-// seen it: NodeRestriction refuses it to node agents.
+// prepareNode drops the deprecated configSource. It runs after admission, because NodeRestriction
+// rejects the field in requests of kubelets.
 func prepareNode(w *registry.Change[Node]) { w.New.Spec.ConfigSource = nil }
 
+// validateNode checks a node. On update, the taints are checked twice and immutable fields are
+// compared, in the order of kube-apiserver.
 func validateNode(w *registry.Change[Node]) {
 	r := &podRules{specRules: specRules{names: w.Names}}
 	now, old := w.New, w.Old
@@ -157,7 +159,7 @@ func validateNode(w *registry.Change[Node]) {
 	} else if old.Spec.ProviderID != "" && now.Spec.ProviderID != old.Spec.ProviderID {
 		r.Invalid(provider, nil, "field cannot be modified once set")
 	}
-	r.taints(now.Spec.Taints) // what clients are told of taints they are told twice
+	r.taints(now.Spec.Taints) // repeated, as at kube-apiserver
 	if now.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
 		r.Forbidden(check.At("spec", "externalID"), "may not be updated")
 	}
@@ -165,29 +167,29 @@ func validateNode(w *registry.Change[Node]) {
 	w.Faults = append(w.Faults, r.Faults...)
 }
 
-// taints checks taints, under the path that clients know.
+// taints checks taints. The path of violations is below metadata, as at kube-apiserver.
 func (r *podRules) taints(list []Taint) {
-	type once struct{ key, effect string }
-	seen := map[once]bool{}
+	type taintKey struct{ key, effect string }
+	seen := map[taintKey]bool{}
 	for i, t := range list {
 		at := check.At("metadata", "taints").Index(i)
 		r.Format(at.Field("key"), t.Key, meta.CheckQualifiedName(t.Key))
 		r.Format(at.Field("value"), t.Value, meta.CheckLabelValue(t.Value))
 		r.RequiredOneOf(at.Field("effect"), t.Effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
-		if seen[once{t.Key, t.Effect}] {
+		if seen[taintKey{t.Key, t.Effect}] {
 			r.Duplicate(at, t)
 		}
-		seen[once{t.Key, t.Effect}] = true
+		seen[taintKey{t.Key, t.Effect}] = true
 	}
 }
 
 func (r *podRules) nodeAmounts(field string, amounts map[string]meta.Quantity) {
-	for _, name := range sorted(amounts) {
+	for _, name := range sortedNames(amounts) {
 		r.quantity(check.At("status", field, name), name, amounts[name])
 	}
 }
 
-// podRanges checks the ranges of addresses of pods.
+// podRanges checks the ranges of the pods' IP addresses.
 func (r *podRules) podRanges(list []string) {
 	at := check.At("spec", "podCIDRs")
 	families := map[bool]bool{}
@@ -202,7 +204,7 @@ func (r *podRules) podRanges(list []string) {
 
 var featureName = regexp.MustCompile(`\A[A-Z][A-Za-z0-9]*(/[A-Za-z0-9]+)*\z`)
 
-// features checks what a node says that it can do.
+// features checks the declared features: sorted, unique, and in the form of featureName.
 func (r *podRules) features(list []string) {
 	for i, name := range list {
 		at := check.At("status", "declaredFeatures").Index(i)

@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/registry/internal/kindtest"
 )
 
-// volume is a volume with more in its spec.
+// volume returns a PersistentVolume with more fields in its spec.
 func volume(more string) string {
 	return `{"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],` + more + `}}`
 }
@@ -137,7 +137,7 @@ func TestPersistentVolume(t *testing.T) {
 	}
 }
 
-// claim is a claim with more in its spec.
+// claim returns a PersistentVolumeClaim with more fields in its spec.
 func claim(more string) string {
 	return `{"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}` + more + `}}`
 }
@@ -179,7 +179,7 @@ func TestPersistentVolumeClaim(t *testing.T) {
 	}
 	k.Updates(t, named, map[string][]string{
 		class("a", `"a"`):  nil,
-		class("a", `null`): nil, // it moved into the field
+		class("a", `null`): nil, // the class moved to the field
 		class("c", `"a"`):  {"Forbidden:spec"},
 		class("c", `null`): {"Invalid:metadata.annotations." + beta, "Forbidden:spec"},
 		class("a", `"c"`):  {"Invalid:metadata.annotations." + beta},
@@ -223,8 +223,8 @@ func TestPersistentVolumeClaim(t *testing.T) {
 	assert.Equal(t, "old", k.Cell(t, half, "StorageClass"))
 }
 
-// TestClaimSources: the older field takes claims and snapshots and drops the rest, the
-// newer one takes all and refuses what is wrong; each fills in the other.
+// TestClaimSources checks that dataSource drops other kinds than claims and snapshots, that
+// dataSourceRef rejects invalid references, and that each field sets the other.
 func TestClaimSources(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, core.Kinds(), "PersistentVolumeClaim")
 	for in, want := range map[string][2]string{

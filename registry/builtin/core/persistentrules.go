@@ -11,6 +11,8 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/diff"
 )
 
+// validatePersistentVolume checks the spec. On update the violations come twice, followed by changes of
+// immutable fields, as at kube-apiserver.
 func validatePersistentVolume(w *registry.Change[PersistentVolume]) {
 	if w.Subresource == "status" {
 		return
@@ -20,20 +22,20 @@ func validatePersistentVolume(w *registry.Change[PersistentVolume]) {
 	r.persistentVolume(at, &w.New.Spec, w.New.Name, false)
 	w.Faults = append(w.Faults, r.Faults...)
 	if w.Old != nil {
-		w.Faults = slices.Concat(w.Faults, w.Found, r.Faults) // twice, as clients know it
-		volumeKept(w, at)
+		w.Faults = slices.Concat(w.Faults, w.Found, r.Faults) // repeated, as at kube-apiserver
+		checkVolumeUpdate(w, at)
 	}
 }
 
-// InlineVolume returns the faults, beyond those that the schema found, of a volume at
-// a path that is part of another object, so that no claim can have it.
+// InlineVolume returns the violations of a volume within another object, which cannot be claimed, that
+// the schema has not reported in found.
 func InlineVolume(p names.Profile, found check.Faults, at *check.Path, s *PersistentVolumeSpec) check.Faults {
 	r := &specRules{names: p, found: found}
 	r.persistentVolume(at, s, "", true)
 	return r.Faults
 }
 
-// persistentVolume checks a volume by its name, or one inside of another object.
+// persistentVolume checks the spec of a PersistentVolume with the given name, or of an inline volume.
 func (r *specRules) persistentVolume(at *check.Path, s *PersistentVolumeSpec, name string, inline bool) {
 	if inline {
 		r.inlineVolume(at, s)
@@ -49,14 +51,13 @@ func (r *specRules) persistentVolume(at *check.Path, s *PersistentVolumeSpec, na
 	if i := s.ISCSI; i != nil && i.InitiatorName != nil && len(name+":"+i.TargetPortal) > maxInitiated {
 		r.Invalid(at.Field("iscsi").Field("targetportal"), i.TargetPortal, "with the volume's name it must be under 64 characters if there is an initiator's name")
 	}
-	if s.HostPath != nil && root(s.HostPath.Path) && s.PersistentVolumeReclaimPolicy == recycle {
+	if s.HostPath != nil && isRoot(s.HostPath.Path) && s.PersistentVolumeReclaimPolicy == recycle {
 		r.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
 	}
 	r.attributesClass(at, s)
 }
 
-// inlineVolume checks that a volume inside of another object is one that a driver can
-// reach, and no more.
+// inlineVolume checks that an inline volume uses a CSI driver and has no fields for claims.
 func (r *specRules) inlineVolume(at *check.Path, s *PersistentVolumeSpec) {
 	const why = "may not be specified in the context of inline volumes"
 	if s.ClaimRef != nil {
@@ -82,18 +83,18 @@ func (r *specRules) inlineVolume(at *check.Path, s *PersistentVolumeSpec) {
 	}
 }
 
-// accessModes checks how a volume is or shall be mounted.
+// accessModes checks access modes of volumes and claims.
 func (r *specRules) accessModes(at *check.Path, modes []string) {
 	for _, m := range modes {
 		r.OneOf(at, m, "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 	}
-	one := func(m string) bool { return m == "ReadWriteOncePod" }
-	if slices.ContainsFunc(modes, one) && slices.ContainsFunc(modes, func(m string) bool { return !one(m) }) {
+	exclusive := func(m string) bool { return m == "ReadWriteOncePod" }
+	if slices.ContainsFunc(modes, exclusive) && slices.ContainsFunc(modes, func(m string) bool { return !exclusive(m) }) {
 		r.Forbidden(at, "may not use ReadWriteOncePod with other access modes")
 	}
 }
 
-// capacity checks that a volume holds something, and that it says nothing else.
+// capacity checks that storage is the only resource, with a positive amount.
 func (r *specRules) capacity(at *check.Path, capacity map[string]meta.Quantity) {
 	if len(capacity) == 0 {
 		r.Required(at, "")
@@ -102,23 +103,23 @@ func (r *specRules) capacity(at *check.Path, capacity map[string]meta.Quantity) 
 		r.NotSupported(at, capacity, storage)
 	}
 	r.amounts(at, capacity)
-	for _, name := range sorted(capacity) {
+	for _, name := range sortedNames(capacity) {
 		if q := capacity[name]; q.Sign() <= 0 {
 			r.Invalid(at.Key(name), q.String(), "must be greater than zero")
 		}
 	}
 }
 
-// amounts checks that there is not less than nothing of a resource.
+// amounts checks that no amount is negative.
 func (r *specRules) amounts(at *check.Path, amounts map[string]meta.Quantity) {
-	for _, name := range sorted(amounts) {
+	for _, name := range sortedNames(amounts) {
 		if q := amounts[name]; q.Sign() < 0 {
 			r.Invalid(at.Key(name), q.Value(), "must be a valid resource quantity")
 		}
 	}
 }
 
-// persistentSource checks that a volume has one source, and that source.
+// persistentSource checks that exactly 1 source is set, and that source.
 func (r *specRules) persistentSource(at *check.Path, s *PersistentVolumeSpec) {
 	found := false
 	for _, src := range s.sources() {
@@ -143,36 +144,36 @@ func (r *specRules) persistentSource(at *check.Path, s *PersistentVolumeSpec) {
 	}
 }
 
-// sources lists all kinds of sources, in the order in which they are checked.
+// sources returns all sources in the order of their validation.
 func (s *PersistentVolumeSource) sources() []volumeSource {
 	return []volumeSource{
-		{"hostPath", set(s.HostPath)},
-		{"cloudCPersistentDisk", set(s.CloudCPersistentDisk)},
-		{"cloudAElasticBlockStore", set(s.CloudAElasticBlockStore)},
-		{"storeBfs", set(s.StoreBfs)},
-		{"storeGVolume", set(s.StoreGVolume)},
-		{"nfs", set(s.NFS)},
-		{"storeAblock", set(s.StoreAblock)},
-		{"storeDfs", set(s.StoreDfs)},
-		{"storeAfs", set(s.StoreAfs)},
-		{"iscsi", set(s.ISCSI)},
-		{"blockSvcVolume", set(s.BlockSvcVolume)},
-		{"fc", set(s.FC)},
-		{"flexVolume", set(s.FlexVolume)},
-		{"cloudBFile", set(s.CloudBFile)},
-		{"cloudDVolume", set(s.CloudDVolume)},
-		{"cloudEPersistentDisk", set(s.CloudEPersistentDisk)},
-		{"storeCVolume", set(s.StoreCVolume)},
-		{"cloudBDisk", set(s.CloudBDisk)},
-		{"storeEVolume", set(s.StoreEVolume)},
-		{"local", set(s.Local)},
-		{"storeFVolume", set(s.StoreFVolume)},
-		{"csi", set(s.CSI)},
+		{"hostPath", orNil(s.HostPath)},
+		{"cloudCPersistentDisk", orNil(s.CloudCPersistentDisk)},
+		{"cloudAElasticBlockStore", orNil(s.CloudAElasticBlockStore)},
+		{"storeBfs", orNil(s.StoreBfs)},
+		{"storeGVolume", orNil(s.StoreGVolume)},
+		{"nfs", orNil(s.NFS)},
+		{"storeAblock", orNil(s.StoreAblock)},
+		{"storeDfs", orNil(s.StoreDfs)},
+		{"storeAfs", orNil(s.StoreAfs)},
+		{"iscsi", orNil(s.ISCSI)},
+		{"blockSvcVolume", orNil(s.BlockSvcVolume)},
+		{"fc", orNil(s.FC)},
+		{"flexVolume", orNil(s.FlexVolume)},
+		{"cloudBFile", orNil(s.CloudBFile)},
+		{"cloudDVolume", orNil(s.CloudDVolume)},
+		{"cloudEPersistentDisk", orNil(s.CloudEPersistentDisk)},
+		{"storeCVolume", orNil(s.StoreCVolume)},
+		{"cloudBDisk", orNil(s.CloudBDisk)},
+		{"storeEVolume", orNil(s.StoreEVolume)},
+		{"local", orNil(s.Local)},
+		{"storeFVolume", orNil(s.StoreFVolume)},
+		{"csi", orNil(s.CSI)},
 	}
 }
 
 func (s *ISCSIPersistentVolumeSource) validate(r *specRules, at *check.Path) {
-	s.rules(r, at, s.SecretRef != nil)
+	s.validateDisk(r, at, s.SecretRef != nil)
 }
 
 func (s *StoreBfsPersistentVolumeSource) validate(r *specRules, at *check.Path) {
@@ -210,7 +211,7 @@ func (s *CloudBFilePersistentVolumeSource) validate(r *specRules, at *check.Path
 	}
 }
 
-// attributesClass checks the class of a volume's attributes, which only drivers know.
+// attributesClass checks the attributes class, which requires a CSI volume.
 func (r *specRules) attributesClass(at *check.Path, s *PersistentVolumeSpec) {
 	class := s.VolumeAttributesClassName
 	if class == nil {
@@ -226,31 +227,32 @@ func (r *specRules) attributesClass(at *check.Path, s *PersistentVolumeSpec) {
 	}
 }
 
-// volumeKept checks what an update leaves as it was: where the volume is, and what it
-// takes to reach it. The secret for enlarging it may come later.
-func volumeKept(w *registry.Change[PersistentVolume], at *check.Path) {
-	now, before := &w.New.Spec, &w.Old.Spec
-	source := now.PersistentVolumeSource
-	if was, is := before.CSI, source.CSI; was != nil && is != nil && was.ControllerExpandSecretRef == nil {
-		csi := *is
+// checkVolumeUpdate reports changes of a volume. The source is immutable, except that
+// controllerExpandSecretRef can be added to CSI volumes.
+func checkVolumeUpdate(w *registry.Change[PersistentVolume], at *check.Path) {
+	spec, old := &w.New.Spec, &w.Old.Spec
+	source := spec.PersistentVolumeSource
+	if oldCSI, newCSI := old.CSI, source.CSI; oldCSI != nil && newCSI != nil && oldCSI.ControllerExpandSecretRef == nil {
+		csi := *newCSI
 		csi.ControllerExpandSecretRef = nil
 		source.CSI = &csi
 	}
-	if !check.Same(source, before.PersistentVolumeSource) {
+	if !check.Same(source, old.PersistentVolumeSource) {
 		w.Forbidden(at.Field("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation\n"+
-			diff.Lines(before.PersistentVolumeSource, source)) // as clients know the field
+			diff.Lines(old.PersistentVolumeSource, source)) // the field name of kube-apiserver
 	}
-	w.Unchanged(check.At("volumeMode"), now.VolumeMode, before.VolumeMode)
-	if before.NodeAffinity != nil && !check.Same(now.NodeAffinity, before.NodeAffinity) && !check.Same(now.NodeAffinity, renamed(w.Names, before.NodeAffinity)) {
-		w.Invalid(check.At("nodeAffinity"), now.NodeAffinity, "field is immutable, except for updating from beta label to GA")
+	w.Unchanged(check.At("volumeMode"), spec.VolumeMode, old.VolumeMode)
+	if old.NodeAffinity != nil && !check.Same(spec.NodeAffinity, old.NodeAffinity) && !check.Same(spec.NodeAffinity, withCurrentLabels(w.Names, old.NodeAffinity)) {
+		w.Invalid(check.At("nodeAffinity"), spec.NodeAffinity, "field is immutable, except for updating from beta label to GA")
 	}
-	if before.VolumeAttributesClassName != nil && now.VolumeAttributesClassName == nil {
+	if old.VolumeAttributesClassName != nil && spec.VolumeAttributesClassName == nil {
 		w.Forbidden(at.Field("volumeAttributesClassName"), "update from non-nil value to nil is forbidden")
 	}
 }
 
-// renamed is a choice of nodes by the names that their labels have now.
-func renamed(p names.Profile, a *VolumeNodeAffinity) *VolumeNodeAffinity {
+// withCurrentLabels returns a copy of the node affinity with the deprecated labels replaced by the
+// current ones.
+func withCurrentLabels(p names.Profile, a *VolumeNodeAffinity) *VolumeNodeAffinity {
 	if a.Required == nil {
 		return a
 	}
@@ -269,7 +271,7 @@ func renamed(p names.Profile, a *VolumeNodeAffinity) *VolumeNodeAffinity {
 	return &VolumeNodeAffinity{Required: &NodeSelector{NodeSelectorTerms: terms}}
 }
 
-// warnOfPersistentVolume warns of what is accepted and has had its day.
+// warnOfPersistentVolume returns warnings about deprecated fields and labels.
 func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
 	texts := warnOfOldClass(w.Names, w.New.Annotations)
 	if w.New.Spec.PersistentVolumeReclaimPolicy == recycle {
@@ -277,8 +279,8 @@ func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
 	}
 	for _, src := range w.New.Spec.sources() {
 		i := slices.IndexFunc(deprecatedVolumes, func(d deprecatedVolume) bool { return d.source == src.field })
-		silent := src.field == "storeDfs" || src.field == "storeGVolume" // a deprecation of the volumes of pods alone
-		if i >= 0 && src.source != nil && !silent {
+		podsOnly := src.field == "storeDfs" || src.field == "storeGVolume" // deprecated in pods only
+		if i >= 0 && src.source != nil && !podsOnly {
 			texts = append(texts, "spec."+w.Names.Field(src.field)+": "+deprecatedVolumes[i].why)
 		}
 	}
@@ -297,7 +299,7 @@ func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
 	return texts
 }
 
-// warnOfOldClass warns of a class that is named as it was before there was a field.
+// warnOfOldClass returns a warning about the annotation for the storage class.
 func warnOfOldClass(p names.Profile, annotations map[string]string) []string {
 	key := p.Wire(names.StorageClassBeta)
 	if _, ok := annotations[key]; !ok {

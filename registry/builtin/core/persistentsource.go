@@ -1,6 +1,6 @@
 package core
 
-// PersistentVolumeSource is where a volume is. Exactly one field is set.
+// PersistentVolumeSource is the source of a PersistentVolume. Exactly 1 field must be set.
 type PersistentVolumeSource struct {
 	// CloudCPersistentDisk is a disk of cloud C.
 	CloudCPersistentDisk *CloudCPersistentDiskVolumeSource `json:"cloudCPersistentDisk,omitempty" protobuf:"1"`
@@ -8,7 +8,7 @@ type PersistentVolumeSource struct {
 	// CloudAElasticBlockStore is a disk of cloud A.
 	CloudAElasticBlockStore *CloudAElasticBlockStoreVolumeSource `json:"cloudAElasticBlockStore,omitempty" protobuf:"2"`
 
-	// HostPath is a directory of the node. It is for trying things out on a single node.
+	// HostPath is a file or directory of the node, for single-node tests only.
 	HostPath *HostPathVolumeSource `json:"hostPath,omitempty" protobuf:"3"`
 
 	// StoreBfs is a volume of store B.
@@ -35,8 +35,7 @@ type PersistentVolumeSource struct {
 	// StoreGVolume is a dataset of store G.
 	StoreGVolume *StoreGVolumeSource `json:"storeGVolume,omitempty" protobuf:"11"`
 
-	// FlexVolume is mounted by a driver that is a program on the node. Deprecated: use
-	// csi.
+	// FlexVolume is a volume of a FlexVolume driver on the node. Deprecated: use csi.
 	FlexVolume *FlexPersistentVolumeSource `json:"flexVolume,omitempty" protobuf:"12"`
 
 	// CloudBFile is a file share of cloud B.
@@ -60,34 +59,34 @@ type PersistentVolumeSource struct {
 	// StoreEVolume is a volume of store E.
 	StoreEVolume *StoreEPersistentVolumeSource `json:"storeEVolume,omitempty" protobuf:"19"`
 
-	// Local is a disk or directory of one node, which nodeAffinity names.
+	// Local is a disk or directory of a node. It requires nodeAffinity.
 	Local *LocalVolumeSource `json:"local,omitempty" protobuf:"20"`
 
 	// StoreFVolume is a volume of store F.
 	StoreFVolume *StoreFPersistentVolumeSource `json:"storeFVolume,omitempty" protobuf:"21"`
 
-	// CSI is a volume that a CSI driver looks after.
+	// CSI is a volume of a CSI driver.
 	CSI *CSIPersistentVolumeSource `json:"csi,omitempty" protobuf:"22"`
 }
 
-// SecretReference points at a secret in any namespace.
+// SecretReference identifies a Secret.
 type SecretReference struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// Name of the secret.
+	// Name of the Secret.
 	Name string `json:"name,omitempty" protobuf:"1"`
 
-	// Namespace that it is in.
+	// Namespace of the Secret.
 	Namespace string `json:"namespace,omitempty" protobuf:"2"`
 }
 
-// LocalVolumeSource is a disk or directory of one node.
+// LocalVolumeSource is a disk or directory of a node.
 type LocalVolumeSource struct {
-	// Path on the node of the directory or block device; it may not go up by "..".
+	// Path of the directory or block device on the node. It must not contain "..".
 	Path string `json:"path" protobuf:"1" schema:"required,format=inner-path"`
 
-	// FSType is the file system of a block device, such as ext4 or xfs; the default is
-	// what suits the device.
+	// FSType is the file system of a block device, such as ext4 or xfs. Unset means that it is
+	// detected.
 	FSType *string `json:"fsType,omitempty" protobuf:"2"`
 }
 
@@ -95,48 +94,47 @@ type LocalVolumeSource struct {
 type ISCSIPersistentVolumeSource struct {
 	ISCSIDisk `json:",inline"`
 
-	// SecretRef names the secret with the credentials.
+	// SecretRef is the Secret with the credentials.
 	SecretRef *SecretReference `json:"secretRef,omitempty" protobuf:"10" schema:"name.required"`
 }
 
-// FlexPersistentVolumeSource is mounted by a driver that is a program on the node.
+// FlexPersistentVolumeSource is a volume of a FlexVolume driver.
 type FlexPersistentVolumeSource struct {
 	FlexDriver `json:",inline"`
 
-	// SecretRef names the secret with the credentials.
+	// SecretRef is the Secret with the credentials.
 	SecretRef *SecretReference `json:"secretRef,omitempty" protobuf:"3"`
 }
 
-// CSIPersistentVolumeSource is a volume that a CSI driver looks after.
+// CSIPersistentVolumeSource is a volume of a CSI driver.
 type CSIPersistentVolumeSource struct {
 	// Driver is the name of the driver.
 	Driver string `json:"driver" protobuf:"1" schema:"required,maxLength=63,format=csi-driver"`
 
-	// VolumeHandle is the driver's name of the volume, which no other one has.
+	// VolumeHandle is the unique ID of the volume at the driver.
 	VolumeHandle string `json:"volumeHandle" protobuf:"2" schema:"required"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default is the
-	// driver's.
+	// FSType is the file system, such as ext4 or xfs; the default is up to the driver.
 	FSType string `json:"fsType,omitempty" protobuf:"4"`
 
 	// VolumeAttributes are passed to the driver.
 	VolumeAttributes map[string]string `json:"volumeAttributes,omitempty" protobuf:"5"`
 
-	// ControllerPublishSecretRef is the secret for attaching and detaching.
+	// ControllerPublishSecretRef is the Secret for attaching and detaching the volume.
 	ControllerPublishSecretRef *SecretReference `json:"controllerPublishSecretRef,omitempty" protobuf:"6" schema:"name.required,namespace.required"`
 
-	// NodeStageSecretRef is the secret for making the volume ready on a node.
+	// NodeStageSecretRef is the Secret for staging the volume on a node.
 	NodeStageSecretRef *SecretReference `json:"nodeStageSecretRef,omitempty" protobuf:"7"`
 
-	// NodePublishSecretRef is the secret for mounting it for a pod.
+	// NodePublishSecretRef is the Secret for mounting the volume for a pod.
 	NodePublishSecretRef *SecretReference `json:"nodePublishSecretRef,omitempty" protobuf:"8" schema:"name.required,namespace.required"`
 
-	// ControllerExpandSecretRef is the secret for enlarging it. It can be added later.
+	// ControllerExpandSecretRef is the Secret for expanding the volume. It can be added later.
 	ControllerExpandSecretRef *SecretReference `json:"controllerExpandSecretRef,omitempty" protobuf:"9" schema:"name.required,namespace.required,gate=ExpandCSIVolumes"`
 
-	// NodeExpandSecretRef is the secret for enlarging its file system on a node.
+	// NodeExpandSecretRef is the Secret for expanding the file system on a node.
 	NodeExpandSecretRef *SecretReference `json:"nodeExpandSecretRef,omitempty" protobuf:"10" schema:"name.required,namespace.required"`
 }

@@ -4,7 +4,7 @@ package core
 type BlockSvcPersistentVolumeSource struct {
 	BlockSvcVolume `json:",inline"`
 
-	// SecretRef names the secret with the credentials.
+	// SecretRef is the Secret with the credentials.
 	SecretRef *SecretReference `json:"secretRef,omitempty" protobuf:"4" schema:"name.required,namespace.required"`
 }
 
@@ -12,7 +12,7 @@ type BlockSvcPersistentVolumeSource struct {
 type CloudBFilePersistentVolumeSource struct {
 	CloudBFileVolumeSource `json:",inline"`
 
-	// SecretNamespace is where the secret is; unset: in the pod's namespace.
+	// SecretNamespace is the namespace of the Secret. Unset means the namespace of the pod.
 	SecretNamespace *string `json:"secretNamespace" protobuf:"4" schema:"optional"`
 }
 
@@ -20,7 +20,7 @@ type CloudBFilePersistentVolumeSource struct {
 type StoreAfsPersistentVolumeSource struct {
 	StoreAfsPath `json:",inline"`
 
-	// SecretRef names the secret with the user's key, which goes before the file.
+	// SecretRef is the Secret with the key of the user. It takes precedence over the file.
 	SecretRef *SecretReference `json:"secretRef,omitempty" protobuf:"5"`
 }
 
@@ -28,7 +28,7 @@ type StoreAfsPersistentVolumeSource struct {
 type StoreAblockPersistentVolumeSource struct {
 	StoreAblockImage `json:",inline"`
 
-	// SecretRef names the secret with the user's key, which goes before the file.
+	// SecretRef is the Secret with the key of the user. It takes precedence over the file.
 	SecretRef *SecretReference `json:"secretRef,omitempty" protobuf:"7"`
 }
 
@@ -36,8 +36,8 @@ type StoreAblockPersistentVolumeSource struct {
 type StoreBfsPersistentVolumeSource struct {
 	StoreBfsVolumeSource `json:",inline"`
 
-	// EndpointsNamespace is where the Endpoints object is; unset: in the namespace of
-	// the claim.
+	// EndpointsNamespace is the namespace of the Endpoints object. Unset means the namespace of the
+	// claim.
 	EndpointsNamespace *string `json:"endpointsNamespace,omitempty" protobuf:"4"`
 }
 
@@ -45,7 +45,7 @@ type StoreBfsPersistentVolumeSource struct {
 type StoreEPersistentVolumeSource struct {
 	StoreEVolume `json:",inline"`
 
-	// SecretRef names the secret with the credentials.
+	// SecretRef is the Secret with the credentials.
 	SecretRef *SecretReference `json:"secretRef" protobuf:"3" schema:"required"`
 }
 
@@ -53,6 +53,6 @@ type StoreEPersistentVolumeSource struct {
 type StoreFPersistentVolumeSource struct {
 	StoreFVolume `json:",inline"`
 
-	// SecretRef names the secret with the credentials.
+	// SecretRef is the Secret with the credentials.
 	SecretRef *ObjectReference `json:"secretRef,omitempty" protobuf:"5" schema:"name.required,namespace.required"`
 }

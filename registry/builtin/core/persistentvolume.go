@@ -10,80 +10,79 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// PersistentVolume is storage that outlives the pods that use it. Claims are bound to
-// it.
+// PersistentVolume is storage with a lifetime independent of pods. It is bound to a
+// PersistentVolumeClaim.
 type PersistentVolume struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what the volume is.
+	// Spec describes the storage.
 	Spec PersistentVolumeSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what has become of it. The system writes it.
+	// Status is the observed state.
 	Status PersistentVolumeStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// PersistentVolumeSpec says what a volume is, and whose.
+// PersistentVolumeSpec describes the storage of a volume.
 type PersistentVolumeSpec struct {
-	// Capacity is how much it holds: storage, in bytes.
+	// Capacity is the size of the volume: the resource storage, in bytes.
 	Capacity map[string]meta.Quantity `json:"capacity,omitempty" protobuf:"1" schema:"values.milli"`
 
-	// PersistentVolumeSource is where it is; exactly one is set, for good.
+	// PersistentVolumeSource is the source of the volume. Exactly 1 field must be set. Immutable.
 	PersistentVolumeSource `json:",inline" protobuf:"2"`
 
-	// AccessModes that it can be mounted in: ReadWriteOnce, ReadOnlyMany, ReadWriteMany,
-	// ReadWriteOncePod. The last one comes alone.
+	// AccessModes that the volume supports: ReadWriteOnce, ReadOnlyMany, ReadWriteMany or
+	// ReadWriteOncePod, which excludes the others.
 	AccessModes []string `json:"accessModes,omitempty" protobuf:"3" schema:"required,optional,listType=atomic"`
 
-	// ClaimRef is the claim that the volume belongs to. It is bound when that claim
-	// names the volume, too.
+	// ClaimRef is the claim that the volume is bound to. The binding is complete when the claim refers
+	// to the volume, too.
 	ClaimRef *ObjectReference `json:"claimRef,omitempty" protobuf:"4" schema:"mapType=granular"`
 
-	// PersistentVolumeReclaimPolicy is what becomes of the volume when its claim goes:
-	// Retain keeps it for someone to look after, Delete removes it with its data, and
-	// Recycle, which is deprecated, empties it.
+	// PersistentVolumeReclaimPolicy decides about the volume after its claim is deleted: Retain
+	// (default) keeps it, Delete deletes it with its data, Recycle (deprecated) erases it for another
+	// claim.
 	PersistentVolumeReclaimPolicy string `json:"persistentVolumeReclaimPolicy,omitempty" protobuf:"5" schema:"enum=Delete|Recycle|Retain"`
 
-	// StorageClassName is the class it is of; empty: none.
+	// StorageClassName is the class of the volume. Empty means no class.
 	StorageClassName string `json:"storageClassName,omitempty" protobuf:"6" schema:"format=dns-subdomain"`
 
-	// MountOptions to mount it with. Nobody checks them; mounting fails on a wrong one.
+	// MountOptions of the volume. They are not validated; invalid options make mounts fail.
 	MountOptions []string `json:"mountOptions,omitempty" protobuf:"7" schema:"listType=atomic"`
 
-	// VolumeMode is Filesystem (the default), or Block for a device without one.
+	// VolumeMode is Filesystem (default) or Block.
 	VolumeMode *string `json:"volumeMode,omitempty" protobuf:"8" schema:"enum=Block|Filesystem"`
 
-	// NodeAffinity limits the nodes that can reach it, and so the pods' places.
+	// NodeAffinity selects the nodes that can access the volume. Immutable once set.
 	NodeAffinity *VolumeNodeAffinity `json:"nodeAffinity,omitempty" protobuf:"9"`
 
-	// VolumeAttributesClassName is the class of the attributes that it has now. For CSI
-	// volumes.
+	// VolumeAttributesClassName is the attributes class of the volume. CSI volumes only.
 	VolumeAttributesClassName *string `json:"volumeAttributesClassName,omitempty" protobuf:"10"`
 }
 
-// VolumeNodeAffinity says which nodes can reach a volume.
+// VolumeNodeAffinity selects the nodes that can access a volume.
 type VolumeNodeAffinity struct {
-	// Required is what such a node is like.
+	// Required must match the node.
 	Required *NodeSelector `json:"required,omitempty" protobuf:"1" schema:"required,optional,reason.required=must specify required node constraints"`
 }
 
-// PersistentVolumeStatus is the state of a volume.
+// PersistentVolumeStatus is the observed state of a volume.
 type PersistentVolumeStatus struct {
-	// Phase is Pending, Available, Bound, Released (its claim is gone) or Failed (it
-	// could not be reclaimed).
+	// Phase is Pending, Available, Bound, Released (the claim was deleted) or Failed (the reclaim
+	// failed).
 	Phase string `json:"phase,omitempty" protobuf:"1"`
 
-	// Message tells people why.
+	// Message explains the phase to people.
 	Message string `json:"message,omitempty" protobuf:"2"`
 
-	// Reason is a word for programs that says why.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"3"`
 
-	// LastPhaseTransitionTime is when the phase last changed.
+	// LastPhaseTransitionTime is the time at which the phase last changed.
 	LastPhaseTransitionTime *meta.Time `json:"lastPhaseTransitionTime,omitempty" protobuf:"4"`
 }
 
-// Words of the specs and states of volumes and claims.
+// Values of fields of volumes and claims, and the resource storage.
 const (
 	volumePending = "Pending"
 	claimBound    = "Bound"
@@ -116,25 +115,25 @@ func persistentVolumes() *registry.Kind {
 
 func persistentVolumeColumns() []registry.Column {
 	return []registry.Column{
-		registry.Text("Capacity", "How much it holds.", "spec", "capacity", storage),
-		{Name: "Access Modes", Type: "string", Doc: "How it can be mounted.", Cell: func(o *meta.Object) any { return accessWords(o.Strings("spec", "accessModes")) }},
-		registry.Text("Reclaim Policy", "What becomes of it when its claim goes.", "spec", "persistentVolumeReclaimPolicy"),
-		{Name: "Status", Type: "string", Doc: "Its phase.", Cell: phaseOrTerminating},
-		{Name: "Claim", Type: "string", Doc: "The claim it belongs to.", Cell: func(o *meta.Object) any {
+		registry.Text("Capacity", "The capacity of the volume.", "spec", "capacity", storage),
+		{Name: "Access Modes", Type: "string", Doc: "The access modes of the volume.", Cell: func(o *meta.Object) any { return accessWords(o.Strings("spec", "accessModes")) }},
+		registry.Text("Reclaim Policy", "The reclaim policy of the volume.", "spec", "persistentVolumeReclaimPolicy"),
+		{Name: "Status", Type: "string", Doc: "The phase of the volume, or Terminating.", Cell: phaseOrTerminating},
+		{Name: "Claim", Type: "string", Doc: "The claim of the volume.", Cell: func(o *meta.Object) any {
 			if o.Map("spec", "claimRef") == nil {
 				return ""
 			}
 			return o.String("spec", "claimRef", "namespace") + "/" + o.String("spec", "claimRef", "name")
 		}},
-		{Name: "StorageClass", Type: "string", Doc: "The class it is of.", Cell: storageClassOf},
-		{Name: "VolumeAttributesClass", Type: "string", Doc: "The class of its attributes.", Cell: orUnset("spec", "volumeAttributesClassName")},
-		registry.Text("Reason", "Why it is in that phase.", "status", "reason"),
+		{Name: "StorageClass", Type: "string", Doc: "The storage class of the volume.", Cell: storageClassOf},
+		{Name: "VolumeAttributesClass", Type: "string", Doc: "The attributes class of the volume.", Cell: orUnset("spec", "volumeAttributesClassName")},
+		registry.Text("Reason", "The reason of the phase.", "status", "reason"),
 		registry.Age(),
-		{Name: "VolumeMode", Type: "string", Doc: "Whether it has a file system.", Priority: 1, Cell: orUnset("spec", "volumeMode")},
+		{Name: "VolumeMode", Type: "string", Doc: "Filesystem or Block.", Priority: 1, Cell: orUnset("spec", "volumeMode")},
 	}
 }
 
-// accessWords lists access modes in short, each once.
+// accessWords joins the abbreviations of access modes, without duplicates.
 func accessWords(modes []string) string {
 	text := ""
 	for _, m := range [][2]string{{"ReadWriteOnce", "RWO"}, {"ReadOnlyMany", "ROX"}, {"ReadWriteMany", "RWX"}, {"ReadWriteOncePod", "RWOP"}} {
@@ -152,7 +151,7 @@ func accessWords(modes []string) string {
 	return text
 }
 
-// phaseOrTerminating is the phase of an object that is not being deleted.
+// phaseOrTerminating shows the phase of an object, or Terminating if it is being deleted.
 func phaseOrTerminating(o *meta.Object) any {
 	if o.String("metadata", "deletionTimestamp") != "" {
 		return NamespaceTerminating
@@ -160,8 +159,7 @@ func phaseOrTerminating(o *meta.Object) any {
 	return o.String("status", "phase")
 }
 
-// storageClassOf returns the class that a volume or claim names, in the old way or the
-// new.
+// storageClassOf returns the storage class of a volume or a claim, from the annotation or the field.
 func storageClassOf(o *meta.Object) any {
 	for key, value := range o.Annotations() {
 		if names.Same(key, names.StorageClassBeta) {
@@ -180,8 +178,9 @@ func orUnset(path ...string) func(o *meta.Object) any {
 	}
 }
 
-// defaultPersistentVolume fills in what a volume says of itself; one inside of another
-// object need not say so much. Who sets another phase need not say since when.
+// defaultPersistentVolume sets the defaults of a volume. Schema tags cannot express them, because
+// inline volumes have none. A status write that changes the phase without a new transition time gets
+// the current time.
 func defaultPersistentVolume(w *registry.Change[PersistentVolume]) {
 	s, state := &w.New.Spec, &w.New.Status
 	if s.PersistentVolumeReclaimPolicy == "" {
@@ -204,5 +203,5 @@ func sameTime(a, b *meta.Time) bool {
 	return a == nil || b != nil && a.Equal(b.Time)
 }
 
-// root reports whether a path of a node is all of its files.
-func root(p string) bool { return path.Clean(p) == "/" }
+// isRoot reports whether a path is the root of the file system.
+func isRoot(p string) bool { return path.Clean(p) == "/" }

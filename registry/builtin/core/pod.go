@@ -7,15 +7,15 @@ import (
 	"orch.io/controlplane/registry/builtin/policy"
 )
 
-// Pod is a group of containers that run together on one node.
+// Pod is a group of containers that run together on a node.
 type Pod struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what shall run, and how.
+	// Spec is the desired state.
 	Spec PodSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what the node and the scheduler last reported.
+	// Status is the observed state, which the kubelet and the scheduler report.
 	Status PodStatus `json:"status,omitempty" protobuf:"3"`
 }
 
@@ -56,13 +56,13 @@ func pods() *registry.Kind {
 			},
 		},
 		Reference: &compat.Reference{
-			StatusMetadata: []string{"labels", "annotations", "finalizers"}, // nodes do not hand pods to others
+			StatusMetadata: []string{"labels", "annotations", "finalizers"}, // the kubelet must not change owners
 		},
 	})
 }
 
-// warnOfNewPod returns the warnings about a new pod. Updates of pods have none because
-// controllers, not people, make most of them.
+// warnOfNewPod returns warnings about a new pod. Updates have none, because controllers make most of
+// them.
 func warnOfNewPod(w *registry.Change[meta.Object]) []string {
 	if w.Old != nil {
 		return nil
@@ -70,9 +70,9 @@ func warnOfNewPod(w *registry.Change[meta.Object]) []string {
 	return append(warnOfHostname(w, "the Pod's hostname"), WarnOfPod(w, "spec")...)
 }
 
-// podGrace returns the seconds that a pod gets to end: none unless it may run
-// on a node.
-func podGrace(obj *meta.Object, asked *int64) int64 {
+// podGrace returns the grace period of a deletion in seconds: 0 unless the pod may be running on a
+// node.
+func podGrace(obj *meta.Object, requested *int64) int64 {
 	if obj.String("spec", "nodeName") == "" {
 		return 0
 	}
@@ -80,8 +80,8 @@ func podGrace(obj *meta.Object, asked *int64) int64 {
 		return 0
 	}
 	grace := obj.Int("spec", "terminationGracePeriodSeconds")
-	if asked != nil {
-		grace = *asked
+	if requested != nil {
+		grace = *requested
 	}
 	if grace < 0 {
 		return 1
@@ -89,17 +89,16 @@ func podGrace(obj *meta.Object, asked *int64) int64 {
 	return grace
 }
 
-// mergePodStatus takes the status of in. The class was given on create, and
-// nodes may leave it out.
+// mergePodStatus copies the status of in to obj. It keeps the QoS class, which kubelets may omit.
 func mergePodStatus(obj, in *meta.Object) {
 	class := obj.String("status", "qosClass")
 	obj.CopyField(in, "status")
 	if class != "" {
-		fill(obj, class, "status", "qosClass")
+		setDefault(obj, class, "status", "qosClass")
 	}
 }
 
-// mergeEphemeral takes the ephemeral containers of in.
+// mergeEphemeral copies the ephemeral containers of in to obj.
 func mergeEphemeral(obj, in *meta.Object) {
 	obj.Delete("spec", "ephemeralContainers")
 	if list := in.List("spec", "ephemeralContainers"); len(list) > 0 {

@@ -15,8 +15,7 @@ import (
 
 const box = `{"name":"c","image":"example.com/app:1"}`
 
-// withContainer, withVolume and withSpec are bodies of a pod that is right but
-// for what they add.
+// withContainer, withVolume and withSpec return a valid pod with additional fields.
 func withContainer(fields string) string {
 	return `{"spec":{"containers":[{"name":"c","image":"example.com/app:1",` + fields + `}],"volumes":[{"name":"v","emptyDir":{}}]}}`
 }
@@ -56,8 +55,8 @@ func TestPodDefaults(t *testing.T) {
 	require.Equal(t, "Burstable", obj.String("status", "qosClass"))
 }
 
-// An image that may change under its name is always pulled; what is no name of
-// an image, or an image's id, is not.
+// TestPullPolicy checks the default pull policy: Always for images without a tag or with the tag
+// latest. Malformed names and image IDs get IfNotPresent.
 func TestPullPolicy(t *testing.T) {
 	k := kind(t, "Pod")
 	digest := "@sha256:" + strings.Repeat("a", 64)
@@ -109,8 +108,7 @@ func TestPodFaults(t *testing.T) {
 	})
 }
 
-// Every volume source of the specification: what it asks for, under the wire's
-// name for it.
+// TestVolumeSources checks the rules of each volume source, under its wire name.
 func TestVolumeSources(t *testing.T) {
 	const at = ":spec.volumes[0]."
 	const claim = at + "ephemeral.volumeClaimTemplate.spec."

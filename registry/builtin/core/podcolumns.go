@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// What a cell shows that has nothing to show.
+// Cells without a value.
 const (
 	none    = "<none>"
 	unknown = "<unknown>"
@@ -19,21 +19,21 @@ const (
 
 func podColumns() []registry.Column {
 	return []registry.Column{
-		{Name: "Ready", Type: "string", Doc: "How many of the containers are ready.", Cell: func(o *meta.Object) any {
+		{Name: "Ready", Type: "string", Doc: "The ready containers and the number of containers.", Cell: func(o *meta.Object) any {
 			v := viewPod(o)
 			return fmt.Sprintf("%d/%d", v.ready, v.total)
 		}},
-		{Name: "Status", Type: "string", Doc: "The state in a word.", Cell: func(o *meta.Object) any { return viewPod(o).state }},
-		{Name: "Restarts", Type: "string", Doc: "How often containers were restarted, and when last.", Cell: podRestarts},
+		{Name: "Status", Type: "string", Doc: "The state of the pod.", Cell: func(o *meta.Object) any { return viewPod(o).state }},
+		{Name: "Restarts", Type: "string", Doc: "The number of restarts, and the time since the last restart.", Cell: podRestarts},
 		registry.Age(),
-		{Name: "IP", Type: "string", Doc: "The pod's address.", Priority: 1, Cell: podAddress},
-		textOrNone("Node", "The node that the pod is bound to.", "spec", "nodeName"),
-		textOrNone("Nominated Node", "The node that the pod may get.", "status", "nominatedNodeName"),
-		{Name: "Readiness Gates", Type: "string", Doc: "How many further conditions hold.", Priority: 1, Cell: podGates},
+		{Name: "IP", Type: "string", Doc: "The IP address of the pod.", Priority: 1, Cell: podAddress},
+		textOrNone("Node", "The node of the pod.", "spec", "nodeName"),
+		textOrNone("Nominated Node", "The node on which room is being made for the pod.", "status", "nominatedNodeName"),
+		{Name: "Readiness Gates", Type: "string", Doc: "The readiness gates that are True, and their number.", Priority: 1, Cell: podGates},
 	}
 }
 
-// textOrNone is a wide column that shows a text, <none> if there is none.
+// textOrNone returns a wide column that shows the text at path, or <none>.
 func textOrNone(name, doc string, path ...string) registry.Column {
 	return registry.Column{Name: name, Type: "string", Doc: doc, Priority: 1, Cell: func(o *meta.Object) any {
 		if s := o.String(path...); s != "" {
@@ -43,16 +43,16 @@ func textOrNone(name, doc string, path ...string) registry.Column {
 	}}
 }
 
-// podView is a pod as its row in a table shows it.
+// podView is the summary of a pod that its row shows.
 type podView struct {
 	ready, total int
-	state        string // the most telling word
+	state        string // the most significant state
 	restarts     int64
-	last         time.Time // of the last restart, zero if unknown
+	last         time.Time // time of the last restart, or zero
 }
 
-// viewPod goes over the states of a pod's containers. While init containers
-// run only they count; after that the sidecars among them and the containers.
+// viewPod summarizes the containers of a pod: until the initialization ends only the init containers,
+// then the sidecars and the containers.
 func viewPod(o *meta.Object) podView {
 	v := podView{state: o.String("status", "phase"), total: len(o.List("spec", "containers"))}
 	if r := o.String("status", "reason"); r != "" {
@@ -61,8 +61,8 @@ func viewPod(o *meta.Object) podView {
 	if c := condition(o, "PodScheduled"); c.String("reason") == "SchedulingGated" {
 		v.state = "SchedulingGated"
 	}
-	if waiting := v.inits(o); !waiting || condition(o, "Initialized").String("status") == "True" {
-		v.containers(o)
+	if waiting := v.addInitContainers(o); !waiting || condition(o, "Initialized").String("status") == "True" {
+		v.addContainers(o)
 	}
 	switch phase := o.String("status", "phase"); {
 	case !o.Terminating():
@@ -74,9 +74,9 @@ func viewPod(o *meta.Object) podView {
 	return v
 }
 
-// inits counts what the init containers give and reports whether the pod still
-// waits for one. Restarts of others than sidecars count only until then.
-func (v *podView) inits(o *meta.Object) (waiting bool) {
+// addInitContainers adds the init containers, and reports whether the initialization is still in progress. Restarts
+// of init containers other than sidecars count only until it ends.
+func (v *podView) addInitContainers(o *meta.Object) (waiting bool) {
 	sidecars := map[string]bool{}
 	inits := containersOf(o.Map("spec"), "initContainers")
 	for _, c := range inits {
@@ -85,12 +85,12 @@ func (v *podView) inits(o *meta.Object) (waiting bool) {
 			v.total++
 		}
 	}
-	var kept podView
+	var sidecarView podView
 	for i, s := range statuses(o, "initContainerStatuses") {
-		v.restarted(s)
+		v.addRestarts(s)
 		sidecar := sidecars[s.String("name")]
 		if sidecar {
-			kept.restarted(s)
+			sidecarView.addRestarts(s)
 		}
 		ended := s.Map("state", "terminated") != nil
 		reason := s.String("state", "waiting", "reason")
@@ -103,7 +103,7 @@ func (v *podView) inits(o *meta.Object) (waiting bool) {
 			}
 			continue
 		case ended:
-			v.state = "Init:" + ending(s)
+			v.state = "Init:" + terminationReason(s)
 		case reason != "" && reason != "PodInitializing":
 			v.state = "Init:" + reason
 		default:
@@ -113,22 +113,21 @@ func (v *podView) inits(o *meta.Object) (waiting bool) {
 		break
 	}
 	if !waiting || condition(o, "Initialized").String("status") == "True" {
-		v.restarts, v.last = kept.restarts, kept.last
+		v.restarts, v.last = sidecarView.restarts, sidecarView.last
 	}
 	return waiting
 }
 
-// containers counts what the containers give; of several that do not run the
-// first tells why.
-func (v *podView) containers(o *meta.Object) {
+// addContainers adds the containers. If several are not running, the first decides the state.
+func (v *podView) addContainers(o *meta.Object) {
 	running := false
 	for _, s := range slices.Backward(statuses(o, "containerStatuses")) {
-		v.restarted(s)
+		v.addRestarts(s)
 		switch reason := s.String("state", "waiting", "reason"); {
 		case reason != "":
 			v.state = reason
 		case s.Map("state", "terminated") != nil:
-			v.state = ending(s)
+			v.state = terminationReason(s)
 		case s.Bool("ready") && s.Map("state", "running") != nil:
 			running = true
 			v.ready++
@@ -142,15 +141,15 @@ func (v *podView) containers(o *meta.Object) {
 	}
 }
 
-// restarted counts the restarts of a container.
-func (v *podView) restarted(s *meta.Object) {
+// addRestarts adds the restarts of a container.
+func (v *podView) addRestarts(s *meta.Object) {
 	v.restarts += s.Int("restartCount")
 	if t := s.Time("lastState", "terminated", "finishedAt"); t.After(v.last) {
 		v.last = t
 	}
 }
 
-// statuses returns the states of some containers.
+// statuses returns the container statuses in a list of the status.
 func statuses(o *meta.Object, list string) []*meta.Object {
 	var out []*meta.Object
 	for _, v := range o.List("status", list) {
@@ -161,8 +160,7 @@ func statuses(o *meta.Object, list string) []*meta.Object {
 	return out
 }
 
-// condition returns the condition of that type, an empty object if there is
-// none.
+// condition returns the condition of the given type, or an empty object.
 func condition(o *meta.Object, kind string) *meta.Object {
 	for _, v := range o.List("status", "conditions") {
 		if m, ok := v.(map[string]any); ok && m["type"] == kind {
@@ -172,8 +170,8 @@ func condition(o *meta.Object, kind string) *meta.Object {
 	return meta.NewObject(nil)
 }
 
-// ending returns why a container that ended did so.
-func ending(s *meta.Object) string {
+// terminationReason returns the reason of a termination: the reason, the signal or the exit code.
+func terminationReason(s *meta.Object) string {
 	if r := s.String("state", "terminated", "reason"); r != "" {
 		return r
 	}
@@ -191,7 +189,7 @@ func podRestarts(o *meta.Object) any {
 	return fmt.Sprintf("%d (%s ago)", v.restarts, meta.FormatAge(v.last, time.Now()))
 }
 
-// podAddress is the first of the pod's addresses.
+// podAddress shows the first IP address of the pod.
 func podAddress(o *meta.Object) any {
 	if ip := firstIP(o.List("status", "podIPs")); ip != "" {
 		return ip
@@ -215,7 +213,7 @@ func podGates(o *meta.Object) any {
 	return fmt.Sprintf("%d/%d", n, len(gates))
 }
 
-// ContainerNames returns the names and images of the containers of a spec, for
+// ContainerNames returns the names and the images of the containers of a pod spec, joined for printer
 // columns.
 func ContainerNames(spec map[string]any) (names, images string) {
 	var a, b []string

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// preparePod gives a new pod its first status.
+// preparePod sets the status of a new pod, and completes fields that depend on annotations and labels.
 func preparePod(w *registry.Change[meta.Object]) {
 	obj := w.New
 	if w.Old != nil {
@@ -28,8 +28,8 @@ func preparePod(w *registry.Change[meta.Object]) {
 	widenSelectors(obj)
 }
 
-// widenSelectors adds to the selectors of a new pod's affinities and spreading
-// the labels of the pod that they are to share with it, or not to share.
+// widenSelectors adds matchLabelKeys and mismatchLabelKeys of a new pod, with its label values, to the
+// selectors of affinity terms and topology spread constraints.
 func widenSelectors(obj *meta.Object) {
 	labels := obj.Map("metadata", "labels")
 	widen := func(v any) {

@@ -7,8 +7,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// defaultPod fills in what the schema's defaults cannot say. It works on the
-// tree, since templates and pods are written often.
+// defaultPod sets the defaults that schema tags cannot express. It works on the tree, because pods are
+// written often and a typed view costs more.
 func defaultPod(w *registry.Change[meta.Object]) {
 	obj := w.New
 	spec := obj.Map("spec")
@@ -19,10 +19,10 @@ func defaultPod(w *registry.Change[meta.Object]) {
 	for _, c := range containersOf(spec, "containers", "initContainers") {
 		requestLimits(c)
 		if spec["hostNetwork"] == true {
-			hostPorts(c)
+			defaultHostPorts(c)
 		}
 	}
-	defaultWhole(meta.NewObject(spec))
+	defaultPodResources(meta.NewObject(spec))
 	if _, ok := spec["enableServiceLinks"]; !ok {
 		spec["enableServiceLinks"] = true
 	}
@@ -40,8 +40,8 @@ func firstIP(list []any) string {
 	return ip
 }
 
-// DefaultPodSpec fills in what the schema's defaults cannot say, for the spec of
-// a pod as well as of a template; nil is left alone.
+// DefaultPodSpec sets the defaults that schema tags cannot express, in the spec of a pod or of a
+// template. A nil spec is ignored.
 func DefaultPodSpec(spec map[string]any) {
 	if spec == nil {
 		return
@@ -59,7 +59,7 @@ func DefaultPodSpec(spec map[string]any) {
 	volumes, _ := spec["volumes"].([]any)
 	for _, v := range volumes {
 		m, _ := v.(map[string]any)
-		if m != nil && !sourced(m) {
+		if m != nil && !hasSource(m) {
 			m["emptyDir"] = map[string]any{}
 		}
 		if i, _ := m["image"].(map[string]any); i != nil {
@@ -71,8 +71,8 @@ func DefaultPodSpec(spec map[string]any) {
 	}
 }
 
-// sourced reports whether a volume says where it comes from.
-func sourced(volume map[string]any) bool {
+// hasSource reports whether a volume has a source.
+func hasSource(volume map[string]any) bool {
 	for field := range volume {
 		if field != "name" {
 			return true
@@ -81,7 +81,7 @@ func sourced(volume map[string]any) bool {
 	return false
 }
 
-// containersOf returns the containers in some lists of a spec.
+// containersOf returns the containers in the given lists of a spec.
 func containersOf(spec map[string]any, lists ...string) []map[string]any {
 	var out []map[string]any
 	for _, name := range lists {
@@ -95,21 +95,21 @@ func containersOf(spec map[string]any, lists ...string) []map[string]any {
 	return out
 }
 
-// defaultPull fills in when an image is pulled, in the field policy: one that may
-// change under its name always.
+// defaultPull sets the pull policy in the field policy: Always if the image may change under the name
+// in the field image, else IfNotPresent.
 func defaultPull(m map[string]any, policy, image string) {
 	if p, _ := m[policy].(string); p != "" {
 		return
 	}
 	name, _ := m[image].(string)
-	if m[policy] = "IfNotPresent"; changes(name) {
+	if m[policy] = "IfNotPresent"; mayChange(name) {
 		m[policy] = "Always"
 	}
 }
 
-// changes reports whether a name of an image has no tag, or that of the latest.
-// What is no name of an image, or an image's id, does not change.
-func changes(image string) bool {
+// mayChange reports whether the name of an image has no tag or the tag latest. It is false for
+// malformed names and for image IDs.
+func mayChange(image string) bool {
 	name, _, digested := strings.Cut(image, "@")
 	last := strings.LastIndexByte(name, '/') + 1
 	_, tag, tagged := strings.Cut(name[last:], ":")
@@ -119,8 +119,8 @@ func changes(image string) bool {
 	return imageName(name) && (tag == "latest" || !tagged && !digested)
 }
 
-// imageName reports whether a name, without tag and digest, is one: parts after
-// what may be a host, of at most 255 characters with the host by default.
+// imageName reports whether a name without tag and digest is well-formed: an optional host and path
+// segments, at most 255 bytes with the default host.
 func imageName(name string) bool {
 	const longest, id, host, library = 255, 64, len("docker.io/"), len("library/")
 	parts, size := strings.Split(name, "/"), len(name)
@@ -143,8 +143,8 @@ func imageName(name string) bool {
 	return true
 }
 
-// imagePart reports whether a part of an image's name consists of lower case
-// letters and digits, joined by '.', '_', '__' or any number of '-'.
+// imagePart reports whether a segment of an image name consists of lower-case letters and digits,
+// joined by '.', '_', '__' or dashes.
 func imagePart(part string) bool {
 	word := func(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' }
 	between := strings.FieldsFunc(part, word)
@@ -157,20 +157,20 @@ func imagePart(part string) bool {
 	return part != "" && ends == part
 }
 
-// requestLimits requests what is limited and not requested.
+// requestLimits sets missing requests to the limits.
 func requestLimits(container map[string]any) {
 	c := meta.NewObject(container)
 	requests := c.Map("resources", "requests")
-	for name, most := range c.Map("resources", "limits") {
+	for name, limit := range c.Map("resources", "limits") {
 		if _, ok := requests[name]; !ok {
-			c.Set(most, "resources", "requests", name)
+			c.Set(limit, "resources", "requests", name)
 		}
 	}
 }
 
-// hostPorts gives the ports of a container in the node's network their number
-// there.
-func hostPorts(container map[string]any) {
+// defaultHostPorts sets missing host ports of a container in the network of the node to the container
+// ports.
+func defaultHostPorts(container map[string]any) {
 	ports, _ := container["ports"].([]any)
 	for _, v := range ports {
 		if p, ok := v.(map[string]any); ok && p["hostPort"] == nil {

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/registry/internal/kindtest"
 )
 
-// Fields that only the newest clients know.
+// TestNewestFieldsOfPods checks fields that only the newest release has.
 func TestNewestFieldsOfPods(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, core.Kinds(), "Pod")
 	spec := func(more string) string { return `{"metadata":{"name":"p"},"spec":{` + more + `}}` }

@@ -11,38 +11,37 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// Pods said in annotations, one for each container, which profiles of AppArmor and
-// seccomp they run under before there were fields for that. Those of AppArmor count to
-// this day.
+// Before fields existed, pods selected the AppArmor and seccomp profiles of their containers by
+// annotations. AppArmor annotations are still effective.
 
-// The words of the annotations.
+// Values of the annotations.
 const (
 	unconfinedWord = "unconfined"
 	runtimeWord    = "runtime/default"
-	dockerWord     = "docker/default" // the same, as it was called once
+	dockerWord     = "docker/default" // an alias of runtimeWord
 	localPrefix    = "localhost/"
 )
 
-// adoptProfiles fills in the AppArmor profiles of the containers of a new pod that its
-// annotations name and its fields do not.
+// adoptProfiles sets the AppArmor profiles of the containers of a new pod from the annotations, unless
+// fields are set.
 func adoptProfiles(p names.Profile, pod *meta.Object) {
 	if pod.String("spec", "os", "name") == "windows" {
 		return
 	}
-	whole := pod.Map("spec", "securityContext", "appArmorProfile")
+	podProfile := pod.Map("spec", "securityContext", "appArmorProfile")
 	for _, fields := range containersOf(pod.Map("spec"), "initContainers", "containers") {
 		c := meta.NewObject(fields)
-		text, said := pod.Annotations()[p.Wire(names.AppArmorProfile)+c.String("name")]
-		if !said || c.Map("securityContext", "appArmorProfile") != nil {
+		text, annotated := pod.Annotations()[p.Wire(names.AppArmorProfile)+c.String("name")]
+		if !annotated || c.Map("securityContext", "appArmorProfile") != nil {
 			continue
 		}
-		if profile := appArmorProfile(text); profile != nil && !meta.Equal(profile, whole) {
+		if profile := appArmorProfile(text); profile != nil && !meta.Equal(profile, podProfile) {
 			c.Set(profile, "securityContext", "appArmorProfile")
 		}
 	}
 }
 
-// appArmorProfile returns the profile that an annotation names, nil if it names none.
+// appArmorProfile returns the profile that an annotation selects, or nil if the text is malformed.
 func appArmorProfile(text string) map[string]any {
 	name, local := strings.CutPrefix(text, localPrefix)
 	switch {
@@ -56,8 +55,8 @@ func appArmorProfile(text string) map[string]any {
 	return nil
 }
 
-// profileFaults checks that the annotations with profiles are about containers of the pod,
-// that they agree with its fields, and that those of AppArmor stay as they are.
+// profileFaults checks on create that the annotations refer to containers of the pod and agree with the
+// fields, and on update that AppArmor annotations are unchanged.
 func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
 	at, prefix := check.At("metadata", "annotations"), profile.Wire(names.AppArmorProfile)
 	if old != nil {
@@ -66,7 +65,7 @@ func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
 		maps.DeleteFunc(before, appArmor)
 		maps.DeleteFunc(now, appArmor)
 		for _, key := range slices.Sorted(maps.Keys(before)) {
-			if text, kept := now[key]; !kept || text != before[key] {
+			if text, ok := now[key]; !ok || text != before[key] {
 				f.Forbidden(at.Key(key), "may not remove or update AppArmor annotations")
 			}
 		}
@@ -82,8 +81,8 @@ func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
 		containers[c.Name] = true
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
-		name, is := strings.CutPrefix(key, prefix)
-		if !is {
+		name, ok := strings.CutPrefix(key, prefix)
+		if !ok {
 			continue
 		}
 		if !containers[name] {
@@ -93,14 +92,14 @@ func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
 			f.Invalid(at.Key(key), text, fmt.Sprintf("invalid AppArmor profile name: %q", text))
 		}
 	}
-	p.agree(f, profile)
+	p.checkProfilesAgree(f, profile)
 }
 
-// agree checks the annotations with profiles against the fields.
-func (p *Pod) agree(f *check.Faults, profile names.Profile) {
+// checkProfilesAgree checks the annotations against the fields.
+func (p *Pod) checkProfilesAgree(f *check.Faults, profile names.Profile) {
 	at := check.At("spec")
 	if s := p.Spec.SecurityContext; s != nil && s.SeccompProfile != nil {
-		if text, said := p.Annotations[profile.Wire(names.SeccompPod)]; said {
+		if text, annotated := p.Annotations[profile.Wire(names.SeccompPod)]; annotated {
 			sameProfile(f, at.Field("securityContext").Field("seccompProfile"), "seccomp", text, s.SeccompProfile.Type, s.SeccompProfile.LocalhostProfile)
 		}
 	}
@@ -114,12 +113,12 @@ func (p *Pod) agree(f *check.Faults, profile names.Profile) {
 			}
 			at := at.Field(list.field).Index(i).Field("securityContext")
 			if s := c.SecurityContext.SeccompProfile; s != nil {
-				if text, said := p.Annotations[profile.Wire(names.SeccompContainer)+c.Name]; said {
+				if text, annotated := p.Annotations[profile.Wire(names.SeccompContainer)+c.Name]; annotated {
 					sameProfile(f, at.Field("seccompProfile"), "seccomp", text, s.Type, s.LocalhostProfile)
 				}
 			}
 			if a := c.SecurityContext.AppArmorProfile; a != nil {
-				if text, said := p.Annotations[profile.Wire(names.AppArmorProfile)+c.Name]; said {
+				if text, annotated := p.Annotations[profile.Wire(names.AppArmorProfile)+c.Name]; annotated {
 					sameProfile(f, at.Field("appArmorProfile"), "apparmor", text, a.Type, a.LocalhostProfile)
 				}
 			}
@@ -127,7 +126,7 @@ func (p *Pod) agree(f *check.Faults, profile names.Profile) {
 	}
 }
 
-// sameProfile checks that an annotation names the profile that a field does.
+// sameProfile checks that an annotation selects the profile of a field.
 func sameProfile(f *check.Faults, at *check.Path, kind, text, profile string, local *string) {
 	name, isLocal := strings.CutPrefix(text, localPrefix)
 	var same bool

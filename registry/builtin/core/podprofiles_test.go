@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// annotated is a pod of one container with annotations, and more of it.
+// annotated returns a pod with annotations, a container and further fields.
 func annotated(annotations, container, spec string) string {
 	return `{"metadata":{"annotations":{` + annotations + `}},"spec":{"containers":[{"name":"c","image":"i"` + container + `}]` + spec + `}}`
 }
@@ -19,8 +19,7 @@ const (
 	appArmorKey = "metadata.annotations[container.apparmor.security.beta.kubernetes.io/"
 )
 
-// TestProfilesOfAnnotations: what an annotation says of AppArmor is filled in where no field
-// says it.
+// TestProfilesOfAnnotations checks that an AppArmor annotation sets the field unless it is set.
 func TestProfilesOfAnnotations(t *testing.T) {
 	k := kind(t, "Pod")
 	for body, want := range map[string]map[string]any{
@@ -44,8 +43,8 @@ func TestProfilesOfAnnotations(t *testing.T) {
 	}
 }
 
-// TestProfilesThatDisagree: annotations and fields name one profile, of a container that
-// there is, and those of AppArmor stay.
+// TestProfilesThatDisagree checks that annotations must agree with fields and refer to existing
+// containers, and that AppArmor annotations are immutable.
 func TestProfilesThatDisagree(t *testing.T) {
 	k := kind(t, "Pod")
 	const at = "spec.containers[0].securityContext."
@@ -74,7 +73,7 @@ func TestProfilesThatDisagree(t *testing.T) {
 	}
 }
 
-// TestWarningsOfProfiles: annotations that fields replace are warned of, also in templates.
+// TestWarningsOfProfiles checks the warnings about annotations that fields replaced, also in templates.
 func TestWarningsOfProfiles(t *testing.T) {
 	const all = appArmor + `c":"runtime/default",` + seccomp + `c":"unconfined",` + podSeccomp + `:"unconfined"`
 	for name, body := range map[string]string{

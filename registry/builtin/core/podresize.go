@@ -11,32 +11,33 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// mergeResize takes what the containers and the pod may use from in, and nothing else.
-// Lists of other containers it takes as they are, for the rules to refuse.
+// mergeResize copies the resources and the resize policies of in to obj. If the containers differ, it
+// copies the lists, so that validation rejects them.
 func mergeResize(obj, in *meta.Object) {
 	for _, list := range []string{"containers", "initContainers"} {
-		now, asked := obj.Objects("spec", list), in.Objects("spec", list)
-		if !slices.EqualFunc(now, asked, func(a, b *meta.Object) bool { return a.String("name") == b.String("name") }) {
+		containers, requested := obj.Objects("spec", list), in.Objects("spec", list)
+		if !slices.EqualFunc(containers, requested, func(a, b *meta.Object) bool { return a.String("name") == b.String("name") }) {
 			obj.CopyField(in, "spec", list)
 			continue
 		}
-		for i, c := range now {
-			c.CopyField(asked[i], "resources")
-			c.CopyField(asked[i], "resizePolicy")
+		for i, c := range containers {
+			c.CopyField(requested[i], "resources")
+			c.CopyField(requested[i], "resizePolicy")
 		}
 	}
 	obj.CopyField(in, "spec", "resources")
 }
 
-// resized checks that what a pod may use is all that changes, and that it can change.
-func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.Profile) {
-	whole := check.At("[]") // as clients know the pod itself
+// checkResize checks that only cpu and memory change, that the QoS class stays, and that the node
+// supports the change.
+func (p *Pod) checkResize(f *check.Faults, at *check.Path, old *Pod, profile names.Profile) {
+	podPath := check.At("[]") // the path of the pod itself at kube-apiserver
 	if _, mirrors := old.Annotations[profile.Wire(names.MirrorPod)]; mirrors {
-		f.Forbidden(whole, "static pods cannot be resized")
+		f.Forbidden(podPath, "static pods cannot be resized")
 		return
 	}
 	if old.Spec.OS != nil && old.Spec.OS.Name == "windows" {
-		f.Forbidden(whole, "windows pods cannot be resized")
+		f.Forbidden(podPath, "windows pods cannot be resized")
 		return
 	}
 	class := cmp.Or(old.Status.QOSClass, podspec.QoS(old.Spec.shares()))
@@ -52,8 +53,8 @@ func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.P
 	}
 	now, was := &p.Spec, &old.Spec
 	var stored check.Faults
-	if was.startOnce(&stored, at); len(stored) == 0 {
-		now.startOnce(f, at)
+	if was.checkInitRestarts(&stored, at); len(stored) == 0 {
+		now.checkInitRestarts(f, at)
 	}
 	before := len(*f)
 	sameNames(f, at.Field("containers"), now.Containers, was.Containers)
@@ -64,16 +65,16 @@ func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.P
 	pods := [][2][]Container{{now.Containers, was.Containers}, {now.InitContainers, was.InitContainers}}
 	for n, list := range []string{"containers", "initContainers"} {
 		for i, c := range pods[n][0] {
-			c.Resources.kept(f, at.Field(list).Index(i).Field("resources"), &pods[n][1][i].Resources)
+			c.Resources.checkNotRemoved(f, at.Field(list).Index(i).Field("resources"), &pods[n][1][i].Resources)
 		}
 	}
-	now.wholeKept(f, at.Field("resources"), was)
+	now.checkPodResourcesPresent(f, at.Field("resources"), was)
 	for i, c := range now.Containers {
-		c.resized(f, at, &was.Containers[i])
+		c.checkResize(f, at, &was.Containers[i])
 	}
 	for i, c := range now.InitContainers {
 		at := at.Field("initContainers").Index(i)
-		c.resized(f, at, &was.InitContainers[i])
+		c.checkResize(f, at, &was.InitContainers[i])
 		if check.Same(c, was.InitContainers[i]) {
 			continue
 		}
@@ -86,7 +87,7 @@ func (p *Pod) resized(f *check.Faults, at *check.Path, old *Pod, profile names.P
 	}
 }
 
-// sameNames checks that the containers are those that there were.
+// sameNames checks that no container was added, removed, renamed or moved.
 func sameNames(f *check.Faults, at *check.Path, now, old []Container) {
 	if len(now) != len(old) {
 		f.Forbidden(at, "containers may not be added or removed on resize")
@@ -101,35 +102,35 @@ func sameNames(f *check.Faults, at *check.Path, now, old []Container) {
 
 const onlyComputing = "only cpu and memory resources are mutable"
 
-// resized checks that nothing of a container changes but its cpu and memory. One that
-// uses claims cannot change at all, as clients know it.
-func (c *Container) resized(f *check.Faults, at *check.Path, old *Container) {
-	like := *c
-	like.Resources = c.Resources.computingOf(&old.Resources)
-	like.Resources.Claims = nil
-	if !check.Same(like, *old) {
+// checkResize checks that nothing but the cpu and memory of a container changes. A container with
+// resource claims cannot be resized, as at kube-apiserver.
+func (c *Container) checkResize(f *check.Faults, at *check.Path, old *Container) {
+	permitted := *c
+	permitted.Resources = c.Resources.computingOf(&old.Resources)
+	permitted.Resources.Claims = nil
+	if !check.Same(permitted, *old) {
 		f.Forbidden(at, onlyComputing)
 	}
 }
 
 const restartContainer = "RestartContainer"
 
-// restartsToResize returns which of its resize policies restart an init container that
-// ends, and so runs but once.
-func (c *Container) restartsToResize() (which []int) {
+// restartsToResize returns the indexes of the resize policies that restart an init container. It
+// returns nil for sidecars, which may be restarted.
+func (c *Container) restartsToResize() (indexes []int) {
 	if c.RestartPolicy != nil && *c.RestartPolicy == "Always" {
 		return nil
 	}
 	for i, p := range c.ResizePolicy {
 		if p.RestartPolicy == restartContainer {
-			which = append(which, i)
+			indexes = append(indexes, i)
 		}
 	}
-	return which
+	return indexes
 }
 
-// startOnce checks that no init container that ends is to be restarted.
-func (s *PodSpec) startOnce(f *check.Faults, at *check.Path) {
+// checkInitRestarts checks that no resize policy restarts an init container that runs once.
+func (s *PodSpec) checkInitRestarts(f *check.Faults, at *check.Path) {
 	for i, c := range s.InitContainers {
 		for _, j := range c.restartsToResize() {
 			f.Invalid(at.Field("initContainers").Index(i).Field("resizePolicy").Index(j).Field("restartPolicy"), restartContainer,
@@ -138,19 +139,19 @@ func (s *PodSpec) startOnce(f *check.Faults, at *check.Path) {
 	}
 }
 
-// wholeKept checks that what the pod as a whole asked for or limited still is.
-func (s *PodSpec) wholeKept(f *check.Faults, at *check.Path, old *PodSpec) {
+// checkPodResourcesPresent checks that no pod-level request or limit is removed.
+func (s *PodSpec) checkPodResourcesPresent(f *check.Faults, at *check.Path, old *PodSpec) {
 	switch {
 	case old.Resources == nil:
 	case s.Resources == nil:
 		f.Forbidden(at, "pod-level resources cannot be removed")
 	default:
-		s.Resources.kept(f, at, old.Resources)
+		s.Resources.checkNotRemoved(f, at, old.Resources)
 	}
 }
 
-// kept checks that what was asked for or limited still is.
-func (q *ResourceRequirements) kept(f *check.Faults, at *check.Path, old *ResourceRequirements) {
+// checkNotRemoved checks that no request or limit is removed.
+func (q *ResourceRequirements) checkNotRemoved(f *check.Faults, at *check.Path, old *ResourceRequirements) {
 	for _, list := range []struct {
 		field    string
 		now, was amounts
@@ -164,7 +165,8 @@ func (q *ResourceRequirements) kept(f *check.Faults, at *check.Path, old *Resour
 	}
 }
 
-// computingOf returns requirements with the cpu and memory of others, if there are some.
+// computingOf returns the requirements with cpu and memory replaced by the values of other, which may be
+// nil.
 func (q *ResourceRequirements) computingOf(other *ResourceRequirements) ResourceRequirements {
 	take := func(now, from amounts) amounts {
 		out := maps.Clone(now)

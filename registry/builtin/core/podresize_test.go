@@ -13,8 +13,7 @@ import (
 
 const some = `"resources":{"requests":{"cpu":"100m","memory":"100Mi"},"limits":{"cpu":"200m","memory":"200Mi"}}`
 
-// resizable returns a pod with a container c, an init container one and what is said
-// more of its spec.
+// resizable returns a pod with the container c, an init container and further fields in its spec.
 func resizable(more string) string {
 	return `{"metadata":{"name":"p"},"spec":{` + more + `"containers":[{"name":"c","image":"i",` + some + `}],"initContainers":[{"name":"one","image":"i",` + some + `}]}}`
 }
@@ -95,7 +94,8 @@ func TestPodResizeNeedsANodeAndAClass(t *testing.T) {
 	}
 }
 
-// TestInitContainersStartOnce: what ends is not restarted, unless a pod was stored that way.
+// TestInitContainersStartOnce checks that a resize must not restart an init container, except in stored
+// pods.
 func TestInitContainersStartOnce(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, core.Kinds(), "Pod")
 	pod := func(init string) string {
@@ -124,7 +124,7 @@ func TestInitContainersStartOnce(t *testing.T) {
 	require.Equal(t, []string{"Forbidden:spec.initContainers[0]"}, faults)
 }
 
-func TestPodAsAWhole(t *testing.T) {
+func TestPodLevelResize(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, core.Kinds(), "Pod")
 	pod := func(whole, rest string) string {
 		return `{"metadata":{"name":"p"},"spec":{"resources":` + whole + `,` + rest + `}}`

@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// shares are those of podspec.Shares.
+// shares returns the same as podspec.Shares, for the typed spec.
 func (s *PodSpec) shares() (out []podspec.Share) {
 	text := func(amounts map[string]meta.Quantity, name string) string {
 		if q, ok := amounts[name]; ok {
@@ -33,15 +33,15 @@ func (s *PodSpec) shares() (out []podspec.Share) {
 
 type amounts = podspec.Amounts
 
-// defaultWhole fills in, for a pod that says what it may use as a whole, what it says
-// only of its containers, and requests what is limited and not requested.
-func defaultWhole(spec *meta.Object) {
+// defaultPodResources sets pod-level requests and limits from the totals of the containers and from the
+// limits. It does nothing without pod-level resources.
+func defaultPodResources(spec *meta.Object) {
 	if spec.Map("resources") == nil {
 		return
 	}
 	for name, q := range podspec.Sum(spec, "limits") {
-		if hugePages(name) {
-			fill(spec, q.String(), "resources", "limits", name)
+		if isHugePages(name) {
+			setDefault(spec, q.String(), "resources", "limits", name)
 		}
 	}
 	limits := spec.Map("resources", "limits")
@@ -50,18 +50,18 @@ func defaultWhole(spec *meta.Object) {
 	}
 	for name, q := range podspec.Sum(spec, "requests") {
 		if name == "cpu" || name == "memory" {
-			fill(spec, q.String(), "resources", "requests", name)
+			setDefault(spec, q.String(), "resources", "requests", name)
 		}
 	}
-	for name, most := range limits {
-		if name == "cpu" || name == "memory" || hugePages(name) {
-			fill(spec, most, "resources", "requests", name)
+	for name, limit := range limits {
+		if name == "cpu" || name == "memory" || isHugePages(name) {
+			setDefault(spec, limit, "resources", "requests", name)
 		}
 	}
 }
 
-// podResources checks the resources of the pod as a whole, which bound those of
-// its containers.
+// podResources checks the pod-level resources, which must not be less than the totals of the
+// containers.
 func (r *podRules) podResources(at *check.Path) {
 	q := r.spec.Resources
 	if q == nil {
@@ -74,9 +74,9 @@ func (r *podRules) podResources(at *check.Path) {
 		field   string
 		amounts amounts
 	}{{"limits", q.Limits}, {"requests", q.Requests}} {
-		for _, name := range sorted(list.amounts) {
+		for _, name := range sortedNames(list.amounts) {
 			p := at.Field(list.field)
-			if name != "cpu" && name != "memory" && !hugePages(name) {
+			if name != "cpu" && name != "memory" && !isHugePages(name) {
 				r.NotSupported(p.Key(name), name, "cpu", "hugepages-", "memory")
 			}
 			r.amount(p.Key(name), name, list.amounts[name])
@@ -87,36 +87,36 @@ func (r *podRules) podResources(at *check.Path) {
 	}
 	r.usedClaims(at.Field("claims"), q.Claims)
 	requests := r.spec.together(func(q *ResourceRequirements) amounts { return q.Requests })
-	for _, name := range sorted(requests) {
-		if whole, ok := q.Requests[name]; ok && requests[name].Cmp(whole) > 0 {
-			r.Invalid(at.Field("requests").Key(name), whole, "must be greater than or equal to aggregate container requests of "+requests[name].String())
+	for _, name := range sortedNames(requests) {
+		if podAmount, ok := q.Requests[name]; ok && requests[name].Cmp(podAmount) > 0 {
+			r.Invalid(at.Field("requests").Key(name), podAmount, "must be greater than or equal to aggregate container requests of "+requests[name].String())
 		}
 	}
 	limits := r.spec.together(func(q *ResourceRequirements) amounts { return q.Limits })
-	for _, name := range sorted(limits) {
-		if whole, ok := q.Limits[name]; ok && hugePages(name) && limits[name].Cmp(whole) > 0 {
-			r.Invalid(at.Field("limits").Key(name), whole, "must be greater than or equal to aggregate container limits of "+limits[name].String())
+	for _, name := range sortedNames(limits) {
+		if podAmount, ok := q.Limits[name]; ok && isHugePages(name) && limits[name].Cmp(podAmount) > 0 {
+			r.Invalid(at.Field("limits").Key(name), podAmount, "must be greater than or equal to aggregate container limits of "+limits[name].String())
 		}
 	}
 	for i, c := range r.spec.Containers {
-		for _, name := range sorted(c.Resources.Limits) {
-			if whole, ok := q.Limits[name]; ok && c.Resources.Limits[name].Cmp(whole) > 0 {
-				r.Invalid(at.Field("containers").Index(i).Key(name).Field("limits"), c.Resources.Limits[name], "must be less than or equal to pod limits of "+whole.String())
+		for _, name := range sortedNames(c.Resources.Limits) {
+			if podAmount, ok := q.Limits[name]; ok && c.Resources.Limits[name].Cmp(podAmount) > 0 {
+				r.Invalid(at.Field("containers").Index(i).Key(name).Field("limits"), c.Resources.Limits[name], "must be less than or equal to pod limits of "+podAmount.String())
 			}
 		}
 	}
 }
 
-// together returns the limits or requests of the containers together.
+// together returns the total requests or limits of the containers, as selected by of.
 func (s *PodSpec) together(of func(*ResourceRequirements) amounts) amounts {
 	var containers, init []amounts
-	var lasting []bool
+	var sidecars []bool
 	for i := range s.Containers {
 		containers = append(containers, of(&s.Containers[i].Resources))
 	}
 	for i := range s.InitContainers {
 		c := &s.InitContainers[i]
-		init, lasting = append(init, of(&c.Resources)), append(lasting, c.RestartPolicy != nil && *c.RestartPolicy == "Always")
+		init, sidecars = append(init, of(&c.Resources)), append(sidecars, c.RestartPolicy != nil && *c.RestartPolicy == "Always")
 	}
-	return podspec.Together(containers, init, lasting)
+	return podspec.Together(containers, init, sidecars)
 }

@@ -11,25 +11,25 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// specRules collects the faults of what pods have in common with other kinds.
+// specRules collects violations of rules that pods share with other kinds.
 type specRules struct {
 	check.Faults
 	names names.Profile
-	found check.Faults // by the schema
+	found check.Faults // violations that the schema reported
 }
 
-// podRules collects the faults of a pod's spec. The order of the checks is the
-// order of the causes that clients see.
+// podRules collects the violations of a pod spec. The checks run in the order of kube-apiserver's
+// messages.
 type podRules struct {
 	specRules
 	spec    *PodSpec
-	pod     *Pod               // whose spec it is; nil for that of a template
-	volumes map[string]*Volume // those without faults, by name
-	claimed map[string]bool    // the names of its claims
+	pod     *Pod               // owner of the spec; nil for a template
+	volumes map[string]*Volume // valid volumes by name
+	claimed map[string]bool    // names of the resource claims
 }
 
-// specFaults returns the faults of a pod's spec, or, without a pod, of a
-// template's, at a path, beyond those that the schema found.
+// specFaults returns the violations of a pod spec that the schema has not reported in found. pod is
+// nil for the spec of a template.
 func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
 	r := &podRules{specRules: specRules{names: p, found: found}, spec: spec, pod: pod, volumes: map[string]*Volume{}, claimed: map[string]bool{}}
 	r.podVolumes(at.Field("volumes"))
@@ -52,13 +52,13 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSp
 	r.system(at)
 	r.responders(at.Field("evictionResponders"))
 	if pod != nil {
-		r.podAlone(at)
+		r.podOnly(at)
 	}
 	return r.Faults
 }
 
-// podAlone checks what a template may have and a pod may not.
-func (r *podRules) podAlone(at *check.Path) {
+// podOnly checks rules that hold for pods but not for templates.
+func (r *podRules) podOnly(at *check.Path) {
 	if r.spec.ServiceAccountName == "" {
 		for i, v := range r.spec.Volumes {
 			if v.Projected == nil {
@@ -79,7 +79,7 @@ func (r *podRules) podAlone(at *check.Path) {
 	})
 }
 
-// eachContainer calls f with each container and where it is.
+// eachContainer calls f for each container with its path.
 func (r *podRules) eachContainer(at *check.Path, f func(*check.Path, *Container)) {
 	for i := range r.spec.Containers {
 		f(at.Field("containers").Index(i), &r.spec.Containers[i])
@@ -105,8 +105,8 @@ func (r *podRules) claims(at *check.Path) {
 	}
 }
 
-// networkPorts checks that a container in the node's network listens there on
-// the port that it names. A template may leave the node's port out.
+// networkPorts checks that containers in the network of the node use the same host port and container
+// port. In a template, the host port may be unset.
 func (r *podRules) networkPorts(at *check.Path) {
 	if !r.spec.HostNetwork {
 		return
@@ -120,7 +120,7 @@ func (r *podRules) networkPorts(at *check.Path) {
 	}
 }
 
-// responders checks who is told when the pod is to leave.
+// responders checks the eviction responders.
 func (r *podRules) responders(at *check.Path) {
 	if r.spec.SchedulingGroup != nil && len(r.spec.EvictionResponders) > 0 {
 		r.Forbidden(at, "may not be set for a pod with `schedulingGroup`")
@@ -145,14 +145,14 @@ func (r *podRules) gates(at *check.Path) {
 }
 
 func (r *podRules) spread(at *check.Path) {
-	type once struct{ key, when string }
-	last := map[once]int{}
+	type spreadKey struct{ key, when string }
+	last := map[spreadKey]int{}
 	for i, c := range r.spec.TopologySpreadConstraints {
-		last[once{c.TopologyKey, c.WhenUnsatisfiable}] = i
+		last[spreadKey{c.TopologyKey, c.WhenUnsatisfiable}] = i
 	}
 	for i, c := range r.spec.TopologySpreadConstraints {
 		p := at.Index(i)
-		if i < last[once{c.TopologyKey, c.WhenUnsatisfiable}] {
+		if i < last[spreadKey{c.TopologyKey, c.WhenUnsatisfiable}] {
 			r.Duplicate(p.Field("{topologyKey, whenUnsatisfiable}"), c.TopologyKey+", "+c.WhenUnsatisfiable)
 		}
 		if c.MinDomains != nil && c.WhenUnsatisfiable != "DoNotSchedule" {
@@ -162,7 +162,7 @@ func (r *podRules) spread(at *check.Path) {
 	}
 }
 
-// hostNames checks the names that the pod goes by in its own network.
+// hostNames checks the host names of the pod.
 func (r *podRules) hostNames(at *check.Path) {
 	const maxOverride = 64
 	if name := r.spec.Hostname; name != "" {
@@ -172,7 +172,7 @@ func (r *podRules) hostNames(at *check.Path) {
 		r.Format(at.Field("subdomain"), name, meta.CheckDNSLabel(name))
 	}
 	if name, p := r.spec.HostnameOverride, at.Field("hostnameOverride"); name != nil {
-		if r.spec.HostNetwork || is(r.spec.SetHostnameAsFQDN) {
+		if r.spec.HostNetwork || isTrue(r.spec.SetHostnameAsFQDN) {
 			r.Forbidden(p, "may not be set with `hostNetwork` or `setHostnameAsFQDN`")
 		}
 		r.Format(p, *name, meta.CheckDNSSubdomain(*name))
@@ -209,7 +209,7 @@ func (r *podRules) dnsConfig(at *check.Path) {
 	}
 	for i, s := range c.Searches {
 		if s != "." {
-			// Underscores are fine, as in the names of service records.
+			// underscores are allowed, as in the names of SRV records
 			name := strings.ReplaceAll(strings.TrimSuffix(s, "."), "_", "a")
 			r.Format(at.Field("searches").Index(i), s, meta.CheckDNSSubdomain(name))
 		}
@@ -221,7 +221,7 @@ func (r *podRules) dnsConfig(at *check.Path) {
 	}
 }
 
-// CheckTolerations returns what is wrong with tolerations, beyond what the schema finds.
+// CheckTolerations returns the violations of tolerations that the schema does not report.
 func CheckTolerations(at *check.Path, list []Toleration) (f check.Faults) {
 	for i, t := range list {
 		p := at.Index(i)
@@ -247,12 +247,12 @@ func CheckTolerations(at *check.Path, list []Toleration) (f check.Faults) {
 	return f
 }
 
-// CheckOverhead returns what is wrong with what a pod costs beside its containers.
+// CheckOverhead returns the violations of the overhead of a pod.
 func CheckOverhead(p names.Profile, at *check.Path, overhead map[string]meta.Quantity) check.Faults {
 	r := &podRules{specRules: specRules{names: p}, spec: &PodSpec{}}
 	r.resources(at, &ResourceRequirements{Limits: overhead})
 	return r.Faults
 }
 
-// sorted returns the keys of a resource list in order.
-func sorted(m map[string]meta.Quantity) []string { return slices.Sorted(maps.Keys(m)) }
+// sortedNames returns the keys of amounts in order.
+func sortedNames(m map[string]meta.Quantity) []string { return slices.Sorted(maps.Keys(m)) }

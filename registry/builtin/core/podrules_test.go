@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// in puts a field before each of the causes at places below it.
+// in prefixes each cause with the path field.
 func in(field string, causes ...string) []string {
 	out := make([]string, len(causes))
 	for i, c := range causes {
@@ -206,7 +206,7 @@ func TestPodSpecRules(t *testing.T) {
 func TestPodWarnings(t *testing.T) {
 	k := kind(t, "Pod")
 	for body, want := range map[string][]string{
-		withSpec(`"terminationGracePeriodSeconds":-1`):                     nil, // it becomes 1
+		withSpec(`"terminationGracePeriodSeconds":-1`):                     nil, // defaulted to 1
 		withSpec(`"imagePullSecrets":[{"name":"a"},{"name":"a"}]`):         {"spec.imagePullSecrets[1].name"},
 		withVolume(`"projected":{"sources":[{}]}`):                         {`volume "v" (Projected) has no sources provided`},
 		withContainer(`"ports":[{"containerPort":80,"hostIP":"1.2.3.4"}]`): {"spec.containers[0].ports[0]"},
@@ -233,8 +233,7 @@ func TestPodWarnings(t *testing.T) {
 	}
 }
 
-// What the server fills in where a pod says that it wants to share labels.
-// What is limited to nothing is not guaranteed anything.
+// TestClassOfNothing checks that limits of 0 do not make a pod Guaranteed.
 func TestClassOfNothing(t *testing.T) {
 	k := kind(t, "Pod")
 	obj, faults := k.Create(t, `{"spec":{"containers":[`+box+`],"resources":{"limits":{"cpu":"0","memory":"1Gi"},"requests":{"cpu":"0","memory":"1Gi"}}}}`)

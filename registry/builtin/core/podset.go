@@ -9,26 +9,25 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// PodSetCondition is one aspect of the state of a set of pods.
+// PodSetCondition is an aspect of the state of a workload.
 type PodSetCondition struct {
-	// Type names the aspect that the condition is about.
+	// Type identifies the condition.
 	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2"`
 
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`
 
-	// Reason is a word for programs that says why.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"4"`
 
-	// Message is a text for people.
+	// Message explains the status to people.
 	Message string `json:"message,omitempty" protobuf:"5"`
 }
 
-// TemplateColumns returns the columns that tell of the containers of the pod's spec at
-// a path.
+// TemplateColumns returns printer columns for the containers of the pod spec at path.
 func TemplateColumns(priority int, path ...string) []registry.Column {
 	return []registry.Column{
 		{Name: "Containers", Type: "string", Doc: "The names of the containers.", Priority: priority, Cell: func(o *meta.Object) any {
@@ -42,9 +41,9 @@ func TemplateColumns(priority int, path ...string) []registry.Column {
 	}
 }
 
-// CheckLastingTemplate returns the faults of the template of pods that run for good,
-// beyond those that the schema found. selected tells whether the selector of their kind
-// finds them, kept what CheckPodTemplate wants to know.
+// CheckLastingTemplate returns the violations of the template of pods that run indefinitely that the
+// schema has not reported in found. selected is whether the selector of the workload matches the template. See
+// CheckPodTemplate for unchanged.
 func CheckLastingTemplate(p names.Profile, found check.Faults, at *check.Path, selected bool, t *PodTemplateSpec, kept bool) []meta.Cause {
 	var f check.Faults
 	if !selected {
@@ -61,14 +60,14 @@ func CheckLastingTemplate(p names.Profile, found check.Faults, at *check.Path, s
 	return f
 }
 
-// WarnOfPodNames returns a warning if a new object, whose name prefixes the names of its pods,
-// has a name that is not a DNS label.
+// WarnOfPodNames returns a warning if the name of a new object, which is a prefix of the names of its
+// pods, is not a DNS label.
 func WarnOfPodNames(w *registry.Change[meta.Object]) []string {
 	return warnOfHostname(w, "Pod names and hostnames")
 }
 
-// warnOfHostname returns a warning if a new object has a name that is not a DNS label, although
-// the name is used in hostnames.
+// warnOfHostname returns a warning if the name of a new object is not a DNS label. use describes the
+// use of the name in host names.
 func warnOfHostname(w *registry.Change[meta.Object], use string) []string {
 	if w.Old != nil || w.New.Name() == "" {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// statusFaults checks a pod whose status was written.
+// statusFaults returns the violations of a write of the status.
 func (p *Pod) statusFaults(old *Pod) []meta.Cause {
 	var f check.Faults
 	at, s, before := check.At("status"), &p.Status, &old.Status
 	for i, c := range s.Conditions {
 		if !slices.Contains([]string{"PodScheduled", "Ready", "Initialized"}, c.Type) {
-			// Clients know the field with a capital.
+			// kube-apiserver writes the field with a capital
 			f.Format(at.Field("conditions").Index(i).Field("Type"), c.Type, meta.CheckQualifiedName(c.Type))
 		}
 	}
@@ -25,9 +25,9 @@ func (p *Pod) statusFaults(old *Pod) []meta.Cause {
 	}
 	f.Unchanged(at.Field("qosClass"), s.QOSClass, before.QOSClass)
 	restart := old.Spec.RestartPolicy
-	stayEnded(&f, at.Field("containerStatuses"), s.ContainerStatuses, before.ContainerStatuses, restart, nil)
-	stayEnded(&f, at.Field("initContainerStatuses"), s.InitContainerStatuses, before.InitContainerStatuses, restart, old.Spec.InitContainers)
-	stayEnded(&f, at.Field("ephemeralContainerStatuses"), s.EphemeralContainerStatuses, before.EphemeralContainerStatuses, "Never", nil)
+	stayTerminated(&f, at.Field("containerStatuses"), s.ContainerStatuses, before.ContainerStatuses, restart, nil)
+	stayTerminated(&f, at.Field("initContainerStatuses"), s.InitContainerStatuses, before.InitContainerStatuses, restart, old.Spec.InitContainers)
+	stayTerminated(&f, at.Field("ephemeralContainerStatuses"), s.EphemeralContainerStatuses, before.EphemeralContainerStatuses, "Never", nil)
 	s.claimFaults(&f, at.Field("resourceClaimStatuses"), old.Spec.ResourceClaims)
 	var pods, hosts []string
 	for _, ip := range s.PodIPs {
@@ -44,8 +44,9 @@ func (p *Pod) statusFaults(old *Pod) []meta.Cause {
 	return f
 }
 
-// stayEnded checks that containers that ended for good do not run again.
-func stayEnded(f *check.Faults, at *check.Path, now, before []ContainerStatus, restart string, inits []Container) {
+// stayTerminated checks that containers that will not be restarted stay terminated. Sidecars among
+// inits are exempt.
+func stayTerminated(f *check.Faults, at *check.Path, now, before []ContainerStatus, restart string, inits []Container) {
 	if restart == "Always" {
 		return
 	}
@@ -82,7 +83,7 @@ func (s *PodStatus) claimFaults(f *check.Faults, at *check.Path, claims []PodRes
 	}
 }
 
-// addresses checks the addresses of a pod or node: one of each family at most.
+// addresses checks the IP addresses of a pod or a node: at most 1 of each family.
 func addresses(f *check.Faults, at *check.Path, list []string) {
 	for i, ip := range list {
 		f.Format(at.Index(i), ip, check.IP(ip))

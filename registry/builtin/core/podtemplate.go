@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/cells"
 )
 
-// PodTemplate is a pod to be made later, kept as an object.
+// PodTemplate is a pod template as an object of its own.
 type PodTemplate struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
@@ -21,9 +21,9 @@ type PodTemplate struct {
 	Template PodTemplateSpec `json:"template,omitempty" protobuf:"2" schema:"ratcheting"`
 }
 
-// PodTemplateSpec is a pod to be made.
+// PodTemplateSpec describes the pods that a workload creates.
 type PodTemplateSpec struct {
-	// Metadata that the pods get.
+	// Labels and annotations of the pods.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec of the pods.
@@ -39,8 +39,8 @@ func podTemplates() *registry.Kind {
 			},
 		}),
 		Validate: func(w *registry.Change[PodTemplate]) {
-			kept := w.Old != nil && check.Same(w.New.Template, w.Old.Template)
-			w.Faults = CheckPodTemplate(w.Names, w.Found, check.At("template"), &w.New.Template, kept)
+			unchanged := w.Old != nil && check.Same(w.New.Template, w.Old.Template)
+			w.Faults = CheckPodTemplate(w.Names, w.Found, check.At("template"), &w.New.Template, unchanged)
 		},
 		Behavior: registry.Behavior{
 			Warn:    func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
@@ -49,26 +49,26 @@ func podTemplates() *registry.Kind {
 	})
 }
 
-// CheckPodTemplate returns the faults of a template at a path, beyond those that the
-// schema found. One that an update kept as it was has none, so that an object that was
-// stored before there was a rule can still be scaled and labelled.
-func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *PodTemplateSpec, kept bool) []meta.Cause {
-	if kept {
+// CheckPodTemplate returns the violations of a pod template that the schema has not reported in found. If an update leaves the
+// template unchanged it returns nil, so that an object with a template from before a rule existed can
+// still be scaled and labeled.
+func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *PodTemplateSpec, unchanged bool) []meta.Cause {
+	if unchanged {
 		return nil
 	}
 	var f check.Faults
 	f.Labels(at.Field("labels"), t.Labels)
 	checkAnnotations(&f, at.Field("annotations"), t.Annotations)
 	f = append(f, specFaults(p, found, at.Field("spec"), &t.Spec, nil)...)
-	t.Spec.startOnce(&f, at.Field("spec"))
+	t.Spec.checkInitRestarts(&f, at.Field("spec"))
 	if len(t.Spec.EphemeralContainers) > 0 {
 		f.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}
 	return f
 }
 
-// checkAnnotations checks the keys and the size of annotations; all faults are at the
-// map itself.
+// checkAnnotations checks the keys and the total size of annotations. All violations have the path of
+// the map.
 func checkAnnotations(f *check.Faults, at *check.Path, annotations map[string]string) {
 	size := 0
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {

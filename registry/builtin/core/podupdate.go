@@ -14,12 +14,14 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/diff"
 )
 
+// validatePod checks a pod. The subresources binding and eviction are not checked, because the server
+// itself makes these writes.
 func validatePod(w *registry.Change[Pod]) {
 	at, old, new := check.At("spec"), w.Old, w.New
 	w.Faults = new.annotationFaults(w.Names, old)
 	if old == nil {
 		w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
-		new.Spec.startOnce(&w.Faults, at)
+		new.Spec.checkInitRestarts(&w.Faults, at)
 		if len(new.Spec.EphemeralContainers) > 0 {
 			w.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
 		}
@@ -30,56 +32,55 @@ func validatePod(w *registry.Change[Pod]) {
 	}
 	switch w.Subresource {
 	case "binding", "eviction":
-		return // the server's own work
+		return // written by the server
 	case "status":
 		w.Faults = append(w.Faults, new.statusFaults(old)...)
 		return
 	}
-	// The spec is checked if it changed: a pod that was accepted stays so.
+	// an unchanged spec is not checked: it may be from before a rule existed
 	if check.Same(new.Spec, old.Spec) {
 		return
 	}
 	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
 	if w.Subresource == "resize" {
-		new.resized(&w.Faults, at, old, w.Names)
+		new.checkResize(&w.Faults, at, old, w.Names)
 		return
 	}
-	new.Spec.changes(&w.Faults, at, &old.Spec, w.Subresource == "ephemeralcontainers")
+	new.Spec.checkUpdate(&w.Faults, at, &old.Spec, w.Subresource == "ephemeralcontainers")
 }
 
-// annotationFaults checks the annotations that mean something to the server: the
-// cost of a pod's deletion is a number, profiles are those of the fields, and a node's
-// own pod, which this one mirrors, neither comes nor goes nor changes.
+// annotationFaults checks the annotations that the server interprets: the deletion cost is an integer,
+// profiles agree with the fields, and the annotation of mirror pods is immutable.
 func (p *Pod) annotationFaults(profile names.Profile, old *Pod) []meta.Cause {
 	var f check.Faults
 	at := check.At("metadata", "annotations")
 	cost, mirror := profile.Wire(names.PodDeletionCost), profile.Wire(names.MirrorPod)
-	now, mirrors := p.Annotations[mirror]
+	mirrorText, mirrors := p.Annotations[mirror]
 	if old != nil {
-		if before, did := old.Annotations[mirror]; did != mirrors || before != now {
+		if oldText, wasMirror := old.Annotations[mirror]; wasMirror != mirrors || oldText != mirrorText {
 			f.Forbidden(at.Key(mirror), "may not add, remove or update the mirror pod annotation")
 		}
 	}
 	if mirrors && p.Spec.NodeName == "" {
-		f.Invalid(at.Key(mirror), now, "must set spec.nodeName if mirror pod annotation is set")
+		f.Invalid(at.Key(mirror), mirrorText, "must set spec.nodeName if mirror pod annotation is set")
 	}
-	if text, ok := p.Annotations[cost]; ok && !wholeNumber(text) {
+	if text, ok := p.Annotations[cost]; ok && !isInt32(text) {
 		f.Invalid(at.Key(cost), text, "must be a 32bit integer")
 	}
 	p.profileFaults(&f, profile, old)
 	return f
 }
 
-// wholeNumber reports whether a text is a 32-bit number as programs write it.
-func wholeNumber(text string) bool {
+// isInt32 reports whether a text is a 32-bit integer in canonical form.
+func isInt32(text string) bool {
 	n, err := strconv.ParseInt(text, 10, 32)
 	return err == nil && strconv.FormatInt(n, 10) == text
 }
 
-// changes checks that only those fields of a pod's spec change that may: images,
-// a deadline that becomes shorter, further tolerations, fewer gates, and which
-// nodes may be chosen as long as there are gates.
-func (s *PodSpec) changes(f *check.Faults, at *check.Path, old *PodSpec, ephemeral bool) {
+// checkUpdate checks that only mutable fields of the spec change: images, a deadline that is reduced,
+// additional tolerations, removed scheduling gates, and the node selection while there are gates. It
+// resets the permitted changes in a copy and compares it with the old spec.
+func (s *PodSpec) checkUpdate(f *check.Faults, at *check.Path, old *PodSpec, ephemeral bool) {
 	if !sameContainers(f, at.Field("containers"), s.Containers, old.Containers) ||
 		!sameContainers(f, at.Field("initContainers"), s.InitContainers, old.InitContainers) ||
 		!s.deadlineChange(f, at.Field("activeDeadlineSeconds"), old) {
@@ -95,27 +96,26 @@ func (s *PodSpec) changes(f *check.Faults, at *check.Path, old *PodSpec, ephemer
 			f.Forbidden(at.Field("schedulingGates").Index(i).Field("name"), "only deletion is allowed")
 		}
 	}
-	like := *s // s with the old values of all that may change
-	like.Containers, like.InitContainers = sameImages(s.Containers, old.Containers), sameImages(s.InitContainers, old.InitContainers)
-	like.ActiveDeadlineSeconds, like.Tolerations, like.SchedulingGates = old.ActiveDeadlineSeconds, old.Tolerations, old.SchedulingGates
+	permitted := *s // s with the old values of all mutable fields
+	permitted.Containers, permitted.InitContainers = sameImages(s.Containers, old.Containers), sameImages(s.InitContainers, old.InitContainers)
+	permitted.ActiveDeadlineSeconds, permitted.Tolerations, permitted.SchedulingGates = old.ActiveDeadlineSeconds, old.Tolerations, old.SchedulingGates
 	if ephemeral {
-		like.EphemeralContainers = old.EphemeralContainers
+		permitted.EphemeralContainers = old.EphemeralContainers
 	}
 	if g := old.TerminationGracePeriodSeconds; g != nil && *g < 0 && s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds == 1 {
-		like.TerminationGracePeriodSeconds = g
+		permitted.TerminationGracePeriodSeconds = g
 	}
 	if len(old.SchedulingGates) > 0 {
-		like.gatedChanges(f, at, old)
+		permitted.gatedChanges(f, at, old)
 	}
-	if !check.Same(like, *old) {
+	if !check.Same(permitted, *old) {
 		f.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"+
 			"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
-			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+diff.Lines(*old, like))
+			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+diff.Lines(*old, permitted))
 	}
 }
 
-// sameContainers checks that there are as many containers as before, with
-// images that a pod may have.
+// sameContainers checks that the number of containers is unchanged and that images are valid.
 func sameContainers(f *check.Faults, at *check.Path, list, old []Container) bool {
 	if len(list) != len(old) {
 		f.Forbidden(at, "pod updates may not add or remove containers")
@@ -138,7 +138,7 @@ func sameImages(list, old []Container) []Container {
 	return out
 }
 
-// deadlineChange reports whether it is worth to look further.
+// deadlineChange checks the deadline. It returns false if kube-apiserver does not check further.
 func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) bool {
 	now, before := s.ActiveDeadlineSeconds, old.ActiveDeadlineSeconds
 	switch {
@@ -167,7 +167,7 @@ func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec
 			return
 		}
 	}
-	r := podRules{} // what clients are told of tolerations they are told twice
+	r := podRules{} // repeated, as at kube-apiserver
 	for i, t := range s.Tolerations {
 		if t.Key != "" {
 			r.Format(at.Index(i).Field("key"), t.Key, meta.CheckQualifiedName(t.Key))
@@ -177,8 +177,8 @@ func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec
 	*f = append(*f, r.Faults...)
 }
 
-// gatedChanges checks that the choice of nodes, which may change while nobody
-// schedules the pod, only becomes narrower, and takes the changes back.
+// gatedChanges checks that the node selection of a pod with scheduling gates only becomes narrower, and
+// resets the permitted changes.
 func (s *PodSpec) gatedChanges(f *check.Faults, at *check.Path, old *PodSpec) {
 	for k, v := range old.NodeSelector {
 		if now, ok := s.NodeSelector[k]; !ok || now != v {
@@ -192,12 +192,12 @@ func (s *PodSpec) gatedChanges(f *check.Faults, at *check.Path, old *PodSpec) {
 		return
 	}
 	nodeAffinityChange(f, at.Field("affinity").Field("nodeAffinity"), now, before)
-	like := Affinity{NodeAffinity: before}
+	permitted := Affinity{NodeAffinity: before}
 	if s.Affinity != nil {
-		like.PodAffinity, like.PodAntiAffinity = s.Affinity.PodAffinity, s.Affinity.PodAntiAffinity
+		permitted.PodAffinity, permitted.PodAntiAffinity = s.Affinity.PodAffinity, s.Affinity.PodAntiAffinity
 	}
-	s.Affinity = &like
-	if old.Affinity == nil && check.Same(like, Affinity{}) {
+	s.Affinity = &permitted
+	if old.Affinity == nil && check.Same(permitted, Affinity{}) {
 		s.Affinity = nil
 	}
 }
@@ -209,8 +209,8 @@ func (a *Affinity) nodes() *NodeAffinity {
 	return a.NodeAffinity
 }
 
-// nodeAffinityChange checks that the terms of a required node affinity stay, and
-// that each only gets further requirements.
+// nodeAffinityChange checks that the terms of the required node affinity stay, and that requirements
+// are only added to them.
 func nodeAffinityChange(f *check.Faults, at *check.Path, now, before *NodeAffinity) {
 	if before == nil || before.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return
@@ -226,7 +226,7 @@ func nodeAffinityChange(f *check.Faults, at *check.Path, now, before *NodeAffini
 		return
 	}
 	for i, t := range terms {
-		if !begins(t.MatchExpressions, old[i].MatchExpressions) || !begins(t.MatchFields, old[i].MatchFields) ||
+		if !hasPrefix(t.MatchExpressions, old[i].MatchExpressions) || !hasPrefix(t.MatchFields, old[i].MatchFields) ||
 			empty(old[i]) && !empty(t) {
 			f.Invalid(at.Field("nodeSelectorTerms").Index(i), t, "only additions are allowed (no mutations or deletions)")
 		}
@@ -235,12 +235,12 @@ func nodeAffinityChange(f *check.Faults, at *check.Path, now, before *NodeAffini
 
 func empty(t NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
 
-// begins reports whether a list begins with another one.
-func begins(list, start []NodeSelectorRequirement) bool {
+// hasPrefix reports whether list hasPrefix with start.
+func hasPrefix(list, start []NodeSelectorRequirement) bool {
 	return len(list) >= len(start) && check.Same(list[:len(start)], start)
 }
 
-// validateEphemeral lets ephemeral containers come, but neither change nor go.
+// validateEphemeral checks that ephemeral containers are only added.
 func validateEphemeral(w *registry.Change[meta.Object]) {
 	now := map[string]any{}
 	for _, c := range containersOf(w.New.Map("spec"), "ephemeralContainers") {

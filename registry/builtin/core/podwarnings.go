@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// WarnOfPod returns warnings about valid but questionable fields of the pod spec at a path. An
-// update that keeps the object's generation returns none.
+// WarnOfPod returns warnings about valid but questionable fields of the pod spec at path. It returns
+// none for an update that keeps the object's generation.
 func WarnOfPod(write *registry.Change[meta.Object], path ...string) []string {
 	if write.Old != nil && write.New.Generation() == write.Old.Generation() {
 		return nil
@@ -29,7 +29,7 @@ func WarnOfPod(write *registry.Change[meta.Object], path ...string) []string {
 	w.volumes()
 	w.duplicates("hostAliases", "ip")
 	w.pullSecrets(w.at.Field("imagePullSecrets"))
-	w.fractions(w.at.Field("overhead"), w.spec.Map("overhead"), "memory", "ephemeral-storage")
+	w.fractionalBytes(w.at.Field("overhead"), w.spec.Map("overhead"), "memory", "ephemeral-storage")
 	w.containers()
 	if w.spec.Int("terminationGracePeriodSeconds") < 0 {
 		w.warn(w.at.Field("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
@@ -39,12 +39,13 @@ func WarnOfPod(write *registry.Change[meta.Object], path ...string) []string {
 	return w.texts
 }
 
+// podWarnings collects warnings about a pod spec, in the order of kube-apiserver.
 type podWarnings struct {
 	names         names.Profile
 	pod           bool // a Pod, not a template
 	spec          *meta.Object
 	at            *check.Path
-	annotations   map[string]any // of the pod or template
+	annotations   map[string]any // annotations of the pod or the template
 	annotationsAt *check.Path
 	texts         []string
 }
@@ -53,7 +54,7 @@ func (w *podWarnings) warn(at *check.Path, why string) {
 	w.texts = append(w.texts, at.String()+": "+why)
 }
 
-// oldAnnotations warns of pod annotations that fields replaced.
+// oldAnnotations warns about annotations that fields replaced.
 func (w *podWarnings) oldAnnotations() {
 	w.annotation(w.names.Wire(names.CriticalPod), `non-functional in v1.16+; use the "priorityClassName" field instead`)
 	for _, name := range []string{names.Sysctls, names.UnsafeSysctls} {
@@ -69,14 +70,14 @@ const (
 	appArmorReplaced = `deprecated since v1.30; use the "appArmorProfile" field instead`
 )
 
-// annotation warns of an annotation if the pod has it.
+// annotation warns about an annotation if it is set.
 func (w *podWarnings) annotation(key, why string) {
 	if _, ok := w.annotations[key]; ok {
 		w.warn(w.annotationsAt.Key(key), why)
 	}
 }
 
-// nodes warns of deprecated node labels, invalid values of preferred ones, and topology spread
+// nodes warns about deprecated node labels, invalid values in preferred terms, and topology spread
 // constraints that match no pod.
 func (w *podWarnings) nodes() {
 	for _, label := range slices.Sorted(maps.Keys(w.spec.Map("nodeSelector"))) {
@@ -120,7 +121,7 @@ func (w *podWarnings) nodeLabel(at *check.Path, label string) {
 	}
 }
 
-// affinities warns of pod affinity terms that match no pod.
+// affinities warns about pod affinity terms that match no pod.
 func (w *podWarnings) affinities() {
 	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
 		at := w.at.Field("affinity").Field(kind)
@@ -139,7 +140,7 @@ func (w *podWarnings) selector(at *check.Path, term *meta.Object) {
 	}
 }
 
-// duplicates warns of items of a list that repeat the value of a field.
+// duplicates warns about items of a list with the same value of a field.
 func (w *podWarnings) duplicates(list, field string) {
 	seen := map[string]bool{}
 	for i, item := range w.spec.Objects(list) {
@@ -151,7 +152,7 @@ func (w *podWarnings) duplicates(list, field string) {
 	}
 }
 
-// pullSecrets warns of duplicate and of empty names.
+// pullSecrets warns about duplicate and empty names.
 func (w *podWarnings) pullSecrets(at *check.Path) {
 	w.duplicates("imagePullSecrets", "name")
 	for i, secret := range w.spec.Objects("imagePullSecrets") {
@@ -161,8 +162,8 @@ func (w *podWarnings) pullSecrets(at *check.Path) {
 	}
 }
 
-// fractions warns of amounts of bytes that are not integers.
-func (w *podWarnings) fractions(at *check.Path, amounts map[string]any, resources ...string) {
+// fractionalBytes warns about amounts of bytes that are not integers.
+func (w *podWarnings) fractionalBytes(at *check.Path, amounts map[string]any, resources ...string) {
 	for _, name := range resources {
 		text, _ := amounts[name].(string)
 		if q, err := meta.ParseQuantity(text); text != "" && err == nil && !q.Whole() {
@@ -171,7 +172,7 @@ func (w *podWarnings) fractions(at *check.Path, amounts map[string]any, resource
 	}
 }
 
-// addresses warns of IPv6 addresses that are not in canonical form.
+// addresses warns about IPv6 addresses that are not in canonical form.
 func (w *podWarnings) addresses() {
 	for i, v := range w.spec.List("dnsConfig", "nameservers") {
 		text, _ := v.(string)

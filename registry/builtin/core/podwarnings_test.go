@@ -25,7 +25,8 @@ const questionablePod = `"serviceAccountName":"default","nodeSelector":{"app.kub
 		"ports":[{"name":"http","containerPort":80,"hostIP":"1.1.1.1"},{"containerPort":80},{"containerPort":81,"hostPort":81},{"containerPort":81,"hostPort":81,"hostIP":"1.1.1.1"}]},
 		{"name":"d","image":"i","ports":[{"name":"http","containerPort":80,"hostPort":80}]}]`
 
-// questionableWarnings are the warnings of kube-apiserver 1.37.2 about questionablePod.
+// questionableWarnings are kube-apiserver's warnings about questionablePod, recorded with release
+// 1.37.2.
 const questionableWarnings = `SPEC.nodeSelector[app.kubernetes.io/created-by]: deprecated since v1.9
 SPEC.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead
 SPEC.nodeSelector[node-role.kubernetes.io/master]: use "node-role.kubernetes.io/control-plane" instead
@@ -51,7 +52,8 @@ SPEC.containers[1].ports[0]: duplicate port name "http" with SPEC.containers[0].
 SPEC.dnsConfig.nameservers[0]: IPv6 address "1::0:1" should be in RFC 5952 canonical format ("1::1")
 SPEC.hostAliases[2].ip: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")`
 
-// TestPodWarningTexts compares the warnings about a pod and a template with the reference's.
+// TestPodWarningTexts compares the warnings about a pod and about a template with those of
+// kube-apiserver.
 func TestPodWarningTexts(t *testing.T) {
 	const metadata = `"annotations":{"scheduler.alpha.kubernetes.io/critical-pod":"","security.alpha.kubernetes.io/sysctls":"a=b"}`
 	warnings := func(at string) []string {
@@ -69,8 +71,8 @@ func TestPodWarningTexts(t *testing.T) {
 	assert.Equal(t, warnings("template.spec"), templates.Warnings(t, nil, body, ""))
 }
 
-// TestTemplateWarningsAtEachGeneration: an update returns all warnings about the template if it
-// changes the generation, and none otherwise.
+// TestTemplateWarningsAtEachGeneration checks that an update returns all warnings about the template if
+// it changes the generation, else none.
 func TestTemplateWarningsAtEachGeneration(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, core.Kinds(), "ReplicationController")
 	old, faults := k.Create(t, `{"spec":{"replicas":1,"selector":{"a":"b"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{
@@ -89,7 +91,8 @@ func TestTemplateWarningsAtEachGeneration(t *testing.T) {
 	assert.Empty(t, k.Warnings(t, old, `{"status":{"replicas":1}}`, "status"))
 }
 
-// TestVolumeWarningTexts: warnings about volumes and claims name the release of a deprecation.
+// TestVolumeWarningTexts checks that warnings about volumes and claims contain the release of the
+// deprecation.
 func TestVolumeWarningTexts(t *testing.T) {
 	volumes := kindtest.Of(t, names.Kubernetes, core.Kinds(), "PersistentVolume")
 	assert.Equal(t, []string{

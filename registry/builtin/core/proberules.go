@@ -4,8 +4,7 @@ import (
 	"orch.io/controlplane/api/check"
 )
 
-// running checks what only containers have that keep running: probes and
-// lifecycle.
+// running checks probes and lifecycle actions, which only containers that keep running have.
 func (r *podRules) running(at *check.Path, c *Container) {
 	if l := c.Lifecycle; l != nil {
 		r.lifecycle(at.Field("lifecycle").Field("postStart"), l.PostStart)
@@ -19,7 +18,7 @@ func (r *podRules) running(at *check.Path, c *Container) {
 	r.probe(at.Field("startupProbe"), c.StartupProbe, true)
 }
 
-// probe checks a probe; with once, one success must be enough.
+// probe checks a probe. once demands a success threshold of 1.
 func (r *podRules) probe(at *check.Path, p *Probe, once bool) {
 	if p == nil {
 		return
@@ -39,7 +38,7 @@ func (r *podRules) lifecycle(at *check.Path, l *LifecycleHandler) {
 	}
 }
 
-// handler is what probes and lifecycle actions can do.
+// handler has the actions of probes and lifecycle handlers.
 type handler struct {
 	exec  *ExecAction
 	http  *HTTPGetAction
@@ -50,7 +49,7 @@ type handler struct {
 
 func (r *podRules) handler(at *check.Path, h handler) {
 	n := 0
-	// first says whether this is the first action; a second one is refused.
+	// first counts an action, and reports whether it is the first; further actions are rejected.
 	first := func(field string) bool {
 		if n++; n > 1 {
 			r.Forbidden(at.Field(field), "may not specify more than 1 handler type")
@@ -65,7 +64,7 @@ func (r *podRules) handler(at *check.Path, h handler) {
 			r.Invalid(at.Field("httpGet").Field("protocol"), *p, "needs the scheme HTTP")
 		}
 		for _, header := range h.http.HTTPHeaders {
-			// Clients know the cause by the list.
+			// the path of the list, as at kube-apiserver
 			r.Format(at.Field("httpGet").Field("httpHeaders"), header.Name, check.HeaderName(header.Name))
 		}
 	}
@@ -76,11 +75,11 @@ func (r *podRules) handler(at *check.Path, h handler) {
 		first("grpc")
 	}
 	if h.sleep != nil && first("sleep") {
-		most := int64(0)
+		limit := int64(0)
 		if g := r.spec.TerminationGracePeriodSeconds; g != nil {
-			most = *g
+			limit = *g
 		}
-		if s := h.sleep.Seconds; s < 0 || s > most {
+		if s := h.sleep.Seconds; s < 0 || s > limit {
 			r.Invalid(at.Field("sleep"), s, "must be non-negative and not above terminationGracePeriodSeconds")
 		}
 	}

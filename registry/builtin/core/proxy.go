@@ -20,7 +20,7 @@ var (
 	endpointResource = meta.GroupResource{Resource: "endpoints"}
 )
 
-// podProxy is the sub-resource of pods that hands HTTP on to them.
+// podProxy returns the subresource of pods that forwards HTTP requests.
 func podProxy() registry.Subresource {
 	return connecting[PodProxyOptions]("proxy", registry.Proxies, nil, func(ctx context.Context, call *registry.Call) (*registry.Target, error) {
 		at, err := parseProxied(call)
@@ -35,8 +35,8 @@ func podProxy() registry.Subresource {
 	})
 }
 
-// podPort is the port of a pod that is meant: by number, by the name that a container
-// gives it, or the first one of its containers.
+// podPort returns the port of a pod: the port with the given name, the first port of the containers if
+// text is "", or text itself.
 func podPort(pod *meta.Object, text string) string {
 	for _, container := range pod.Objects("spec", "containers") {
 		for _, port := range container.Objects("ports") {
@@ -48,8 +48,8 @@ func podPort(pod *meta.Object, text string) string {
 	return text
 }
 
-// nodeProxy is the sub-resource of nodes that hands HTTP on to their agents, and to other
-// ports of the nodes.
+// nodeProxy returns the subresource of nodes that forwards HTTP requests to the kubelet or another
+// port.
 func nodeProxy() registry.Subresource {
 	return connecting[NodeProxyOptions]("proxy", registry.Proxies, nil, func(ctx context.Context, call *registry.Call) (*registry.Target, error) {
 		at, err := parseProxied(call)
@@ -69,7 +69,7 @@ func nodeProxy() registry.Subresource {
 	})
 }
 
-// serviceProxy is the sub-resource of services that hands HTTP on to one of their pods.
+// serviceProxy returns the subresource of services that forwards HTTP requests to a pod of the service.
 func serviceProxy() registry.Subresource {
 	return connecting[ServiceProxyOptions]("proxy", registry.Proxies, nil, func(ctx context.Context, call *registry.Call) (*registry.Target, error) {
 		at, err := parseProxied(call)
@@ -100,11 +100,11 @@ func serviceProxy() registry.Subresource {
 	})
 }
 
-// endpointTries is how many addresses of a service are looked at for one request.
+// endpointTries limits the addresses of a service that are examined for a request.
 const endpointTries = 100
 
-// chooseEndpoint picks one of the addresses that have a port of a name. Only those of
-// pods that have the address count: others would lead anywhere.
+// chooseEndpoint picks a random address that has the named port. It skips addresses that do not belong
+// to a pod, because Endpoints objects can contain any address and the proxy must not reach it.
 func chooseEndpoint(ctx context.Context, call *registry.Call, endpoints *meta.Object, port string) (ip, number string) {
 	type choice struct{ address, port *meta.Object }
 	var choices []choice
@@ -142,8 +142,7 @@ func unavailable(format string, args ...any) *meta.Status {
 	return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "%s", fmt.Sprintf(format, args...))
 }
 
-// proxied is what the name of a proxied object says: name, name:port or
-// scheme:name:port.
+// proxied is a parsed proxy request. The name has the form name, name:port or scheme:name:port.
 type proxied struct {
 	call         *registry.Call
 	key          meta.Key
@@ -174,7 +173,8 @@ func (at proxied) invalid() error {
 	return meta.BadRequest("invalid %s request %q", strings.TrimSuffix(at.call.Resource.Resource, "s"), at.call.Key.Name)
 }
 
-// target is an address, at the port of a number; none: that of the scheme, or the agent's.
+// target returns the URL for host and port. An empty port means the default of the scheme, or of the
+// kubelet.
 func (at proxied) target(host, port string) (*registry.Target, error) {
 	if strings.Trim(port, "0123456789") != "" {
 		return nil, at.invalid()

@@ -12,61 +12,59 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// ResourceQuota bounds how much all objects of its namespace together may ask for,
-// and how many there may be.
+// ResourceQuota limits the total resources and the number of objects in its namespace.
 type ResourceQuota struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what may be used.
+	// Spec lists the limits.
 	Spec ResourceQuotaSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what is used.
+	// Status is the usage.
 	Status ResourceQuotaStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// ResourceQuotaSpec says how much of what may be used, by which objects.
+// ResourceQuotaSpec lists limits, and selects the objects that count.
 type ResourceQuotaSpec struct {
-	// Hard is the most of each resource: what containers use (requests.cpu), or the
-	// number of objects (pods, count/deployments.apps).
+	// Hard is the limit of each resource: totals of containers, such as requests.cpu, or numbers of
+	// objects, such as pods or count/deployments.apps.
 	Hard map[string]meta.Quantity `json:"hard,omitempty" protobuf:"1" schema:"values.milli"`
 
-	// Scopes choose the objects that count: those for which all of them hold. They
-	// cannot change.
+	// Scopes select the objects that count; all of them must match. Immutable.
 	Scopes []string `json:"scopes,omitempty" protobuf:"2" schema:"listType=atomic"`
 
-	// ScopeSelector chooses as scopes do, where a scope has values, too.
+	// ScopeSelector selects the objects that count, in addition to scopes, by expressions.
 	ScopeSelector *ScopeSelector `json:"scopeSelector,omitempty" protobuf:"3"`
 }
 
-// ScopeSelector chooses objects: all of its expressions hold.
+// ScopeSelector selects objects.
 type ScopeSelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// MatchExpressions are what must hold.
+	// MatchExpressions must all match.
 	MatchExpressions []ScopedResourceSelectorRequirement `json:"matchExpressions,omitempty" protobuf:"1" schema:"listType=atomic"`
 }
 
-// ScopedResourceSelectorRequirement is what must hold of one scope.
+// ScopedResourceSelectorRequirement is a requirement on a scope.
 type ScopedResourceSelectorRequirement struct {
-	// ScopeName is Terminating, NotTerminating, BestEffort, NotBestEffort,
-	// CrossNamespacePodAffinity, PriorityClass or VolumeAttributesClass.
+	// ScopeName is Terminating, NotTerminating, BestEffort, NotBestEffort, CrossNamespacePodAffinity,
+	// PriorityClass or VolumeAttributesClass.
 	ScopeName string `json:"scopeName" protobuf:"1"`
 
-	// Operator is In, NotIn, Exists or DoesNotExist; scopes without values know Exists
-	// only.
+	// Operator is In, NotIn, Exists or DoesNotExist. Only PriorityClass and VolumeAttributesClass
+	// support other operators than Exists.
 	Operator string `json:"operator" protobuf:"2"`
 
-	// Values belong to In and NotIn.
+	// Values for In and NotIn; empty for the other operators.
 	Values []string `json:"values,omitempty" protobuf:"3" schema:"listType=atomic"`
 }
 
-// ResourceQuotaStatus is what is used of what may be.
+// ResourceQuotaStatus is the usage of a quota.
 type ResourceQuotaStatus struct {
-	// Hard is what may be used, as the controller last saw it.
+	// Hard is the limit of each resource that the usage was computed for.
 	Hard map[string]meta.Quantity `json:"hard,omitempty" protobuf:"1" schema:"values.milli"`
 
-	// Used is what is used.
+	// Used is the total of each resource.
 	Used map[string]meta.Quantity `json:"used,omitempty" protobuf:"2" schema:"values.milli"`
 }
 
@@ -76,8 +74,8 @@ func resourceQuotas() *registry.Kind {
 		ShortNames: []string{"quota"},
 		Status:     true,
 		Columns: []registry.Column{
-			{Name: "Request", Type: "string", Doc: "What is used of what may be asked for.", Cell: func(o *meta.Object) any { return used(o, false) }},
-			{Name: "Limit", Type: "string", Doc: "What is used of what limits may be.", Cell: func(o *meta.Object) any { return used(o, true) }},
+			{Name: "Request", Type: "string", Doc: "The usage and the limit of requests and object counts.", Cell: func(o *meta.Object) any { return usageCell(o, false) }},
+			{Name: "Limit", Type: "string", Doc: "The usage and the limit of limits.", Cell: func(o *meta.Object) any { return usageCell(o, true) }},
 			registry.Age(),
 		},
 		Validate: validateQuota,
@@ -87,8 +85,8 @@ func resourceQuotas() *registry.Kind {
 	})
 }
 
-// used lists what is used of what a quota allows, of limits or of all else.
-func used(o *meta.Object, limits bool) string {
+// usageCell lists the usage of a quota, either of limits or of all other resources.
+func usageCell(o *meta.Object, limits bool) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(o.Map("status", "hard"))) {
 		if strings.HasPrefix(name, "limits.") == limits {
@@ -119,7 +117,7 @@ func validateQuota(w *registry.Change[ResourceQuota]) {
 }
 
 func (r *podRules) quotaAmounts(at *check.Path, amounts map[string]meta.Quantity) {
-	for _, name := range sorted(amounts) {
+	for _, name := range sortedNames(amounts) {
 		r.standardName(at.Key(name), name)
 		if !strings.Contains(name, "/") && !quotaCounts(name) {
 			r.Invalid(at.Key(name), name, "must be a standard resource for quota")
@@ -128,24 +126,22 @@ func (r *podRules) quotaAmounts(at *check.Path, amounts map[string]meta.Quantity
 	}
 }
 
-// quotaCounts reports whether a resource of the product's own is one that quotas
-// count: all but plain storage.
+// quotaCounts reports whether quotas support a resource without a domain.
 func quotaCounts(name string) bool { return name != "storage" && quotaResource(name) }
 
-// The scopes that are no more than a word, those that have values, and those that
-// exclude each other.
+// Scopes without and with values.
 var (
 	plainScopes  = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity"}
 	valuedScopes = []string{"PriorityClass", "VolumeAttributesClass"}
 )
 
-// opposed reports whether nothing can be in all of the scopes.
+// opposed reports whether the scopes exclude each other.
 func opposed(scopes []string) bool {
 	both := func(scope string) bool { return slices.Contains(scopes, scope) && slices.Contains(scopes, "Not"+scope) }
 	return both("BestEffort") || both("Terminating")
 }
 
-// inScope reports whether objects that use a resource can be in a scope.
+// inScope reports whether objects in a scope can use a resource.
 func inScope(scope, resource string) bool {
 	switch {
 	case strings.Contains(resource, "/") || !quotaCounts(resource):
@@ -168,14 +164,15 @@ func knownScope(scope string) bool {
 	return slices.Contains(plainScopes, scope) || slices.Contains(valuedScopes, scope)
 }
 
-// outside counts for each scope the resources of the quota that nothing in it can have,
-// of which more than are told of need not be known. Everything is in unknown scopes.
-func (s *ResourceQuotaSpec) outside() map[string]int {
-	const most = 100
+// unusableResources returns, for each scope, the number of resources of the quota that objects in the scope
+// cannot use, up to 100. The number bounds the violations. Unknown scopes are skipped, because they are
+// reported separately.
+func (s *ResourceQuotaSpec) unusableResources() map[string]int {
+	const maxCount = 100
 	count := map[string]int{}
 	for _, scope := range slices.Concat(plainScopes, valuedScopes) {
 		for resource := range s.Hard {
-			if count[scope] < most && !inScope(scope, resource) {
+			if count[scope] < maxCount && !inScope(scope, resource) {
 				count[scope]++
 			}
 		}
@@ -184,12 +181,12 @@ func (s *ResourceQuotaSpec) outside() map[string]int {
 }
 
 func (r *podRules) quotaScopes(at *check.Path, spec *ResourceQuotaSpec) {
-	outside := spec.outside()
+	unusable := spec.unusableResources()
 	for _, scope := range spec.Scopes {
 		if !knownScope(scope) {
 			r.Invalid(at, spec.Scopes, "unsupported scope")
 		}
-		for range outside[scope] {
+		for range unusable[scope] {
 			r.Invalid(at, spec.Scopes, "unsupported scope applied to resource")
 		}
 	}
@@ -200,13 +197,13 @@ func (r *podRules) quotaScopes(at *check.Path, spec *ResourceQuotaSpec) {
 
 func (r *podRules) quotaSelector(at *check.Path, spec *ResourceQuotaSpec) {
 	var scopes []string
-	outside := spec.outside()
+	unusable := spec.unusableResources()
 	for _, e := range spec.ScopeSelector.MatchExpressions {
 		scopes = append(scopes, e.ScopeName)
 		if !knownScope(e.ScopeName) {
 			r.Invalid(at.Field("scopeName"), e.ScopeName, "unsupported scope")
 		}
-		for range outside[e.ScopeName] {
+		for range unusable[e.ScopeName] {
 			r.Invalid(at, spec.ScopeSelector, "unsupported scope applied to resource")
 		}
 		if slices.Contains(plainScopes, e.ScopeName) && e.Operator != "Exists" {

@@ -14,70 +14,70 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/selector"
 )
 
-// ReplicationController keeps a number of equal pods running. ReplicaSet, and
-// Deployment above it, came after it and do more.
+// ReplicationController runs a number of identical pods. Superseded by ReplicaSet and Deployment.
 type ReplicationController struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is which pods, and how many.
+	// Spec is the desired state.
 	Spec ReplicationControllerSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what the controller last saw.
+	// Status is the observed state.
 	Status ReplicationControllerStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// ReplicationControllerSpec says which pods shall run.
+// ReplicationControllerSpec is the desired state of a ReplicationController.
 type ReplicationControllerSpec struct {
-	// Replicas is how many pods there shall be; 1 by default.
+	// Replicas is the desired number of pods; default 1.
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"1" schema:"default=1,min=0"`
 
-	// MinReadySeconds is how long a new pod must be ready to count as available.
+	// MinReadySeconds is the number of seconds that a new pod must be ready before it counts as
+	// available; default 0.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"4" schema:"min=0"`
 
-	// Selector is what labels a pod must have to be one of these; by default those of
-	// the template, which it must match.
+	// Selector lists labels that the pods must have; default the labels of the template. It must match
+	// the template.
 	Selector map[string]string `json:"selector,omitempty" protobuf:"2" schema:"required,optional,mapType=atomic"`
 
 	// Template of the pods.
 	Template *PodTemplateSpec `json:"template,omitempty" protobuf:"3" schema:"required,optional,ratcheting"`
 }
 
-// ReplicationControllerStatus is the state of the pods.
+// ReplicationControllerStatus is the observed state of a ReplicationController.
 type ReplicationControllerStatus struct {
-	// Replicas is how many pods there are.
+	// Replicas is the number of pods.
 	Replicas int32 `json:"replicas" protobuf:"1" schema:"min=0"`
 
-	// FullyLabeledReplicas is how many have all labels of the template.
+	// FullyLabeledReplicas is the number of pods with all labels of the template.
 	FullyLabeledReplicas int32 `json:"fullyLabeledReplicas,omitempty" protobuf:"2" schema:"min=0"`
 
-	// ReadyReplicas is how many are ready.
+	// ReadyReplicas is the number of ready pods.
 	ReadyReplicas int32 `json:"readyReplicas,omitempty" protobuf:"4" schema:"min=0"`
 
-	// AvailableReplicas is how many have been ready for minReadySeconds.
+	// AvailableReplicas is the number of pods that have been ready for minReadySeconds.
 	AvailableReplicas int32 `json:"availableReplicas,omitempty" protobuf:"5" schema:"min=0"`
 
-	// ObservedGeneration is the generation that the controller has seen.
+	// ObservedGeneration is the latest generation that the controller has processed.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"3" schema:"min=0"`
 
-	// Conditions are aspects of the state: ReplicaFailure.
+	// Conditions include ReplicaFailure.
 	Conditions []PodSetCondition `json:"conditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 }
 
 func replicationControllers() *registry.Kind {
-	former := older.Same[ReplicationController]("v1beta1", "1.1", "1.2", "1.16", version)
-	former.Group, former.Lacks = names.GroupFormer, []string{"status"}
+	extensions := older.Same[ReplicationController]("v1beta1", "1.1", "1.2", "1.16", version)
+	extensions.Group, extensions.Lacks = names.GroupFormer, []string{"status"}
 	return registry.Of(registry.Definition[ReplicationController]{
 		Version:    version,
-		Versions:   []registry.VersionOf[ReplicationController]{former},
+		Versions:   []registry.VersionOf[ReplicationController]{extensions},
 		ShortNames: []string{"rc"},
 		Categories: []string{"all"},
 		Status:     true,
 		Scale:      replicas.Scale(),
 		Columns: slices.Concat([]registry.Column{
-			replicas.Column("Desired", "How many pods there shall be.", "spec", "replicas"),
-			replicas.Column("Current", "How many pods there are.", "status", "replicas"),
-			replicas.Column("Ready", "How many pods are ready.", "status", "readyReplicas"),
+			replicas.Column("Desired", "The desired number of pods.", "spec", "replicas"),
+			replicas.Column("Current", "The number of pods.", "status", "replicas"),
+			replicas.Column("Ready", "The number of ready pods.", "status", "readyReplicas"),
 			registry.Age(),
 		}, TemplateColumns(1, "spec", "template", "spec"), []registry.Column{
 			{Name: "Selector", Type: "string", Doc: "The labels of the pods.", Priority: 1, Cell: func(o *meta.Object) any { return cells.Labels(o.Map("spec", "selector")) }},
@@ -95,13 +95,13 @@ func replicationControllers() *registry.Kind {
 			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 			OrphansDependents:   true,
-			OnlySubresources:    map[string]string{former.Group + "/" + former.Version: "ReplicationControllerDummy"},
+			OnlySubresources:    map[string]string{extensions.Group + "/" + extensions.Version: "ReplicationControllerDummy"},
 		},
 	})
 }
 
-// defaultReplicationController fills in what the schema's defaults cannot say: who
-// names no labels means those of the template.
+// defaultReplicationController sets the selector and the labels to the labels of the template if they
+// are empty.
 func defaultReplicationController(w *registry.Change[meta.Object]) {
 	obj := w.New
 	DefaultPodSpec(obj.Map("spec", "template", "spec"))
@@ -116,6 +116,7 @@ func defaultReplicationController(w *registry.Change[meta.Object]) {
 	}
 }
 
+// validateReplicationController checks the template, or for a write of the status only the status.
 func validateReplicationController(w *registry.Change[ReplicationController]) {
 	spec, status := &w.New.Spec, &w.New.Status
 	switch {
@@ -126,7 +127,7 @@ func validateReplicationController(w *registry.Change[ReplicationController]) {
 		replicas.Within(&w.Faults, ready, available)
 	case w.Subresource == "" && spec.Template != nil:
 		selected := len(spec.Selector) == 0 || selector.Matches(&meta.Selector{MatchLabels: spec.Selector}, spec.Template.Labels)
-		kept := w.Old != nil && check.Same(spec.Template, w.Old.Spec.Template)
-		w.Faults = CheckLastingTemplate(w.Names, w.Found, check.At("spec", "template"), selected, spec.Template, kept)
+		unchanged := w.Old != nil && check.Same(spec.Template, w.Old.Spec.Template)
+		w.Faults = CheckLastingTemplate(w.Names, w.Found, check.At("spec", "template"), selected, spec.Template, unchanged)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// A kind that pods take tolerations from checks them as those of pods are.
+// A kind with tolerations for pods checks them by the rules of pods.
 func ExampleCheckTolerations() {
 	for _, f := range core.CheckTolerations(check.At("spec", "tolerations"), []core.Toleration{{Key: "gpu", Operator: "Like"}}) {
 		fmt.Println(f.Field, f.Message)
@@ -25,7 +25,7 @@ func ExampleCheckOverhead() {
 	// Output: overhead.limits[pods] Invalid value: "pods": must be a standard resource for containers
 }
 
-// A kind that makes claims for pods has templates of them with labels and annotations.
+// A kind with claim templates allows labels and annotations only.
 func ExampleCheckClaimMetadata() {
 	for _, f := range core.CheckClaimMetadata(check.At("spec", "metadata"), &meta.ObjectMeta{Name: "mine", Labels: map[string]string{"a": "b"}}) {
 		fmt.Println(f.Field, f.Message)

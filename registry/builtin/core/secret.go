@@ -14,25 +14,23 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Secret holds confidential data, for pods and for the server's own programs.
+// Secret holds confidential data for pods and for the control plane.
 type Secret struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Data is the secret, base64 in JSON. Keys consist of letters, digits, '-',
-	// '_' and '.'; all values together have at most 1 MiB.
+	// Data is the secret data, base64-encoded in JSON. Keys consist of letters, digits, '-', '_' and
+	// '.'. At most 1 MiB.
 	Data map[string][]byte `json:"data,omitempty" protobuf:"2" schema:"keyFormat=config-key"`
 
-	// Type says what the secret is for. Some types ask for certain keys. It
-	// cannot change; unset it becomes Opaque.
+	// Type is the use of the Secret; some types require certain keys. Default Opaque. Immutable.
 	Type string `json:"type,omitempty" protobuf:"3" schema:"default=Opaque"`
 
-	// StringData is data as text, for convenience on writes: it is merged into
-	// data, where it wins, and never returned.
+	// StringData is data as text, for convenience in requests. It is merged into data, takes
+	// precedence, and is never returned.
 	StringData map[string]string `json:"stringData,omitempty" protobuf:"4"`
 
-	// Immutable, once true, fixes data, type and itself; only metadata can
-	// change then.
+	// Immutable, if true, forbids changes of data, type and itself.
 	Immutable *bool `json:"immutable,omitempty" protobuf:"5"`
 }
 
@@ -40,8 +38,8 @@ func secrets() *registry.Kind {
 	return registry.Of(registry.Definition[Secret]{
 		Version: version,
 		Columns: []registry.Column{
-			registry.Text("Type", "What the secret is for.", "type"),
-			{Name: "Data", Type: "string", Doc: "How many keys there are.", Cell: func(o *meta.Object) any {
+			registry.Text("Type", "The type of the Secret.", "type"),
+			{Name: "Data", Type: "string", Doc: "The number of keys.", Cell: func(o *meta.Object) any {
 				return int64(len(o.Map("data")))
 			}},
 			registry.Age(),
@@ -56,8 +54,8 @@ func secrets() *registry.Kind {
 	})
 }
 
-// mergeStringData moves stringData into data, before the fields get their
-// owners.
+// mergeStringData moves stringData to data. It runs before field ownership is recorded, so that the
+// caller owns the fields of data.
 func mergeStringData(w *registry.Change[meta.Object]) {
 	for k, v := range w.New.Map("stringData") {
 		text, _ := v.(string)
@@ -66,8 +64,7 @@ func mergeStringData(w *registry.Change[meta.Object]) {
 	w.New.Delete("stringData")
 }
 
-// warnOfSecret tells what is wrong with the certificate and key of a secret for
-// TLS.
+// warnOfSecret returns a warning if the certificate and the key of a TLS Secret are invalid.
 func warnOfSecret(w *registry.Change[Secret]) []string {
 	if w.New.Type != w.Names.Wire(names.SecretTLS) {
 		return nil
@@ -81,12 +78,12 @@ func warnOfSecret(w *registry.Change[Secret]) []string {
 func validateSecret(w *registry.Change[Secret]) {
 	old, new := w.Old, w.New
 	if old != nil {
-		w.Unchanged(check.At("type"), new.Type, old.Type) // clients know it before what the type asks for
+		w.Unchanged(check.At("type"), new.Type, old.Type) // before the rules of the type, as at kube-apiserver
 	}
-	if old != nil && is(old.Immutable) {
-		fixed(&w.Faults, new.Immutable)
+	if old != nil && isTrue(old.Immutable) {
+		checkStaysImmutable(&w.Faults, new.Immutable)
 		if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
-			w.Forbidden(check.At("data"), whyFixed)
+			w.Forbidden(check.At("data"), immutableMessage)
 		}
 	}
 	size := 0
@@ -96,11 +93,11 @@ func validateSecret(w *registry.Change[Secret]) {
 	if size > maxData {
 		w.TooLong(check.At("data"), maxData)
 	}
-	new.needs(&w.Faults, w.Names)
+	new.checkType(&w.Faults, w.Names)
 }
 
-// needs checks what the known types ask for.
-func (s *Secret) needs(f *check.Faults, p names.Profile) {
+// checkType checks the keys that known types require.
+func (s *Secret) checkType(f *check.Faults, p names.Profile) {
 	switch s.Type {
 	case p.Wire(names.SecretServiceToken):
 		account := p.Wire(names.ServiceAccountName)
@@ -108,9 +105,9 @@ func (s *Secret) needs(f *check.Faults, p names.Profile) {
 			f.Required(check.At("metadata", "annotations").Key(account), "names the account of the token")
 		}
 	case p.Wire(names.SecretDockercfg):
-		s.needsJSON(f, ".dockercfg")
+		s.checkJSON(f, ".dockercfg")
 	case p.Wire(names.SecretDockerConfig):
-		s.needsJSON(f, ".dockerconfigjson")
+		s.checkJSON(f, ".dockerconfigjson")
 	case p.Wire(names.SecretBasicAuth):
 		if !s.has("username") && !s.has("password") {
 			f.Required(check.At("data").Key("username"), "")
@@ -134,7 +131,7 @@ func (s *Secret) has(key string) bool {
 	return ok
 }
 
-func (s *Secret) needsJSON(f *check.Faults, key string) {
+func (s *Secret) checkJSON(f *check.Faults, key string) {
 	at := check.At("data").Key(key)
 	value, ok := s.Data[key]
 	var any map[string]any

@@ -11,7 +11,7 @@ func (r *podRules) podSecurity(at *check.Path) {
 	if s == nil {
 		return
 	}
-	if is(r.spec.ShareProcessNamespace) && r.spec.HostPID {
+	if isTrue(r.spec.ShareProcessNamespace) && r.spec.HostPID {
 		r.Invalid(at.Field("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
 	r.sysctls(at.Field("sysctls"), s.Sysctls)
@@ -24,12 +24,12 @@ func (r *podRules) security(at *check.Path, s *SecurityContext) {
 	if s == nil {
 		return
 	}
-	if p := s.ProcMount; p != nil && *p == "Unmasked" && !isNot(r.spec.HostUsers) {
+	if p := s.ProcMount; p != nil && *p == "Unmasked" && !isFalse(r.spec.HostUsers) {
 		r.Invalid(at.Field("procMount"), *p, "`hostUsers` must be false to use `Unmasked`")
 	}
 	r.seccomp(at.Field("seccompProfile"), s.SeccompProfile)
-	if isNot(s.AllowPrivilegeEscalation) {
-		if is(s.Privileged) {
+	if isFalse(s.AllowPrivilegeEscalation) {
+		if isTrue(s.Privileged) {
 			r.Invalid(at, s, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
 		}
 		if s.Capabilities != nil {
@@ -44,12 +44,12 @@ func (r *podRules) security(at *check.Path, s *SecurityContext) {
 	r.appArmor(at.Field("appArmorProfile"), s.AppArmorProfile)
 }
 
-// is and isNot say whether a flag is set, and what to.
-func is(flag *bool) bool    { return flag != nil && *flag }
-func isNot(flag *bool) bool { return flag != nil && !*flag }
+// isTrue and isFalse report the value of an optional flag.
+func isTrue(flag *bool) bool  { return flag != nil && *flag }
+func isFalse(flag *bool) bool { return flag != nil && !*flag }
 
-// sysctls checks kernel parameters: those of a namespace that the pod shares
-// with the node are not its own to set.
+// sysctls checks kernel parameters. A pod that shares a namespace with the node cannot set its
+// parameters.
 func (r *podRules) sysctls(at *check.Path, list []Sysctl) {
 	seen := map[string]bool{}
 	for i, c := range list {
@@ -77,7 +77,7 @@ func ipcSysctl(name string) bool {
 	return false
 }
 
-// The types of seccomp and AppArmor profiles.
+// Types of seccomp and AppArmor profiles.
 const (
 	localProfile   = "Localhost"
 	runtimeProfile = "RuntimeDefault"
@@ -133,7 +133,7 @@ func (r *podRules) windows(at *check.Path, w *WindowsSecurityContextOptions) {
 	}
 }
 
-// windowsUser checks a user, with or without a domain before it.
+// windowsUser checks a user name with an optional domain.
 func (r *podRules) windowsUser(at *check.Path, name string) {
 	const maxDomain, maxUser = 256, 104
 	domain, user, ok := strings.Cut(name, `\`)
@@ -154,24 +154,23 @@ func (r *podRules) windowsUser(at *check.Path, name string) {
 	}
 }
 
-// hostProcesses checks that of a pod on Windows all containers are processes of
-// the node, or none.
+// hostProcesses checks that either all containers of a pod are host processes or none.
 func (r *podRules) hostProcesses(at *check.Path) {
-	var whole *bool
+	var podValue *bool
 	if s := r.spec.SecurityContext; s != nil && s.WindowsOptions != nil {
-		whole = s.WindowsOptions.HostProcess
+		podValue = s.WindowsOptions.HostProcess
 	}
 	all, host := 0, 0
 	r.eachContainer(at, func(p *check.Path, c *Container) {
 		all++
-		own := whole
+		value := podValue
 		if s := c.SecurityContext; s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil {
-			own = s.WindowsOptions.HostProcess
-			if whole != nil && *whole != *own {
-				r.Invalid(p.Field("securityContext").Field("windowsOptions").Field("hostProcess"), *own, "must equal the pod's")
+			value = s.WindowsOptions.HostProcess
+			if podValue != nil && *podValue != *value {
+				r.Invalid(p.Field("securityContext").Field("windowsOptions").Field("hostProcess"), *value, "must equal the pod's")
 			}
 		}
-		if is(own) {
+		if isTrue(value) {
 			host++
 		}
 	})
@@ -186,20 +185,20 @@ func (r *podRules) hostProcesses(at *check.Path) {
 	}
 }
 
-// hostUsers checks that a pod with users of its own has namespaces of its own.
-// Two of the causes spell the field with a capital, as clients know them.
+// hostUsers checks that a pod with a user namespace shares no other namespace with the node. The
+// capitals in field names are kube-apiserver's.
 func (r *podRules) hostUsers(at *check.Path) {
-	if isNot(r.spec.HostUsers) {
-		r.absent(at, "when `hostUsers` is false", []setField{
+	if isFalse(r.spec.HostUsers) {
+		r.forbid(at, "when `hostUsers` is false", []setField{
 			{"hostNetwork", r.spec.HostNetwork}, {"HostPID", r.spec.HostPID}, {"HostIPC", r.spec.HostIPC},
 		})
 		r.eachContainer(at, func(p *check.Path, c *Container) {
-			r.absent(p, "when `hostUsers` is false", []setField{{"volumeDevices", len(c.VolumeDevices) > 0}})
+			r.forbid(p, "when `hostUsers` is false", []setField{{"volumeDevices", len(c.VolumeDevices) > 0}})
 		})
 	}
 }
 
-// system checks that a pod asks for nothing that its operating system has not.
+// system checks that a pod uses only features of its operating system.
 func (r *podRules) system(at *check.Path) {
 	if r.spec.OS == nil {
 		return
@@ -208,42 +207,42 @@ func (r *podRules) system(at *check.Path) {
 	switch name := r.spec.OS.Name; name {
 	case "linux":
 		const never = "windows options cannot be set for a linux pod"
-		r.absent(at.Field("securityContext"), never, []setField{{"windowsOptions", s != nil && s.WindowsOptions != nil}})
+		r.forbid(at.Field("securityContext"), never, []setField{{"windowsOptions", s != nil && s.WindowsOptions != nil}})
 		r.eachContainer(at, func(p *check.Path, c *Container) {
 			s := c.SecurityContext
-			r.absent(p.Field("securityContext"), never, []setField{{"windowsOptions", s != nil && s.WindowsOptions != nil}})
+			r.forbid(p.Field("securityContext"), never, []setField{{"windowsOptions", s != nil && s.WindowsOptions != nil}})
 		})
 	case "windows":
-		r.onWindows(at, s)
+		r.windowsPod(at, s)
 	default:
 		if p := at.Field("os"); name == "" {
 			r.Required(p.Field("name"), "")
 		} else {
-			r.NotSupported(p, name, "linux", "windows") // as clients know the field
+			r.NotSupported(p, name, "linux", "windows") // the field of kube-apiserver
 		}
 	}
 }
 
-func (r *podRules) onWindows(at *check.Path, s *PodSecurityContext) {
+func (r *podRules) windowsPod(at *check.Path, s *PodSecurityContext) {
 	const never = "cannot be set for a windows pod"
 	if s == nil {
 		s = &PodSecurityContext{}
 	}
 	security := at.Field("securityContext")
-	r.absent(security, never, []setField{{"appArmorProfile", s.AppArmorProfile != nil}, {"seLinuxOptions", s.SELinuxOptions != nil}})
-	r.absent(at, never, []setField{{"hostUsers", r.spec.HostUsers != nil}, {"hostPID", r.spec.HostPID}, {"hostIPC", r.spec.HostIPC}})
-	r.absent(security, never, []setField{
+	r.forbid(security, never, []setField{{"appArmorProfile", s.AppArmorProfile != nil}, {"seLinuxOptions", s.SELinuxOptions != nil}})
+	r.forbid(at, never, []setField{{"hostUsers", r.spec.HostUsers != nil}, {"hostPID", r.spec.HostPID}, {"hostIPC", r.spec.HostIPC}})
+	r.forbid(security, never, []setField{
 		{"seccompProfile", s.SeccompProfile != nil}, {"fsGroup", s.FSGroup != nil},
 		{"fsGroupChangePolicy", s.FSGroupChangePolicy != nil}, {"sysctls", len(s.Sysctls) > 0},
 	})
-	r.absent(at, never, []setField{{"shareProcessNamespace", r.spec.ShareProcessNamespace != nil}})
-	r.absent(security, never, []setField{
+	r.forbid(at, never, []setField{{"shareProcessNamespace", r.spec.ShareProcessNamespace != nil}})
+	r.forbid(security, never, []setField{
 		{"runAsUser", s.RunAsUser != nil}, {"runAsGroup", s.RunAsGroup != nil}, {"supplementalGroups", s.SupplementalGroups != nil},
 		{"supplementalGroupsPolicy", s.SupplementalGroupsPolicy != nil}, {"seLinuxChangePolicy", s.SELinuxChangePolicy != nil},
 	})
 	r.eachContainer(at, func(p *check.Path, c *Container) {
 		if s := c.SecurityContext; s != nil {
-			r.absent(p.Field("securityContext"), never, []setField{
+			r.forbid(p.Field("securityContext"), never, []setField{
 				{"appArmorProfile", s.AppArmorProfile != nil}, {"seLinuxOptions", s.SELinuxOptions != nil},
 				{"seccompProfile", s.SeccompProfile != nil}, {"capabilities", s.Capabilities != nil},
 				{"readOnlyRootFilesystem", s.ReadOnlyRootFilesystem != nil}, {"privileged", s.Privileged != nil},

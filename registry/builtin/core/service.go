@@ -10,154 +10,156 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/cells"
 )
 
-// Service is a name and an address for a set of pods.
+// Service gives a set of pods a name and an address.
 type Service struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is which pods, and how they are reached.
+	// Spec is the desired state.
 	Spec ServiceSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what a load balancer was given.
+	// Status is the observed state.
 	Status ServiceStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// ServiceSpec says which pods a service leads to, and how.
+// ServiceSpec selects the pods of a service and configures access to them.
 type ServiceSpec struct {
-	// Ports of the service.
+	// Ports of the service. Required, except for headless and ExternalName services.
 	Ports []ServicePort `json:"ports,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"port" schema:"listType=map,listMapKeys=port|protocol"`
 
-	// Selector is the labels of the pods; none: somebody else keeps the
-	// endpoints.
+	// Selector lists labels of the pods. Without a selector, the endpoints are maintained by other
+	// means.
 	Selector map[string]string `json:"selector,omitempty" protobuf:"2" schema:"mapType=atomic,format=labels"`
 
-	// ClusterIP is the address in the cluster; None makes the service headless.
-	// It is allocated if left out and cannot change.
+	// ClusterIP is the virtual IP address in the cluster; None makes the service headless. The server
+	// allocates it if it is unset. Immutable, except for changes of the type to or from ExternalName.
 	ClusterIP string `json:"clusterIP,omitempty" protobuf:"3"`
 
-	// ClusterIPs are the addresses by family; the first equals clusterIP.
+	// ClusterIPs are the virtual IP addresses, at most 1 of each family. The first equals clusterIP.
 	ClusterIPs []string `json:"clusterIPs,omitempty" protobuf:"18" schema:"listType=atomic"`
 
 	// Type is ClusterIP (the default), NodePort, LoadBalancer or ExternalName.
 	Type string `json:"type,omitempty" protobuf:"4" schema:"default=ClusterIP,enum=ClusterIP|ExternalName|LoadBalancer|NodePort"`
 
-	// ExternalIPs are addresses that nodes also accept traffic for.
+	// ExternalIPs are addresses for which nodes accept traffic of the service, too. Deprecated.
 	ExternalIPs []string `json:"externalIPs,omitempty" protobuf:"5" schema:"listType=atomic"`
 
-	// SessionAffinity is None (the default) or ClientIP.
+	// SessionAffinity is None (default), or ClientIP, which sends requests of a client to the same pod.
 	SessionAffinity string `json:"sessionAffinity,omitempty" protobuf:"7" schema:"default=None,enum=ClientIP|None"`
 
-	// LoadBalancerIP asks for an address. Deprecated: providers differ in it.
+	// LoadBalancerIP requests an address for the load balancer. Deprecated: support depends on the
+	// provider.
 	LoadBalancerIP string `json:"loadBalancerIP,omitempty" protobuf:"8"`
 
-	// LoadBalancerSourceRanges are the client networks that a load balancer lets
-	// in.
+	// LoadBalancerSourceRanges are the client networks from which the load balancer accepts traffic.
 	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty" protobuf:"9" schema:"listType=atomic"`
 
-	// ExternalName is the DNS name that an ExternalName service stands for.
+	// ExternalName is the DNS name that a service of type ExternalName resolves to.
 	ExternalName string `json:"externalName,omitempty" protobuf:"10"`
 
-	// ExternalTrafficPolicy is Cluster or Local: where traffic from outside goes
-	// on.
+	// ExternalTrafficPolicy is Cluster (default), or Local, which routes external traffic to pods on
+	// the same node only and preserves the client address.
 	ExternalTrafficPolicy string `json:"externalTrafficPolicy,omitempty" protobuf:"11" schema:"enum=Cluster|Local"`
 
-	// HealthCheckNodePort is the node's port for the load balancer's health
-	// check.
+	// HealthCheckNodePort is the node port for health checks of the load balancer, with
+	// externalTrafficPolicy Local. The server allocates it. Immutable.
 	HealthCheckNodePort int32 `json:"healthCheckNodePort,omitempty" protobuf:"12"`
 
-	// PublishNotReadyAddresses also leads to pods that are not ready.
+	// PublishNotReadyAddresses includes pods that are not ready.
 	PublishNotReadyAddresses bool `json:"publishNotReadyAddresses,omitempty" protobuf:"13"`
 
-	// SessionAffinityConfig holds the settings of sessionAffinity.
+	// SessionAffinityConfig configures session affinity.
 	SessionAffinityConfig *SessionAffinityConfig `json:"sessionAffinityConfig,omitempty" protobuf:"14"`
 
-	// IPFamilies are IPv4, IPv6 or both, in order.
+	// IPFamilies are IPv4, IPv6 or both, in order of preference. The first is immutable.
 	IPFamilies []string `json:"ipFamilies,omitempty" protobuf:"19" schema:"listType=atomic,items.enum=IPv4|IPv6,unchecked"`
 
 	// IPFamilyPolicy is SingleStack, PreferDualStack or RequireDualStack.
 	IPFamilyPolicy *string `json:"ipFamilyPolicy,omitempty" protobuf:"17" schema:"enum=PreferDualStack|RequireDualStack|SingleStack,unchecked"`
 
-	// AllocateLoadBalancerNodePorts says whether a load balancer needs node
-	// ports; true by default.
+	// AllocateLoadBalancerNodePorts decides whether node ports are allocated for type LoadBalancer;
+	// default true.
 	AllocateLoadBalancerNodePorts *bool `json:"allocateLoadBalancerNodePorts,omitempty" protobuf:"20"`
 
-	// LoadBalancerClass names the implementation of the load balancer. It cannot
-	// change.
+	// LoadBalancerClass is the implementation of the load balancer. Immutable while the type is
+	// LoadBalancer.
 	LoadBalancerClass *string `json:"loadBalancerClass,omitempty" protobuf:"21"`
 
-	// InternalTrafficPolicy is Cluster (the default) or Local: where traffic
-	// from inside goes on.
+	// InternalTrafficPolicy is Cluster (default), or Local, which routes internal traffic to pods on
+	// the same node only.
 	InternalTrafficPolicy *string `json:"internalTrafficPolicy,omitempty" protobuf:"22" schema:"enum=Cluster|Local"`
 
-	// TrafficDistribution is a wish about which endpoints are preferred.
+	// TrafficDistribution is a preference for endpoints: PreferSameZone, PreferSameNode or PreferClose
+	// (deprecated).
 	TrafficDistribution *string `json:"trafficDistribution,omitempty" protobuf:"23" schema:"enum=PreferClose|PreferSameZone|PreferSameNode"`
 }
 
 // ServicePort is a port of a service.
 type ServicePort struct {
-	// Name of the port, a DNS label; needed and unique if there are several.
+	// Name of the port, a unique DNS label. Required if there are several ports.
 	Name string `json:"name,omitempty" protobuf:"1" schema:"format=dns-label"`
 
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP,enum=SCTP|TCP|UDP"`
 
-	// AppProtocol names the protocol on top, for those who look into the
-	// traffic.
+	// AppProtocol is the application protocol, for consumers with protocol-specific behavior.
 	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"6" schema:"format=qualified-name"`
 
 	// Port number.
 	Port int32 `json:"port" protobuf:"3" schema:"range=1|65535"`
 
-	// TargetPort is the port of the pods, by number or name; port by default.
+	// TargetPort is the port of the pods, by number or name; default port.
 	TargetPort meta.IntOrString `json:"targetPort,omitempty" protobuf:"4" schema:"format=port"`
 
-	// NodePort is the port of the nodes, for types that have one.
+	// NodePort is the port of the nodes for types NodePort and LoadBalancer. The server allocates it if
+	// it is unset.
 	NodePort int32 `json:"nodePort,omitempty" protobuf:"5"`
 }
 
-// SessionAffinityConfig holds the settings of session affinity.
+// SessionAffinityConfig configures session affinity.
 type SessionAffinityConfig struct {
-	// ClientIP is about affinity by the client's address.
+	// ClientIP configures affinity by client address.
 	ClientIP *ClientIPConfig `json:"clientIP,omitempty" protobuf:"1"`
 }
 
-// ClientIPConfig is about affinity by the client's address.
+// ClientIPConfig configures affinity by client address.
 type ClientIPConfig struct {
-	// TimeoutSeconds is how long it lasts, up to 86400; 10800 by default.
+	// TimeoutSeconds is the duration of the affinity: 1 to 86400 seconds, default 10800.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"1"`
 }
 
-// ServiceStatus is the state of a service.
+// ServiceStatus is the observed state of a service.
 type ServiceStatus struct {
-	// LoadBalancer is what a load balancer was given.
+	// LoadBalancer is the state of the load balancer.
 	LoadBalancer LoadBalancerStatus `json:"loadBalancer,omitempty" protobuf:"1"`
 
-	// Conditions are aspects of the state.
+	// Conditions of the service.
 	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats,unchecked"`
 }
 
-// LoadBalancerStatus is where a load balancer is reached.
+// LoadBalancerStatus is the state of a load balancer.
 type LoadBalancerStatus struct {
-	// Ingress are its entries.
+	// Ingress lists the addresses of the load balancer.
 	Ingress []LoadBalancerIngress `json:"ingress,omitempty" protobuf:"1" schema:"listType=atomic"`
 }
 
-// LoadBalancerIngress is an entry of a load balancer.
+// LoadBalancerIngress is an address of a load balancer.
 type LoadBalancerIngress struct {
-	// IP is its address.
+	// IP is the IP address, if the load balancer has any.
 	IP string `json:"ip,omitempty" protobuf:"1" schema:"format=ip"`
 
-	// Hostname is its DNS name.
+	// Hostname is the DNS name, if the load balancer has any.
 	Hostname string `json:"hostname,omitempty" protobuf:"2" schema:"format=dns-subdomain"`
 
-	// IPMode is VIP or Proxy: how traffic arrives.
+	// IPMode is VIP, which keeps the destination address of packets, or Proxy. Set exactly if ip is
+	// set.
 	IPMode *string `json:"ipMode,omitempty" protobuf:"3" schema:"enum=Proxy|VIP"`
 
-	// Ports are the states of its ports.
+	// Ports of the load balancer.
 	Ports []PortStatus `json:"ports,omitempty" protobuf:"4" schema:"listType=atomic"`
 }
 
-// PortStatus is the state of a port.
+// PortStatus is the state of a port of a load balancer.
 type PortStatus struct {
 	// Port number.
 	Port int32 `json:"port" protobuf:"1"`
@@ -165,11 +167,11 @@ type PortStatus struct {
 	// Protocol of the port.
 	Protocol string `json:"protocol" protobuf:"2"`
 
-	// Error is what is wrong with it.
+	// Error describes a problem of the port.
 	Error *string `json:"error,omitempty" protobuf:"3"`
 }
 
-// The types of services, and the address of a headless one.
+// Types of services, and the cluster IP of a headless service.
 const (
 	ClusterIPType    = "ClusterIP"
 	NodePortType     = "NodePort"
@@ -201,14 +203,14 @@ func services() *registry.Kind {
 
 func serviceColumns() []registry.Column {
 	return []registry.Column{
-		registry.Text("Type", "How the service is reached.", "spec", "type"),
-		{Name: "Cluster-IP", Type: "string", Doc: "The address in the cluster.", Cell: func(o *meta.Object) any {
+		registry.Text("Type", "The type of the service.", "spec", "type"),
+		{Name: "Cluster-IP", Type: "string", Doc: "The first cluster IP.", Cell: func(o *meta.Object) any {
 			if ips := o.Strings("spec", "clusterIPs"); len(ips) > 0 {
 				return ips[0]
 			}
 			return none
 		}},
-		{Name: "External-IP", Type: "string", Doc: "Where the service is reached from outside.", Cell: externalAddress},
+		{Name: "External-IP", Type: "string", Doc: "The external addresses of the service.", Cell: externalAddress},
 		{Name: "Port(s)", Type: "string", Doc: "The ports of the service.", Cell: servicePorts},
 		registry.Age(),
 		{Name: "Selector", Type: "string", Doc: "The labels of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
@@ -252,7 +254,7 @@ func servicePorts(o *meta.Object) any {
 // portsOf returns the ports of a service.
 func portsOf(o *meta.Object) []*meta.Object { return o.Objects("spec", "ports") }
 
-// defaultService fills in what the schema's defaults cannot say.
+// defaultService sets the defaults that schema tags cannot express.
 func defaultService(w *registry.Change[meta.Object]) {
 	obj := w.New
 	switch obj.String("spec", "sessionAffinity") {
@@ -268,46 +270,46 @@ func defaultService(w *registry.Change[meta.Object]) {
 			p.Set(p.Int("port"), "targetPort")
 		}
 	}
-	if outside(obj) {
-		fill(obj, "Cluster", "spec", "externalTrafficPolicy")
+	if externallyReachable(obj) {
+		setDefault(obj, "Cluster", "spec", "externalTrafficPolicy")
 	}
 	switch obj.String("spec", "type") {
 	case LoadBalancerType:
-		fill(obj, true, "spec", "allocateLoadBalancerNodePorts")
+		setDefault(obj, true, "spec", "allocateLoadBalancerNodePorts")
 		for _, v := range obj.List("status", "loadBalancer", "ingress") {
 			if m, ok := v.(map[string]any); ok && m["ip"] != nil && m["ip"] != "" {
-				fill(meta.NewObject(m), "VIP", "ipMode")
+				setDefault(meta.NewObject(m), "VIP", "ipMode")
 			}
 		}
 		fallthrough
 	case ClusterIPType, NodePortType:
-		fill(obj, "Cluster", "spec", "internalTrafficPolicy")
+		setDefault(obj, "Cluster", "spec", "internalTrafficPolicy")
 	}
 }
 
-// fill sets a field that has no value.
-func fill(obj *meta.Object, value any, path ...string) {
+// setDefault sets a field that is absent, null or "".
+func setDefault(obj *meta.Object, value any, path ...string) {
 	if v, ok := obj.Get(path...); !ok || v == nil || v == "" {
 		obj.Set(value, path...)
 	}
 }
 
-// outside reports whether a service is reached from outside the cluster.
-func outside(o *meta.Object) bool {
-	return onNodes(o) || o.String("spec", "type") == ClusterIPType && len(o.List("spec", "externalIPs")) > 0
+// externallyReachable reports whether a service accepts traffic from outside the cluster.
+func externallyReachable(o *meta.Object) bool {
+	return hasNodePorts(o) || o.String("spec", "type") == ClusterIPType && len(o.List("spec", "externalIPs")) > 0
 }
 
-// addressed, onNodes and healthChecked report which addresses and ports a
-// service has for its type.
-func addressed(o *meta.Object) bool {
-	return onNodes(o) || o.String("spec", "type") == ClusterIPType
+// hasClusterIP, hasNodePorts and hasHealthCheckPort report which addresses and ports the type of a
+// service has.
+func hasClusterIP(o *meta.Object) bool {
+	return hasNodePorts(o) || o.String("spec", "type") == ClusterIPType
 }
 
-func onNodes(o *meta.Object) bool {
+func hasNodePorts(o *meta.Object) bool {
 	t := o.String("spec", "type")
 	return t == NodePortType || t == LoadBalancerType
 }
 
-func healthChecked(o *meta.Object) bool {
+func hasHealthCheckPort(o *meta.Object) bool {
 	return o.String("spec", "type") == LoadBalancerType && o.String("spec", "externalTrafficPolicy") == "Local"
 }

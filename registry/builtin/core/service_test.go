@@ -124,7 +124,7 @@ func TestServiceFamilies(t *testing.T) {
 	}
 }
 
-// A change of the type takes along what only the former type had.
+// TestServiceTypeChanges checks that a change of the type removes fields that only the old type has.
 func TestServiceTypeChanges(t *testing.T) {
 	k := kind(t, "Service")
 	balanced, faults := k.Create(t, `{"spec":{"type":"LoadBalancer","externalTrafficPolicy":"Local","loadBalancerClass":"x.io/a","ports":[{"name":"a","port":1},{"name":"b","port":1,"protocol":"UDP"}]}}`)
@@ -247,8 +247,7 @@ func TestServiceNetwork(t *testing.T) {
 	require.Len(t, causes, 2, "what others hold cannot be had")
 }
 
-// TestSpellingsOfAnAddress: an address is held by whoever has it, however it is
-// written.
+// TestSpellingsOfAnAddress checks that an address is allocated at most once, in whichever spelling.
 func TestSpellingsOfAnAddress(t *testing.T) {
 	k := kind(t, "Service")
 	pool := core.ServiceNetwork{Addresses: netip.MustParsePrefix("fd00::/64")}.Pool()

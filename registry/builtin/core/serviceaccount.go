@@ -10,20 +10,20 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// ServiceAccount is an identity for programs, as pods run under it.
+// ServiceAccount is an identity for programs, such as those in pods.
 type ServiceAccount struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Secrets names the secrets that pods of this account may use.
+	// Secrets lists Secrets that pods of the account may mount.
 	Secrets []ObjectReference `json:"secrets,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats"`
 
-	// ImagePullSecrets names the secrets that pods of this account pull images
-	// with, unless they name their own.
+	// ImagePullSecrets lists Secrets with credentials for pulling images, for pods of the account
+	// without their own.
 	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty" protobuf:"3" schema:"listType=atomic"`
 
-	// AutomountServiceAccountToken says whether pods of this account get a
-	// token mounted; a pod can say otherwise. Unset: they do.
+	// AutomountServiceAccountToken decides whether tokens are mounted into pods of the account; default
+	// true. A pod can override it.
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty" protobuf:"4"`
 }
 
@@ -35,30 +35,31 @@ func serviceAccounts() *registry.Kind {
 			registry.Age(),
 		},
 		Behavior: registry.Behavior{
-			Prepare: onlyNames,
+			Prepare: keepSecretNames,
 			Warn:    warnOfMountable,
 		},
 		Reference: &compat.Reference{NoGeneration: true},
 	})
 }
 
-// warnOfMountable warns who has an account say which secrets its pods may mount.
+// warnOfMountable returns a warning if the write adds the deprecated annotation that restricts
+// mountable Secrets.
 func warnOfMountable(w *registry.Change[meta.Object]) []string {
 	key := w.Names.Wire(names.MountableSecrets)
-	_, said := w.New.Annotations()[key]
+	_, added := w.New.Annotations()[key]
 	if w.Old != nil {
 		_, before := w.Old.Annotations()[key]
-		said = said && !before
+		added = added && !before
 	}
-	if !said {
+	if !added {
 		return nil
 	}
 	return []string{check.At("metadata", "annotations").Key(key).String() + ": deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }
 
-// onlyNames leaves of the secrets of an account no more than their names: they
-// are in its namespace.
-func onlyNames(w *registry.Change[meta.Object]) {
+// keepSecretNames removes all fields but the names from references to Secrets, which are in the namespace of
+// the account.
+func keepSecretNames(w *registry.Change[meta.Object]) {
 	for _, v := range w.New.List("secrets") {
 		if m, ok := v.(map[string]any); ok {
 			maps.DeleteFunc(m, func(field string, _ any) bool { return field != "name" })

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// addressSpec returns what the rules about addresses look at.
+// addressSpec returns the fields of a service that concern addresses.
 func addressSpec(o *meta.Object) *ServiceSpec {
 	s := &ServiceSpec{
 		Type: o.String("spec", "type"), ClusterIP: o.String("spec", "clusterIP"),
@@ -23,7 +23,7 @@ func addressSpec(o *meta.Object) *ServiceSpec {
 	return s
 }
 
-// The IP families and how many of them a service has.
+// IP families, and policies for their number.
 const (
 	familyIPv4  = "IPv4"
 	familyIPv6  = "IPv6"
@@ -38,13 +38,13 @@ func family(ip string) string {
 	return familyIPv4
 }
 
-// families says of which families a service is: of those that the caller names, of
-// those of his addresses, or of the first of the network, and of the other one, too, if
-// the policy lets it. A headless service without a selector may be of any, for somebody
-// else keeps its endpoints. What an update leaves out stays.
-func (l *allotment) families() {
+// assignFamilies sets the IP families and the policy of a service. The families come from the
+// request, else from the requested addresses, else from the network, which gives its first family; the policy
+// decides about a second family. A headless service without a selector may have any families, because
+// its endpoints are maintained elsewhere. Fields that an update omits keep their values.
+func (l *allotment) assignFamilies() {
 	s := addressSpec(l.Object)
-	if l.Old != nil && addressed(l.Old) {
+	if l.Old != nil && hasClusterIP(l.Old) {
 		before := addressSpec(l.Old)
 		if s.IPFamilyPolicy == nil {
 			s.IPFamilyPolicy = before.IPFamilyPolicy
@@ -52,11 +52,11 @@ func (l *allotment) families() {
 		if len(s.IPFamilies) == 0 {
 			s.IPFamilies = before.IPFamilies
 		}
-		if check.Same(s, before) { // as it was, also if the network has got a second family
+		if check.Same(s, before) { // unchanged, even if the network has a second family by now
 			l.setFamilies(s)
 			return
 		}
-		l.release(s, before)
+		l.releaseSecondFamily(s, before)
 	}
 	anyFamily := s.headless() && len(l.Object.Map("spec", "selector")) == 0
 	if s.IPFamilyPolicy == nil {
@@ -71,17 +71,17 @@ func (l *allotment) families() {
 		return
 	}
 	if len(s.IPFamilies) == 0 {
-		s.IPFamilies = []string{family(l.own()[0].String())}
+		s.IPFamilies = []string{family(l.configured()[0].String())}
 	}
-	if len(s.IPFamilies) == 1 && *s.IPFamilyPolicy != singleStack && (anyFamily || len(l.own()) == 2) {
+	if len(s.IPFamilies) == 1 && *s.IPFamilyPolicy != singleStack && (anyFamily || len(l.configured()) == 2) {
 		s.IPFamilies = append(s.IPFamilies, map[string]string{familyIPv4: familyIPv6, familyIPv6: familyIPv4}[s.IPFamilies[0]])
 	}
 	l.setFamilies(s)
 }
 
-// release takes the second family from a service that comes to be of one, if the caller
-// left it in place.
-func (l *allotment) release(s, before *ServiceSpec) {
+// releaseSecondFamily removes the second family and address of a service that becomes single-stack,
+// unless the caller changed them.
+func (l *allotment) releaseSecondFamily(s, before *ServiceSpec) {
 	at := check.At("spec", "ipFamilyPolicy")
 	if s.IPFamilyPolicy != nil && *s.IPFamilyPolicy != singleStack {
 		const only = "must be 'SingleStack' to release the secondary "
@@ -102,8 +102,8 @@ func (l *allotment) release(s, before *ServiceSpec) {
 	}
 }
 
-// checkFamilies checks what the caller wants against the policy and the network, and
-// completes the families by those of the addresses.
+// checkFamilies checks the request against the policy and the network, and appends the families of the
+// requested addresses.
 func (l *allotment) checkFamilies(s *ServiceSpec, anyFamily bool) {
 	at, policy := check.At("spec"), *s.IPFamilyPolicy
 	if policy == singleStack {
@@ -116,7 +116,7 @@ func (l *allotment) checkFamilies(s *ServiceSpec, anyFamily bool) {
 		}
 	}
 	has := map[string]bool{}
-	for _, network := range l.own() {
+	for _, network := range l.configured() {
 		has[family(network.String())] = true
 	}
 	for i, ip := range s.ClusterIPs {
@@ -159,11 +159,11 @@ func (l *allotment) setAddresses(ips []string) {
 	l.Object.Set(list, "spec", "clusterIPs")
 }
 
-// addresses gives a service the addresses that it lacks, one of each family, and checks
-// those that the caller wants. A service keeps the addresses that it has.
-func (l *allotment) addresses() error {
+// assignAddresses allocates the missing addresses of a service, an address of each family, and checks
+// requested ones. Existing addresses are kept.
+func (l *allotment) assignAddresses() error {
 	var had []string
-	if l.Old != nil && addressed(l.Old) {
+	if l.Old != nil && hasClusterIP(l.Old) {
 		had = l.Old.Strings("spec", "clusterIPs")
 	}
 	ips, at := l.Object.Strings("spec", "clusterIPs"), check.At("spec", "clusterIPs")
@@ -173,16 +173,16 @@ func (l *allotment) addresses() error {
 	networks := l.networks()
 	for i, f := range l.Object.Strings("spec", "ipFamilies") {
 		if i < len(had) && i < len(ips) {
-			if i > 0 && ips[i] != had[i] { // of the first one validation says it
-				l.Invalid(at.Index(i), ips, mayNotChange)
+			if i > 0 && ips[i] != had[i] { // validation reports a change of the first address
+				l.Invalid(at.Index(i), ips, immutableOnceSet)
 			}
 			continue
 		}
 		if i < len(ips) {
-			l.wanted(at, networks, ips, i)
+			l.checkRequestedAddress(at, networks, ips, i)
 			continue
 		}
-		ip, ok := l.address(networks, f)
+		ip, ok := l.freeAddress(networks, f)
 		if !ok {
 			return fmt.Errorf("failed to allocate a service IP: the networks of %s are full", f)
 		}
@@ -194,8 +194,8 @@ func (l *allotment) addresses() error {
 	return nil
 }
 
-// wanted checks an address that the caller wants.
-func (l *allotment) wanted(at *check.Path, networks []netip.Prefix, ips []string, i int) {
+// checkRequestedAddress checks that a requested address is in the networks and free.
+func (l *allotment) checkRequestedAddress(at *check.Path, networks []netip.Prefix, ips []string, i int) {
 	addr, err := netip.ParseAddr(ips[i])
 	inside := func(n netip.Prefix) bool { return contains(n, addr) }
 	switch {
@@ -206,12 +206,12 @@ func (l *allotment) wanted(at *check.Path, networks []netip.Prefix, ips []string
 	}
 }
 
-// networks returns the networks that give addresses: those of the program and those of
-// objects, but not one of which all objects are being deleted or said not to be ready.
+// networks returns the networks for new addresses: the configured networks and the networks of
+// ServiceCIDR objects. A network is left out if all of its objects are being deleted or not ready.
 func (l *allotment) networks() []netip.Prefix {
-	give, ready, out := l.own(), map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
+	networks, ready, unavailable := l.configured(), map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for _, o := range l.Sources {
-		gives := !o.Terminating() && !slices.ContainsFunc(o.Objects("status", "conditions"), func(c *meta.Object) bool {
+		usable := !o.Terminating() && !slices.ContainsFunc(o.Objects("status", "conditions"), func(c *meta.Object) bool {
 			return c.String("type") == "Ready" && c.String("status") != "True"
 		})
 		for _, text := range o.Strings("spec", "cidrs") {
@@ -219,17 +219,17 @@ func (l *allotment) networks() []netip.Prefix {
 			if err != nil {
 				continue
 			}
-			ready[network], out[network] = ready[network] || gives, out[network] || !gives
-			if gives && !slices.Contains(give, network) {
-				give = append(give, network)
+			ready[network], unavailable[network] = ready[network] || usable, unavailable[network] || !usable
+			if usable && !slices.Contains(networks, network) {
+				networks = append(networks, network)
 			}
 		}
 	}
-	return slices.DeleteFunc(give, func(n netip.Prefix) bool { return out[n] && !ready[n] })
+	return slices.DeleteFunc(networks, func(n netip.Prefix) bool { return unavailable[n] && !ready[n] })
 }
 
-// contains reports whether services may have an address of a network: not the network's
-// own, nor that for all of it.
+// contains reports whether services may use an address: it is in the network, and is neither the
+// network nor the broadcast address.
 func contains(network netip.Prefix, a netip.Addr) bool {
 	if a == network.Addr() || !network.Contains(a) {
 		return false
@@ -237,16 +237,15 @@ func contains(network netip.Prefix, a netip.Addr) bool {
 	return a.Is6() || network.Contains(a.Next())
 }
 
-// address returns an address of a family that is free and not that of the server itself,
-// of the first network that has one. It begins above the part that is left to those who
-// choose addresses by hand.
-func (l *allotment) address(networks []netip.Prefix, of string) (string, bool) {
+// freeAddress returns a free address of the family other than the server's own, from the first network
+// that has any. It starts above the range that is reserved for manual assignment.
+func (l *allotment) freeAddress(networks []netip.Prefix, of string) (string, bool) {
 	for _, network := range networks {
 		if family(network.String()) != of {
 			continue
 		}
-		n := size(network)
-		n = search(1, n-1, min(max(n/16, 16), 256), func(i int64) bool {
+		n := addressCount(network)
+		n = findFree(1, n-1, min(max(n/16, 16), 256), func(i int64) bool {
 			a := offset(network.Addr(), i)
 			return contains(network, a) && a != l.First() && l.Free(a.String())
 		})
@@ -257,13 +256,13 @@ func (l *allotment) address(networks []netip.Prefix, of string) (string, bool) {
 	return "", false
 }
 
-// size is how many addresses a network has, network and broadcast address included; of
-// a large one only the first part is used.
-func size(network netip.Prefix) int64 {
-	const most = 1 << 20
+// addressCount returns the number of addresses of a network, including the network and the broadcast
+// address, limited to 2^20.
+func addressCount(network netip.Prefix) int64 {
+	const maxCount = 1 << 20
 	bits := network.Addr().BitLen() - network.Bits()
 	if bits > 20 {
-		return most
+		return maxCount
 	}
 	return 1 << bits
 }

@@ -12,20 +12,20 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// ServiceNetwork is what services get their addresses and ports from. Where the kind
-// ServiceCIDR is served, its objects give further addresses of the same families.
+// ServiceNetwork configures the IP addresses and node ports of services. If the kind ServiceCIDR is
+// served, its objects add networks.
 type ServiceNetwork struct {
-	Addresses netip.Prefix // zero: 10.0.0.0/24
-	Second    netip.Prefix // of the other family, for services of both; zero: there is none
-	FirstPort int64        // of the nodes; zero: 30000
-	LastPort  int64        // zero: 32767
+	Addresses netip.Prefix // zero means 10.0.0.0/24
+	Second    netip.Prefix // network of the other family for dual-stack services; zero means none
+	FirstPort int64        // first node port; zero means 30000
+	LastPort  int64        // last node port; zero means 32767
 }
 
-// First returns the first address of the network, that of the server itself.
-func (n ServiceNetwork) First() netip.Addr { return n.own()[0].Addr().Next() }
+// First returns the first address of the network, which is the server's own.
+func (n ServiceNetwork) First() netip.Addr { return n.configured()[0].Addr().Next() }
 
-// own returns the networks of the program.
-func (n ServiceNetwork) own() []netip.Prefix {
+// configured returns the networks of the configuration.
+func (n ServiceNetwork) configured() []netip.Prefix {
 	first := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, 0}), 24)
 	if n.Addresses.IsValid() {
 		first = n.Addresses.Masked()
@@ -36,7 +36,7 @@ func (n ServiceNetwork) own() []netip.Prefix {
 	return []netip.Prefix{first, n.Second.Masked()}
 }
 
-// Pool returns the pool that gives services of the network what they lack.
+// Pool returns the allocator of the network.
 func (n ServiceNetwork) Pool() *registry.Pool {
 	if n.FirstPort == 0 {
 		n.FirstPort = 30000
@@ -50,10 +50,11 @@ func (n ServiceNetwork) Pool() *registry.Pool {
 	}
 }
 
-// initial returns the object that shows the networks of the program.
+// initial returns the ServiceCIDR object for the configured networks, which the server creates at its
+// start.
 func (n ServiceNetwork) initial(p names.Profile) []*meta.Object {
 	var cidrs []any
-	for _, network := range n.own() {
+	for _, network := range n.configured() {
 		cidrs = append(cidrs, network.String())
 	}
 	o := meta.NewObject(map[string]any{"spec": map[string]any{"cidrs": cidrs}})
@@ -62,8 +63,7 @@ func (n ServiceNetwork) initial(p names.Profile) []*meta.Object {
 	return []*meta.Object{o}
 }
 
-// heldByService returns the addresses and the ports of the nodes that a service
-// has.
+// heldByService returns the allocated values of a service: its addresses and node ports.
 func heldByService(o *meta.Object) []string {
 	var out []string
 	for _, ip := range o.Strings("spec", "clusterIPs") {
@@ -82,7 +82,8 @@ func heldByService(o *meta.Object) []string {
 	return out
 }
 
-// addressValue is one text for all spellings of an address.
+// addressValue returns the canonical form of an address, so that different spellings are the same
+// value.
 func addressValue(ip string) string {
 	if a, err := netip.ParseAddr(ip); err == nil {
 		return a.String()
@@ -92,7 +93,7 @@ func addressValue(ip string) string {
 
 func portValue(n int64) string { return ":" + strconv.FormatInt(n, 10) }
 
-// allotment gives values to one service.
+// allotment is an allocation for a service in progress.
 type allotment struct {
 	check.Faults
 	ServiceNetwork
@@ -101,27 +102,27 @@ type allotment struct {
 
 func (n ServiceNetwork) allot(a *registry.Allotment) ([]meta.Cause, error) {
 	l := &allotment{ServiceNetwork: n, Allotment: a}
-	if addressed(l.Object) {
+	if hasClusterIP(l.Object) {
 		addressSpec(l.Object).addresses(&l.Faults, check.At("spec"))
 		if len(l.Faults) == 0 {
-			l.families()
+			l.assignFamilies()
 		}
 		if len(l.Faults) > 0 {
 			return l.Faults, nil
 		}
-		if err := l.addresses(); err != nil {
+		if err := l.assignAddresses(); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.ports(); err != nil {
+	if err := l.assignPorts(); err != nil {
 		return nil, err
 	}
 	return l.Faults, nil
 }
 
-// search returns a number from low to high that ok accepts, by chance and if
-// possible not among the first ones; -1: there is none.
-func search(low, high, first int64, ok func(int64) bool) int64 {
+// findFree returns a random number from low to high that ok accepts, or -1. It tries the first numbers
+// last, because they are reserved for manual assignment.
+func findFree(low, high, first int64, ok func(int64) bool) int64 {
 	count := high - low + 1
 	if count <= 0 {
 		return -1
@@ -141,13 +142,13 @@ func search(low, high, first int64, ok func(int64) bool) int64 {
 	return -1
 }
 
-// ports gives the ports of a service their numbers on the nodes. Ports of
-// several protocols that share a number share it there too.
-func (l *allotment) ports() error {
-	if !onNodes(l.Object) {
+// assignPorts allocates the node ports of a service. Ports with the same number for several protocols
+// share the node port.
+func (l *allotment) assignPorts() error {
+	if !hasNodePorts(l.Object) {
 		return nil
 	}
-	wanted := l.Object.String("spec", "type") == NodePortType || l.Object.Bool("spec", "allocateLoadBalancerNodePorts")
+	allocate := l.Object.String("spec", "type") == NodePortType || l.Object.Bool("spec", "allocateLoadBalancerNodePorts")
 	ports, numbers, taken := portsOf(l.Object), map[int64]int64{}, map[int64]bool{}
 	for i, p := range ports {
 		n := p.Int("nodePort")
@@ -158,40 +159,40 @@ func (l *allotment) ports() error {
 		if taken[n] && numbers[p.Int("port")] != n {
 			l.Invalid(at, n, "provided port is already allocated")
 		} else {
-			l.given(at, n)
+			l.checkRequestedPort(at, n)
 		}
 		numbers[p.Int("port")], taken[n] = n, true
 	}
 	for _, p := range ports {
-		if !wanted || p.Int("nodePort") != 0 {
+		if !allocate || p.Int("nodePort") != 0 {
 			continue
 		}
 		n := numbers[p.Int("port")]
 		if n == 0 {
 			var err error
-			if n, err = l.port(taken); err != nil {
+			if n, err = l.freePort(taken); err != nil {
 				return err
 			}
 			numbers[p.Int("port")] = n
 		}
 		p.Set(n, "nodePort")
 	}
-	if !healthChecked(l.Object) {
+	if !hasHealthCheckPort(l.Object) {
 		return nil
 	}
 	if n := l.Object.Int("spec", "healthCheckNodePort"); n != 0 {
-		l.given(check.At("spec", "healthCheckNodePort"), n)
+		l.checkRequestedPort(check.At("spec", "healthCheckNodePort"), n)
 		return nil
 	}
-	n, err := l.port(taken)
+	n, err := l.freePort(taken)
 	if err == nil {
 		l.Object.Set(n, "spec", "healthCheckNodePort")
 	}
 	return err
 }
 
-// given checks a port of the nodes that the caller wants.
-func (l *allotment) given(at *check.Path, n int64) {
+// checkRequestedPort checks that a requested node port is in the range and free.
+func (l *allotment) checkRequestedPort(at *check.Path, n int64) {
 	switch {
 	case n < l.FirstPort || n > l.LastPort:
 		l.Invalid(at, n, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", l.FirstPort, l.LastPort))
@@ -200,10 +201,10 @@ func (l *allotment) given(at *check.Path, n int64) {
 	}
 }
 
-// port returns a free port of the nodes.
-func (l *allotment) port(taken map[int64]bool) (int64, error) {
+// freePort returns a free node port and adds it to taken.
+func (l *allotment) freePort(taken map[int64]bool) (int64, error) {
 	count := l.LastPort - l.FirstPort + 1
-	n := search(l.FirstPort, l.LastPort, min(max(count/32, 16), 128), func(n int64) bool {
+	n := findFree(l.FirstPort, l.LastPort, min(max(count/32, 16), 128), func(n int64) bool {
 		return !taken[n] && l.Free(portValue(n))
 	})
 	if n < 0 {

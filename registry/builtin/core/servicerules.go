@@ -12,6 +12,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
+// validateService checks the spec, or for a write of the status only the load balancer. On update,
+// changes of immutable fields are reported first.
 func validateService(w *registry.Change[Service]) {
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
 	if w.Subresource == "status" {
@@ -19,7 +21,7 @@ func validateService(w *registry.Change[Service]) {
 		return
 	}
 	if w.Old != nil {
-		s.changes(f, at, &w.Old.Spec)
+		s.checkUpdate(f, at, &w.Old.Spec)
 	}
 	if len(s.Ports) == 0 && !s.headless() && s.Type != ExternalNameType {
 		f.Required(at.Field("ports"), "")
@@ -43,7 +45,7 @@ func validateService(w *registry.Change[Service]) {
 
 func (s *ServiceSpec) headless() bool { return len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == noAddress }
 
-// typeFaults checks what goes with the type.
+// typeFaults checks the fields that depend on the type.
 func (s *ServiceSpec) typeFaults(f *check.Faults, at *check.Path) {
 	switch s.Type {
 	case LoadBalancerType, NodePortType:
@@ -77,7 +79,7 @@ func (p *ServicePort) validate(f *check.Faults, at *check.Path, several bool, na
 	names[p.Name] = true
 }
 
-// portNumbers checks that no port of the nodes stands twice.
+// portNumbers checks that node ports are allowed and unique by protocol.
 func (s *ServiceSpec) portNumbers(f *check.Faults, at *check.Path) {
 	type number struct {
 		port     int32
@@ -101,21 +103,21 @@ func (s *ServiceSpec) portNumbers(f *check.Faults, at *check.Path) {
 }
 
 func (s *ServiceSpec) affinity(f *check.Faults, at *check.Path) {
-	const longest = 86400
+	const maxTimeout = 86400
 	switch c := s.SessionAffinityConfig; {
 	case s.SessionAffinity == "None" && c != nil:
 		f.Forbidden(at, "must not be set when session affinity is None")
 	case s.SessionAffinity != "ClientIP":
 	case c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil:
 		f.Required(at, "when session affinity type is ClientIP")
-	case *c.ClientIP.TimeoutSeconds <= 0 || *c.ClientIP.TimeoutSeconds > longest:
+	case *c.ClientIP.TimeoutSeconds <= 0 || *c.ClientIP.TimeoutSeconds > maxTimeout:
 		f.Invalid(at.Field("clientIP").Field("timeoutSeconds"), *c.ClientIP.TimeoutSeconds, "must be greater than 0 and less than 86400")
 	}
 }
 
-// addresses checks the addresses and their families against each other. The words
-// of the families stand here and not with the schema, which is asked after the pool:
-// clients are told of a wrong one alone.
+// addresses checks cluster IPs and families against each other. The families are checked here instead
+// of by the schema, because the allocator runs before schema validation and an invalid family must be
+// the only violation.
 func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 	if s.Type == ExternalNameType {
 		return
@@ -136,23 +138,23 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 		}
 	}
 	f.OptionalOneOf(at.Field("ipFamilyPolicy"), s.IPFamilyPolicy, schema.EnumOf[ServiceSpec]("IPFamilyPolicy")...)
-	broken := false
+	malformed := false
 	for i, ip := range s.ClusterIPs {
 		switch {
 		case ip == noAddress && i == 0 && len(s.ClusterIPs) > 1:
 			f.Invalid(list, s.ClusterIPs, "'None' must be the first and only value")
-			broken = true
+			malformed = true
 		case ip == noAddress && i == 0:
 		default:
 			reasons := check.IP(ip)
 			f.Format(list.Index(i), ip, reasons)
-			broken = broken || len(reasons) > 0
+			malformed = malformed || len(reasons) > 0
 		}
 	}
 	if len(s.ClusterIPs) > 2 {
 		f.Invalid(list, s.ClusterIPs, "may only hold up to 2 values")
 	}
-	if broken {
+	if malformed {
 		return
 	}
 	if len(s.ClusterIPs) > 1 && !dualStack(s.ClusterIPs) {
@@ -165,8 +167,7 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 	}
 }
 
-// balancer checks what only load balancers have. Clients know one of the fields
-// with a capital.
+// balancer checks the fields of load balancers. The capital in a field name is kube-apiserver's.
 func (s *ServiceSpec) balancer(f *check.Faults, at *check.Path) {
 	const only = "may only be used when `type` is 'LoadBalancer'"
 	balanced := s.Type == LoadBalancerType
@@ -212,29 +213,29 @@ func (s *ServiceSpec) healthChecked() bool {
 	return s.Type == LoadBalancerType && s.ExternalTrafficPolicy == "Local"
 }
 
-// mayNotChange is said of what a service keeps.
-const mayNotChange = "may not change once set"
+// immutableOnceSet is the message for changes of allocated values.
+const immutableOnceSet = "may not change once set"
 
-// changes checks what may not change: the first address and family while the
-// service has one, the class of its load balancer, the port of its health check.
-func (s *ServiceSpec) changes(f *check.Faults, at *check.Path, old *ServiceSpec) {
+// checkUpdate reports changes of immutable fields: the first address and family, the class of the load
+// balancer, and the health check port, while the type has them.
+func (s *ServiceSpec) checkUpdate(f *check.Faults, at *check.Path, old *ServiceSpec) {
 	if old.Type != ExternalNameType && s.Type != ExternalNameType {
 		if len(old.ClusterIPs) > 0 && (len(s.ClusterIPs) == 0 || s.ClusterIPs[0] != old.ClusterIPs[0]) {
-			f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIPs, mayNotChange)
+			f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIPs, immutableOnceSet)
 		}
 		if len(old.IPFamilies) > 0 && !s.headless() && (len(s.IPFamilies) == 0 || s.IPFamilies[0] != old.IPFamilies[0]) {
-			f.Invalid(at.Field("ipFamilies").Index(0), s.IPFamilies, mayNotChange)
+			f.Invalid(at.Field("ipFamilies").Index(0), s.IPFamilies, immutableOnceSet)
 		}
 	}
 	if old.Type == LoadBalancerType && s.Type == LoadBalancerType && !check.Same(s.LoadBalancerClass, old.LoadBalancerClass) {
-		f.Invalid(at.Field("loadBalancerClass"), s.LoadBalancerClass, mayNotChange)
+		f.Invalid(at.Field("loadBalancerClass"), s.LoadBalancerClass, immutableOnceSet)
 	}
 	if s.healthChecked() && old.healthChecked() && s.HealthCheckNodePort != old.HealthCheckNodePort {
 		f.Forbidden(at.Field("healthCheckNodePort"), "field is immutable")
 	}
 }
 
-// validate checks what a load balancer was given.
+// validate checks the state of a load balancer of a service of type kind.
 func (l *LoadBalancerStatus) validate(f *check.Faults, at *check.Path, kind string) {
 	if kind != LoadBalancerType && len(l.Ingress) > 0 {
 		f.Forbidden(at.Field("ingress"), "may only be used when `spec.type` is \"LoadBalancer\"")
@@ -255,11 +256,11 @@ func (l *LoadBalancerStatus) validate(f *check.Faults, at *check.Path, kind stri
 	}
 }
 
-// dualStack reports whether addresses are of both families.
+// dualStack reports whether the addresses are of both families.
 func dualStack(addresses []string) bool {
-	six := map[bool]bool{}
+	families := map[bool]bool{}
 	for _, text := range addresses {
-		six[strings.Contains(text, ":")] = true
+		families[strings.Contains(text, ":")] = true
 	}
-	return len(six) == 2
+	return len(families) == 2
 }

@@ -5,9 +5,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// prepareService fits a service to be written: an update need not repeat what
-// was allotted, the two forms of the address follow each other, and what a
-// former type left behind goes.
+// prepareService prepares a service for the write: an update keeps allocated values that the request
+// omits, the two forms of the address are synchronized, and fields of the old type are removed.
 func prepareService(w *registry.Change[meta.Object]) {
 	obj, old := w.New, w.Old
 	if obj.String("spec", "type") == ExternalNameType {
@@ -27,7 +26,7 @@ func prepareService(w *registry.Change[meta.Object]) {
 	}
 }
 
-// warnOfService warns of fields that have no meaning for a service.
+// warnOfService returns warnings about fields that have no effect for the service.
 func warnOfService(w *registry.Change[meta.Object]) []string {
 	obj := w.New
 	var texts []string
@@ -61,27 +60,26 @@ func warnOfService(w *registry.Change[meta.Object]) []string {
 	return texts
 }
 
-// keepAllotted gives an update what was allotted to the service and is left out.
+// keepAllotted copies allocated values of old that the request omits.
 func keepAllotted(obj, old *meta.Object) {
-	if addressed(obj) && addressed(old) {
+	if hasClusterIP(obj) && hasClusterIP(old) {
 		before := old.String("spec", "clusterIP")
 		if before != "" {
-			fill(obj, before, "spec", "clusterIP")
+			setDefault(obj, before, "spec", "clusterIP")
 		}
 		if list := old.List("spec", "clusterIPs"); len(list) > 0 && len(obj.List("spec", "clusterIPs")) == 0 && obj.String("spec", "clusterIP") == before {
 			obj.Set(meta.Clone(list), "spec", "clusterIPs")
 		}
 	}
-	if onNodes(obj) && onNodes(old) {
+	if hasNodePorts(obj) && hasNodePorts(old) {
 		keepNodePorts(obj, old)
 	}
-	if n := old.Int("spec", "healthCheckNodePort"); n != 0 && healthChecked(obj) && healthChecked(old) && obj.Int("spec", "healthCheckNodePort") == 0 {
+	if n := old.Int("spec", "healthCheckNodePort"); n != 0 && hasHealthCheckPort(obj) && hasHealthCheckPort(old) && obj.Int("spec", "healthCheckNodePort") == 0 {
 		obj.Set(n, "spec", "healthCheckNodePort")
 	}
 }
 
-// keepNodePorts gives the ports of a service back the numbers on the nodes that
-// they had, by their names.
+// keepNodePorts copies the node ports of old to ports of the same name.
 func keepNodePorts(obj, old *meta.Object) {
 	before, used := map[string]int64{}, map[int64]bool{}
 	for _, p := range portsOf(old) {
@@ -99,8 +97,7 @@ func keepNodePorts(obj, old *meta.Object) {
 	}
 }
 
-// pairAddresses lets the address and the list of addresses follow each other,
-// where a client that knows only one of them changed it.
+// pairAddresses synchronizes clusterIP and clusterIPs if the client changed only one of them.
 func pairAddresses(obj, old *meta.Object) {
 	ip, before := obj.String("spec", "clusterIP"), old.String("spec", "clusterIP")
 	list, was := obj.List("spec", "clusterIPs"), old.List("spec", "clusterIPs")
@@ -115,8 +112,8 @@ func pairAddresses(obj, old *meta.Object) {
 	}
 }
 
-// dropLeftovers takes out what only the former type of a service had, unless the
-// caller changed it, too: then validation speaks of it.
+// dropLeftovers removes fields that only the old type has, unless the caller changed them: then
+// validation reports them.
 func dropLeftovers(obj, old *meta.Object) {
 	drop := func(had, has bool, fields ...string) {
 		for _, f := range fields {
@@ -127,19 +124,19 @@ func dropLeftovers(obj, old *meta.Object) {
 			}
 		}
 	}
-	drop(addressed(old), addressed(obj), "ipFamilies", "ipFamilyPolicy")
+	drop(hasClusterIP(old), hasClusterIP(obj), "ipFamilies", "ipFamilyPolicy")
 	if same := sameField(obj, old, "clusterIPs"); same && sameField(obj, old, "clusterIP") {
-		drop(addressed(old), addressed(obj), "clusterIP", "clusterIPs")
+		drop(hasClusterIP(old), hasClusterIP(obj), "clusterIP", "clusterIPs")
 	}
-	if onNodes(old) && !onNodes(obj) && sameNodePorts(obj, old) {
+	if hasNodePorts(old) && !hasNodePorts(obj) && sameNodePorts(obj, old) {
 		for _, p := range portsOf(obj) {
 			p.Delete("nodePort")
 		}
 	}
-	drop(healthChecked(old), healthChecked(obj), "healthCheckNodePort")
+	drop(hasHealthCheckPort(old), hasHealthCheckPort(obj), "healthCheckNodePort")
 	balanced := func(o *meta.Object) bool { return o.String("spec", "type") == LoadBalancerType }
 	drop(balanced(old), balanced(obj), "allocateLoadBalancerNodePorts", "loadBalancerClass")
-	drop(outside(old), outside(obj), "externalTrafficPolicy")
+	drop(externallyReachable(old), externallyReachable(obj), "externalTrafficPolicy")
 }
 
 func sameField(obj, old *meta.Object, field string) bool {
@@ -148,7 +145,7 @@ func sameField(obj, old *meta.Object, field string) bool {
 	return meta.Equal(now, before)
 }
 
-// sameNodePorts reports whether a caller left the numbers on the nodes alone.
+// sameNodePorts reports whether the node ports are unchanged.
 func sameNodePorts(obj, old *meta.Object) bool {
 	numbers := func(o *meta.Object) map[int64]bool {
 		set := map[int64]bool{}

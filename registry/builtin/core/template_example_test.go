@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Task is a kind of a program with pods in it, which may have claims of their own.
+// Task is a kind with a pod template and claim templates.
 type Task struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -58,8 +58,7 @@ var tasks = registry.Definition[Task]{
 	}}),
 }
 
-// The pods of a kind of one's own get the defaults, the rules and the warnings of
-// all others.
+// A kind of a program with a pod template applies the defaults, rules and warnings of pods.
 func ExampleCheckPodTemplate() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll}

@@ -1,20 +1,20 @@
 package core
 
-// Volume is a directory that containers can mount, and where it comes from.
+// Volume is a volume that the containers of a pod can mount.
 type Volume struct {
 	// Name of the volume, a DNS label, unique in the pod.
 	Name string `json:"name" protobuf:"1" schema:"required,format=dns-label"`
 
-	// VolumeSource is where the volume comes from; exactly one is set.
+	// VolumeSource is the source of the volume. Exactly 1 field must be set.
 	VolumeSource `json:",inline" protobuf:"2"`
 }
 
-// VolumeSource is where a volume comes from. Exactly one field is set.
+// VolumeSource is the source of a volume. Exactly 1 field must be set.
 type VolumeSource struct {
 	// HostPath is a file or directory of the node.
 	HostPath *HostPathVolumeSource `json:"hostPath,omitempty" protobuf:"1"`
 
-	// EmptyDir is a directory that is empty at first and goes with the pod.
+	// EmptyDir is an initially empty directory that is deleted with the pod.
 	EmptyDir *EmptyDirVolumeSource `json:"emptyDir,omitempty" protobuf:"2"`
 
 	// CloudCPersistentDisk is a disk of cloud C.
@@ -23,11 +23,10 @@ type VolumeSource struct {
 	// CloudAElasticBlockStore is a disk of cloud A.
 	CloudAElasticBlockStore *CloudAElasticBlockStoreVolumeSource `json:"cloudAElasticBlockStore,omitempty" protobuf:"4"`
 
-	// GitRepo is a checkout of a repository. Deprecated: clone in an init
-	// container instead.
+	// GitRepo is a checkout of a git repository. Deprecated: clone in an init container instead.
 	GitRepo *GitRepoVolumeSource `json:"gitRepo,omitempty" protobuf:"5"`
 
-	// Secret is a directory with the entries of a secret.
+	// Secret is a directory with the entries of a Secret.
 	Secret *SecretVolumeSource `json:"secret,omitempty" protobuf:"6"`
 
 	// NFS is a directory of an NFS server.
@@ -39,14 +38,13 @@ type VolumeSource struct {
 	// StoreBfs is a volume of store B.
 	StoreBfs *StoreBfsVolumeSource `json:"storeBfs,omitempty" protobuf:"9"`
 
-	// PersistentVolumeClaim is the volume that a claim is bound to.
+	// PersistentVolumeClaim is the volume of a PersistentVolumeClaim.
 	PersistentVolumeClaim *PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim,omitempty" protobuf:"10"`
 
 	// StoreAblock is a block device of store A.
 	StoreAblock *StoreAblockVolumeSource `json:"storeAblock,omitempty" protobuf:"11"`
 
-	// FlexVolume is mounted by a driver that is a program on the node.
-	// Deprecated: use csi.
+	// FlexVolume is a volume of a FlexVolume driver on the node. Deprecated: use csi.
 	FlexVolume *FlexVolumeSource `json:"flexVolume,omitempty" protobuf:"12"`
 
 	// BlockSvcVolume is a volume of the block service.
@@ -58,7 +56,7 @@ type VolumeSource struct {
 	// StoreGVolume is a dataset of store G.
 	StoreGVolume *StoreGVolumeSource `json:"storeGVolume,omitempty" protobuf:"15"`
 
-	// DownwardAPI is files with fields of the pod.
+	// DownwardAPI is a directory with fields of the pod.
 	DownwardAPI *DownwardAPIVolumeSource `json:"downwardAPI,omitempty" protobuf:"16"`
 
 	// FC is a Fibre Channel disk.
@@ -82,7 +80,7 @@ type VolumeSource struct {
 	// CloudEPersistentDisk is a disk of cloud E.
 	CloudEPersistentDisk *CloudEPersistentDiskVolumeSource `json:"cloudEPersistentDisk,omitempty" protobuf:"23"`
 
-	// Projected joins several sources in one directory.
+	// Projected combines several sources in a directory.
 	Projected *ProjectedVolumeSource `json:"projected,omitempty" protobuf:"26"`
 
 	// StoreCVolume is a volume of store C.
@@ -94,13 +92,12 @@ type VolumeSource struct {
 	// StoreFVolume is a volume of store F.
 	StoreFVolume *StoreFVolumeSource `json:"storeFVolume,omitempty" protobuf:"27"`
 
-	// CSI is a volume that a CSI driver makes for this pod alone.
+	// CSI is an inline volume of a CSI driver.
 	CSI *CSIVolumeSource `json:"csi,omitempty" protobuf:"28"`
 
-	// Ephemeral is a volume that a claim made for this pod gives, and that goes
-	// with it.
+	// Ephemeral is the volume of a claim that is created for the pod and deleted with it.
 	Ephemeral *EphemeralVolumeSource `json:"ephemeral,omitempty" protobuf:"29"`
 
-	// Image is the content of an OCI image or artifact.
+	// Image is the content of an OCI image or artifact, read-only.
 	Image *ImageVolumeSource `json:"image,omitempty" protobuf:"30"`
 }

@@ -15,24 +15,24 @@ func (s *NFSVolumeSource) validate(r *specRules, at *check.Path) {
 }
 
 func (s *ISCSIVolumeSource) validate(r *specRules, at *check.Path) {
-	s.rules(r, at, s.SecretRef != nil)
+	s.validateDisk(r, at, s.SecretRef != nil)
 }
 
-// rules checks a disk whose source names a secret or does not.
-func (d *ISCSIDisk) rules(r *specRules, at *check.Path, secret bool) {
+// validateDisk checks a disk. hasSecret is whether its source refers to a Secret.
+func (d *ISCSIDisk) validateDisk(r *specRules, at *check.Path, hasSecret bool) {
 	if d.IQN != "" && !iscsiName(d.IQN) {
 		r.Invalid(at.Field("iqn"), d.IQN, "must be valid format")
 	}
-	if (d.DiscoveryCHAPAuth || d.SessionCHAPAuth) && !secret {
+	if (d.DiscoveryCHAPAuth || d.SessionCHAPAuth) && !hasSecret {
 		r.Required(at.Field("secretRef"), "")
 	}
 	if d.InitiatorName != nil && !iscsiName(*d.InitiatorName) {
-		r.Invalid(at.Field("initiatorname"), *d.InitiatorName, "must be valid format") // as clients know the field
+		r.Invalid(at.Field("initiatorname"), *d.InitiatorName, "must be valid format") // the field of kube-apiserver
 	}
 }
 
-// iscsiName reports whether a name is one of the three kinds that there are:
-// iqn.yyyy-mm.domain:rest, or eui. or naa. with 16 or 32 letters and digits.
+// iscsiName reports whether a name has one of the forms iqn.yyyy-mm.domain:name, eui. with 16 or naa.
+// with 32 letters and digits.
 func iscsiName(name string) bool {
 	kind, rest, _ := strings.Cut(name, ".")
 	switch kind {
@@ -90,7 +90,7 @@ func (d *FlexDriver) validate(r *specRules, at *check.Path) {
 
 func (s *CSIVolumeSource) validate(r *specRules, at *check.Path) {
 	if ref := s.NodePublishSecretRef; ref != nil {
-		r.Subdomain(at.Field("name"), ref.Name) // as clients know the field
+		r.Subdomain(at.Field("name"), ref.Name) // the field of kube-apiserver
 	}
 }
 

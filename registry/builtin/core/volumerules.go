@@ -8,8 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// podVolumes checks the volumes: one source in each, that source. Only those without
-// faults can be mounted.
+// podVolumes checks the volumes. Only volumes without violations can be mounted.
 func (r *podRules) podVolumes(at *check.Path) {
 	for i := range r.spec.Volumes {
 		v, p, before := &r.spec.Volumes[i], at.Index(i), len(r.Faults)
@@ -23,10 +22,11 @@ func (r *podRules) podVolumes(at *check.Path) {
 	}
 }
 
-// maxInitiated bounds what names the connection of a volume's own initiator.
+// maxInitiated limits the length of the initiator's connection name, which contains the name of the
+// volume.
 const maxInitiated = 64
 
-// source checks that a volume has one source, and that source.
+// source checks that a volume has exactly 1 source, and that source.
 func (r *podRules) source(at *check.Path, v *Volume) {
 	found := false
 	for _, s := range v.sources() {
@@ -46,7 +46,7 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 			c.validate(r, p)
 		}
 		if s.field == "ephemeral" && v.Name != "" && r.pod != nil && r.pod.Name != "" {
-			r.Format(at.Field("name"), v.Name, meta.CheckDNSSubdomain(r.pod.Name+"-"+v.Name)) // the claim's name
+			r.Format(at.Field("name"), v.Name, meta.CheckDNSSubdomain(r.pod.Name+"-"+v.Name)) // the name of the claim
 		}
 		if i := v.ISCSI; i != nil && i.InitiatorName != nil && len(v.Name+":"+i.TargetPortal) > maxInitiated {
 			r.Invalid(at.Field("name"), v.Name, "with the portal it must be under 64 characters if there is an initiator's name")
@@ -57,67 +57,68 @@ func (r *podRules) source(at *check.Path, v *Volume) {
 	}
 }
 
-// volumeSource is one kind of source that a volume may have.
+// volumeSource is a source in the list of possible sources.
 type volumeSource struct {
-	field  string // spec name
-	source any    // nil: not set
+	field  string // field name by spec names
+	source any    // nil if the source is not set
 }
 
-// validator is a source that the schema does not know all rules of.
+// validator is a source with rules beyond the schema.
 type validator interface {
 	validate(r *specRules, at *check.Path)
 }
 
-// podValidator is one whose rules look at the pod around it.
+// podValidator is a source whose rules need the pod.
 type podValidator interface {
 	validate(r *podRules, at *check.Path)
 }
 
-// set returns a source that is set, nil for one that is not.
-func set[T any](source *T) any {
+// orNil converts a typed nil pointer to an untyped nil.
+func orNil[T any](source *T) any {
 	if source == nil {
 		return nil
 	}
 	return source
 }
 
-// sources lists all kinds of sources, in the order in which they are checked.
+// sources returns all possible sources in the order of their validation.
 func (v *Volume) sources() []volumeSource {
 	return []volumeSource{
-		{"emptyDir", set(v.EmptyDir)},
-		{"hostPath", set(v.HostPath)},
-		{"gitRepo", set(v.GitRepo)},
-		{"cloudCPersistentDisk", set(v.CloudCPersistentDisk)},
-		{"cloudAElasticBlockStore", set(v.CloudAElasticBlockStore)},
-		{"secret", set(v.Secret)},
-		{"nfs", set(v.NFS)},
-		{"iscsi", set(v.ISCSI)},
-		{"storeBfs", set(v.StoreBfs)},
-		{"storeGVolume", set(v.StoreGVolume)},
-		{"persistentVolumeClaim", set(v.PersistentVolumeClaim)},
-		{"storeAblock", set(v.StoreAblock)},
-		{"blockSvcVolume", set(v.BlockSvcVolume)},
-		{"storeAfs", set(v.StoreAfs)},
-		{"storeDfs", set(v.StoreDfs)},
-		{"downwardAPI", set(v.DownwardAPI)},
-		{"fc", set(v.FC)},
-		{"flexVolume", set(v.FlexVolume)},
-		{"configMap", set(v.ConfigMap)},
-		{"cloudBFile", set(v.CloudBFile)},
-		{"cloudDVolume", set(v.CloudDVolume)},
-		{"cloudEPersistentDisk", set(v.CloudEPersistentDisk)},
-		{"storeCVolume", set(v.StoreCVolume)},
-		{"cloudBDisk", set(v.CloudBDisk)},
-		{"storeFVolume", set(v.StoreFVolume)},
-		{"projected", set(v.Projected)},
-		{"storeEVolume", set(v.StoreEVolume)},
-		{"csi", set(v.CSI)},
-		{"ephemeral", set(v.Ephemeral)},
-		{"image", set(v.Image)},
+		{"emptyDir", orNil(v.EmptyDir)},
+		{"hostPath", orNil(v.HostPath)},
+		{"gitRepo", orNil(v.GitRepo)},
+		{"cloudCPersistentDisk", orNil(v.CloudCPersistentDisk)},
+		{"cloudAElasticBlockStore", orNil(v.CloudAElasticBlockStore)},
+		{"secret", orNil(v.Secret)},
+		{"nfs", orNil(v.NFS)},
+		{"iscsi", orNil(v.ISCSI)},
+		{"storeBfs", orNil(v.StoreBfs)},
+		{"storeGVolume", orNil(v.StoreGVolume)},
+		{"persistentVolumeClaim", orNil(v.PersistentVolumeClaim)},
+		{"storeAblock", orNil(v.StoreAblock)},
+		{"blockSvcVolume", orNil(v.BlockSvcVolume)},
+		{"storeAfs", orNil(v.StoreAfs)},
+		{"storeDfs", orNil(v.StoreDfs)},
+		{"downwardAPI", orNil(v.DownwardAPI)},
+		{"fc", orNil(v.FC)},
+		{"flexVolume", orNil(v.FlexVolume)},
+		{"configMap", orNil(v.ConfigMap)},
+		{"cloudBFile", orNil(v.CloudBFile)},
+		{"cloudDVolume", orNil(v.CloudDVolume)},
+		{"cloudEPersistentDisk", orNil(v.CloudEPersistentDisk)},
+		{"storeCVolume", orNil(v.StoreCVolume)},
+		{"cloudBDisk", orNil(v.CloudBDisk)},
+		{"storeFVolume", orNil(v.StoreFVolume)},
+		{"projected", orNil(v.Projected)},
+		{"storeEVolume", orNil(v.StoreEVolume)},
+		{"csi", orNil(v.CSI)},
+		{"ephemeral", orNil(v.Ephemeral)},
+		{"image", orNil(v.Image)},
 	}
 }
 
-// sourceAt returns the place at which clients know the faults of a source.
+// sourceAt returns the path of violations in a source. The disk of cloud C has a path of its own at
+// kube-apiserver.
 func (r *specRules) sourceAt(at *check.Path, field string) *check.Path {
 	if field == "cloudCPersistentDisk" {
 		return at.Field("persistentDisk")
@@ -157,8 +158,8 @@ func (s *DownwardAPIVolumeSource) validate(r *podRules, at *check.Path) {
 	}
 }
 
-// downward checks a file with a field of the pod. Causes name the field without
-// its place in the list, as clients know them.
+// downward checks a file with a field of the pod. The path of violations omits the index, as at
+// kube-apiserver.
 func (r *podRules) downward(at *check.Path, f *DownwardAPIVolumeFile) {
 	r.file(at, f.Path)
 	switch {
@@ -177,7 +178,7 @@ func (r *podRules) downward(at *check.Path, f *DownwardAPIVolumeFile) {
 
 func (s *ProjectedVolumeSource) validate(r *podRules, at *check.Path) {
 	taken := map[string]bool{}
-	// claim notes a path that a source fills.
+	// claim reports a path that another source uses.
 	claim := func(path string) {
 		if path != "" && taken[path] {
 			r.Invalid(at, path, "conflicting duplicate paths")
@@ -192,8 +193,8 @@ func (s *ProjectedVolumeSource) validate(r *podRules, at *check.Path) {
 	}
 }
 
-// validate checks what a projected volume has at a place of its list, and returns
-// of how many kinds that is.
+// validate checks a source of a projected volume and returns the number of fields that are set. at is
+// the path of the volume, and p the path of the source.
 func (s *VolumeProjection) validate(r *podRules, at, p *check.Path, claim func(string)) (n int) {
 	keys := func(items []KeyToPath) {
 		n++
@@ -216,7 +217,7 @@ func (s *VolumeProjection) validate(r *podRules, at, p *check.Path, claim func(s
 	}
 	if t := s.ServiceAccountToken; t != nil {
 		n++
-		r.file(at, t.Path) // clients know the cause by this place
+		r.file(at, t.Path) // the path of kube-apiserver
 	}
 	if t := s.ClusterTrustBundle; t != nil {
 		n++
@@ -250,8 +251,8 @@ func (t *ClusterTrustBundleProjection) validate(r *podRules, at *check.Path) {
 	}
 }
 
-// checkBundleName says what is wrong with the name of a ClusterTrustBundle: a domain name, after the
-// name of its signer if it has one, in which colons stand for slashes.
+// checkBundleName returns the violations in the name of a ClusterTrustBundle: a domain name, preceded
+// by the signer and a colon if the bundle has a signer. Slashes of the signer are written as colons.
 func checkBundleName(name string) (reasons []string) {
 	if signer := strings.LastIndexByte(name, ':'); signer >= 0 {
 		name = name[signer+1:]
@@ -262,11 +263,11 @@ func checkBundleName(name string) (reasons []string) {
 	return reasons
 }
 
-// Bounds of maxExpirationSeconds.
+// Limits of maxExpirationSeconds.
 const (
 	shortestCertificate = 60 * 60
 	longestCertificate  = 91 * 24 * 60 * 60
-	longestOfOwnSigners = 24 * 60 * 60 // for signers in the server's own domain
+	longestOfOwnSigners = 24 * 60 * 60 // for signers in the domain of Kubernetes
 )
 
 func (c *PodCertificateProjection) validate(r *podRules, at *check.Path) {
@@ -280,16 +281,16 @@ func (c *PodCertificateProjection) validate(r *podRules, at *check.Path) {
 		r.Format(at.Field("userAnnotations"), key, meta.CheckQualifiedName(strings.ToLower(key)))
 	}
 	longest := int32(longestCertificate)
-	own := r.names.Domains()[0]
-	if domain, _, _ := strings.Cut(c.SignerName, "/"); domain == own || strings.HasSuffix(domain, "."+own) {
+	ownDomain := r.names.Domains()[0]
+	if domain, _, _ := strings.Cut(c.SignerName, "/"); domain == ownDomain || strings.HasSuffix(domain, "."+ownDomain) {
 		longest = longestOfOwnSigners
 	}
-	switch most := c.MaxExpirationSeconds; {
-	case most == nil:
-	case *most < shortestCertificate:
-		r.Invalid(at.Field("maxExpirationSeconds"), *most, fmt.Sprintf("if provided, maxExpirationSeconds must be >= %d", shortestCertificate))
-	case *most > longest:
-		r.Invalid(at.Field("maxExpirationSeconds"), *most, fmt.Sprintf("if provided, maxExpirationSeconds must be <= %d", longest))
+	switch seconds := c.MaxExpirationSeconds; {
+	case seconds == nil:
+	case *seconds < shortestCertificate:
+		r.Invalid(at.Field("maxExpirationSeconds"), *seconds, fmt.Sprintf("if provided, maxExpirationSeconds must be >= %d", shortestCertificate))
+	case *seconds > longest:
+		r.Invalid(at.Field("maxExpirationSeconds"), *seconds, fmt.Sprintf("if provided, maxExpirationSeconds must be <= %d", longest))
 	}
 	paths := 0
 	for _, file := range [][2]string{{"credentialBundlePath", c.CredentialBundlePath}, {"keyPath", c.KeyPath}, {"certificateChainPath", c.CertificateChainPath}} {
@@ -303,7 +304,7 @@ func (c *PodCertificateProjection) validate(r *podRules, at *check.Path) {
 	}
 }
 
-// file checks the path of a file whose causes name another place than its own.
+// file checks the path of a file, whose violations have the path of the parent.
 func (r *podRules) file(at *check.Path, path string) {
 	r.Needs(at, "path", path)
 	r.Format(at.Field("path"), path, check.FilePath(path))
@@ -319,8 +320,8 @@ func (s *EphemeralVolumeSource) validate(r *podRules, at *check.Path) {
 	r.claimSpec(at.Field("spec"), &t.Spec)
 }
 
-// CheckClaimMetadata returns what is wrong with the metadata in the template of a claim,
-// which has labels and annotations and nothing else.
+// CheckClaimMetadata returns the violations in the metadata of a claim template, which may only have
+// labels and annotations.
 func CheckClaimMetadata(at *check.Path, m *meta.ObjectMeta) (f check.Faults) {
 	checkAnnotations(&f, at.Field("annotations"), m.Annotations)
 	f.Labels(at.Field("labels"), m.Labels)

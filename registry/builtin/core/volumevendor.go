@@ -1,38 +1,36 @@
 package core
 
-// CloudAElasticBlockStoreVolumeSource is a disk of cloud A, attached to one node
-// at a time.
+// CloudAElasticBlockStoreVolumeSource is a disk of cloud A, which can be attached to a single node at a
+// time.
 type CloudAElasticBlockStoreVolumeSource struct {
-	// VolumeID identifies the volume at its provider.
+	// VolumeID identifies the volume at the provider.
 	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
-	// FSType is the file system to mount, such as xfs; ext4 by default.
+	// FSType is the file system, such as xfs; default ext4.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
 
-	// Partition is the number of the partition to mount; 0 or unset: the whole
-	// volume.
+	// Partition is the number of the partition; 0 means the whole volume.
 	Partition int32 `json:"partition,omitempty" protobuf:"3" schema:"range=0|255"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
 }
 
 // CloudBDiskVolumeSource is a disk of cloud B.
 type CloudBDiskVolumeSource struct {
-	// DiskName is the disk's name.
+	// DiskName is the name of the disk.
 	DiskName string `json:"diskName" protobuf:"1" schema:"required"`
 
-	// DataDiskURI is where the disk is stored.
+	// DataDiskURI is the URI of the disk.
 	DiskURI string `json:"diskURI" protobuf:"2" schema:"required"`
 
 	// CachingMode is None, ReadOnly or ReadWrite.
 	CachingMode *string `json:"cachingMode,omitempty" protobuf:"3" schema:"default=ReadWrite,enum=None|ReadOnly|ReadWrite"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; default ext4.
 	FSType *string `json:"fsType,omitempty" protobuf:"4" schema:"default=ext4"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly *bool `json:"readOnly,omitempty" protobuf:"5" schema:"default=false"`
 
 	// Kind is Shared (the default), Dedicated or Managed.
@@ -41,47 +39,44 @@ type CloudBDiskVolumeSource struct {
 
 // CloudBFileVolumeSource is a file share of cloud B.
 type CloudBFileVolumeSource struct {
-	// SecretName is the secret with the account's name and key.
+	// SecretName is the Secret with the name and the key of the account.
 	SecretName string `json:"secretName" protobuf:"1" schema:"required"`
 
 	// ShareName is the name of the share.
 	ShareName string `json:"shareName" protobuf:"2" schema:"required"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 }
 
-// CloudCPersistentDiskVolumeSource is a disk of cloud C, attached to one node at
-// a time unless read-only.
+// CloudCPersistentDiskVolumeSource is a disk of cloud C, which can be attached to a single node at a
+// time unless it is read-only.
 type CloudCPersistentDiskVolumeSource struct {
 	// PDName is the name of the disk.
 	PDName string `json:"pdName" protobuf:"1"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; the default depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
 
-	// Partition is the number of the partition to mount; 0 or unset: the whole
-	// volume.
+	// Partition is the number of the partition; 0 means the whole volume.
 	Partition int32 `json:"partition,omitempty" protobuf:"3"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
 }
 
 // CloudDVolumeSource is a virtual disk of cloud D.
 type CloudDVolumeSource struct {
-	// VolumePath leads to the disk.
+	// VolumePath is the path of the disk.
 	VolumePath string `json:"volumePath" protobuf:"1" schema:"required"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; the default depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
 
-	// StoragePolicyName is the policy's name.
+	// StoragePolicyName is the name of the storage policy.
 	StoragePolicyName string `json:"storagePolicyName,omitempty" protobuf:"3"`
 
-	// StoragePolicyID is the policy's identifier.
+	// StoragePolicyID is the ID of the storage policy.
 	StoragePolicyID string `json:"storagePolicyID,omitempty" protobuf:"4"`
 }
 
@@ -90,8 +85,7 @@ type CloudEPersistentDiskVolumeSource struct {
 	// PdID identifies the disk.
 	PdID string `json:"pdID" protobuf:"1" schema:"required"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; the default depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
 }
 
@@ -99,20 +93,19 @@ type CloudEPersistentDiskVolumeSource struct {
 type BlockSvcVolumeSource struct {
 	BlockSvcVolume `json:",inline"`
 
-	// SecretRef names the secret with the credentials, in the pod's namespace.
+	// SecretRef is the Secret with the credentials in the namespace of the pod.
 	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"4" schema:"name.required"`
 }
 
-// BlockSvcVolume is a volume of the block service, but for its credentials.
+// BlockSvcVolume describes a volume of the block service without its credentials.
 type BlockSvcVolume struct {
-	// VolumeID identifies the volume at its provider.
+	// VolumeID identifies the volume at the provider.
 	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; the default depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 }
 
@@ -120,26 +113,25 @@ type BlockSvcVolume struct {
 type StoreAfsVolumeSource struct {
 	StoreAfsPath `json:",inline"`
 
-	// SecretRef names the secret with the credentials, in the pod's namespace.
+	// SecretRef is the Secret with the credentials in the namespace of the pod.
 	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5"`
 }
 
-// StoreAfsPath is a path in a file system of store A, but for its credentials.
+// StoreAfsPath describes a path in a file system of store A without its credentials.
 type StoreAfsPath struct {
-	// Monitors are the addresses of the store's monitors.
+	// Monitors are the addresses of the monitors.
 	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
 
-	// Path in the file system to mount; / by default.
+	// Path in the file system; default /.
 	Path string `json:"path,omitempty" protobuf:"2"`
 
-	// User to log in as; admin by default.
+	// User for the login; default admin.
 	User string `json:"user,omitempty" protobuf:"3"`
 
-	// SecretFile is the file with the user's key; /etc/ceph/user.secret by
-	// default.
+	// SecretFile is the file with the key of the user; default /etc/ceph/user.secret.
 	SecretFile string `json:"secretFile,omitempty" protobuf:"4"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"6"`
 }
 
@@ -147,79 +139,76 @@ type StoreAfsPath struct {
 type StoreAblockVolumeSource struct {
 	StoreAblockImage `json:",inline"`
 
-	// SecretRef names the secret with the credentials, in the pod's namespace.
+	// SecretRef is the Secret with the credentials in the namespace of the pod.
 	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"7"`
 }
 
-// StoreAblockImage is a block device of store A, but for its credentials.
+// StoreAblockImage describes a block device of store A without its credentials.
 type StoreAblockImage struct {
-	// Monitors are the addresses of the store's monitors.
+	// Monitors are the addresses of the monitors.
 	Monitors []string `json:"monitors" protobuf:"1" schema:"required,listType=atomic"`
 
 	// Image is the name of the device.
 	Image string `json:"image" protobuf:"2" schema:"required"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; the default depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"3"`
 
-	// Pool that the device is in; rbd by default.
+	// Pool of the device; default rbd.
 	Pool string `json:"pool,omitempty" protobuf:"4" schema:"default=rbd"`
 
-	// User to log in as; admin by default.
+	// User for the login; default admin.
 	User string `json:"user,omitempty" protobuf:"5" schema:"default=admin"`
 
-	// Keyring is the file with the user's key; /etc/ceph/keyring by default.
+	// Keyring is the file with the key of the user; default /etc/ceph/keyring.
 	Keyring string `json:"keyring,omitempty" protobuf:"6" schema:"default=/etc/ceph/keyring"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"8"`
 }
 
 // StoreBfsVolumeSource is a volume of store B.
 type StoreBfsVolumeSource struct {
-	// EndpointsName names the Endpoints object with the store's addresses.
+	// EndpointsName is the name of the Endpoints object with the addresses of the store.
 	EndpointsName string `json:"endpoints" protobuf:"1" schema:"required"`
 
 	// Path is the name of the volume.
 	Path string `json:"path" protobuf:"2" schema:"required"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 }
 
 // StoreCVolumeSource is a volume of store C.
 type StoreCVolumeSource struct {
-	// VolumeID identifies the volume at its provider.
+	// VolumeID identifies the volume at the provider.
 	VolumeID string `json:"volumeID" protobuf:"1" schema:"required"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; the default depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"2"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 }
 
 // StoreDfsVolumeSource is a volume of store D.
 type StoreDfsVolumeSource struct {
-	// Registry is the addresses of the registries, as host:port with commas
-	// between.
+	// Registry lists the addresses of the registries as host:port, separated by commas.
 	Registry string `json:"registry" protobuf:"1" schema:"required,reason.required=must be a host:port pair or multiple pairs separated by commas"`
 
-	// Volume is its name.
+	// Volume is the name of the volume.
 	Volume string `json:"volume" protobuf:"2" schema:"required"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"3"`
 
-	// User to access it as; the service's user by default.
+	// User for the access; default the user of the service.
 	User string `json:"user,omitempty" protobuf:"4"`
 
-	// Group to access it as; none by default.
+	// Group for the access; default none.
 	Group string `json:"group,omitempty" protobuf:"5"`
 
-	// Tenant that owns it.
+	// Tenant that owns the volume.
 	Tenant string `json:"tenant,omitempty" protobuf:"6"`
 }
 
@@ -227,11 +216,11 @@ type StoreDfsVolumeSource struct {
 type StoreEVolumeSource struct {
 	StoreEVolume `json:",inline"`
 
-	// SecretRef names the secret with the credentials, in the pod's namespace.
+	// SecretRef is the Secret with the credentials in the namespace of the pod.
 	SecretRef *LocalObjectReference `json:"secretRef" protobuf:"3" schema:"required"`
 }
 
-// StoreEVolume is a volume of store E, but for its credentials.
+// StoreEVolume describes a volume of store E without its credentials.
 type StoreEVolume struct {
 	// Gateway is the address of the API.
 	Gateway string `json:"gateway" protobuf:"1" schema:"required"`
@@ -239,13 +228,13 @@ type StoreEVolume struct {
 	// System is the name of the storage system.
 	System string `json:"system" protobuf:"2" schema:"required"`
 
-	// SSLEnabled talks to the gateway by TLS; false by default.
+	// SSLEnabled enables TLS for the gateway; default false.
 	SSLEnabled bool `json:"sslEnabled,omitempty" protobuf:"4"`
 
-	// ProtectionDomain that the volume is in.
+	// ProtectionDomain of the volume.
 	ProtectionDomain string `json:"protectionDomain,omitempty" protobuf:"5"`
 
-	// StoragePool in that domain.
+	// StoragePool of the volume in the protection domain.
 	StoragePool string `json:"storagePool,omitempty" protobuf:"6"`
 
 	// StorageMode is ThinProvisioned (the default) or ThickProvisioned.
@@ -254,10 +243,10 @@ type StoreEVolume struct {
 	// VolumeName is the name of the volume.
 	VolumeName string `json:"volumeName,omitempty" protobuf:"8" schema:"required,optional"`
 
-	// FSType is the file system to mount; xfs by default.
+	// FSType is the file system; default xfs.
 	FSType string `json:"fsType,omitempty" protobuf:"9" schema:"default=xfs"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"10"`
 }
 
@@ -265,31 +254,30 @@ type StoreEVolume struct {
 type StoreFVolumeSource struct {
 	StoreFVolume `json:",inline"`
 
-	// SecretRef names the secret with the credentials, in the pod's namespace.
+	// SecretRef is the Secret with the credentials in the namespace of the pod.
 	SecretRef *LocalObjectReference `json:"secretRef,omitempty" protobuf:"5" schema:"name.required"`
 }
 
-// StoreFVolume is a volume of store F, but for its credentials.
+// StoreFVolume describes a volume of store F without its credentials.
 type StoreFVolume struct {
-	// VolumeName is the name of the volume in its namespace.
+	// VolumeName is the name of the volume, unique in its namespace.
 	VolumeName string `json:"volumeName,omitempty" protobuf:"1" schema:"required,optional,format=dns-label"`
 
-	// VolumeNamespace is the store's namespace; the pod's by default.
+	// VolumeNamespace is the namespace at the store; default the namespace of the pod.
 	VolumeNamespace string `json:"volumeNamespace,omitempty" protobuf:"2" schema:"format=dns-label"`
 
-	// FSType is the file system to mount, such as ext4 or xfs; the default
-	// depends on the volume.
+	// FSType is the file system, such as ext4 or xfs; the default depends on the volume.
 	FSType string `json:"fsType,omitempty" protobuf:"3"`
 
-	// ReadOnly mounts the volume so that it cannot be written.
+	// ReadOnly mounts the volume read-only.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"4"`
 }
 
-// StoreGVolumeSource is a dataset of store G; exactly one field is set.
+// StoreGVolumeSource is a dataset of store G. Exactly 1 field must be set.
 type StoreGVolumeSource struct {
-	// DatasetName is the dataset's name.
+	// DatasetName is the name of the dataset.
 	DatasetName string `json:"datasetName,omitempty" protobuf:"1"`
 
-	// DatasetUUID is the dataset's identifier.
+	// DatasetUUID is the UUID of the dataset.
 	DatasetUUID string `json:"datasetUUID,omitempty" protobuf:"2"`
 }

@@ -8,10 +8,10 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// deprecatedVolume is a deprecated volume source and the warning about it.
+// deprecatedVolume is a deprecated volume source with its warning.
 type deprecatedVolume struct{ source, why string }
 
-// deprecatedVolumes are the deprecated sources of pods and persistent volumes.
+// deprecatedVolumes lists the deprecated sources of pods and persistent volumes.
 var deprecatedVolumes = []deprecatedVolume{
 	{"cloudEPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"},
 	{"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"},
@@ -24,8 +24,8 @@ var deprecatedVolumes = []deprecatedVolume{
 	{"storeAblock", "deprecated in v1.28, non-functional in v1.31+"},
 }
 
-// volumes warns of deprecated sources, fractions of bytes in claims, and files of one volume
-// that overwrite each other.
+// volumes warns about deprecated sources, fractional bytes in claims, and overlapping files of a
+// volume.
 func (w *podWarnings) volumes() {
 	list := w.spec.Objects("volumes")
 	for i, v := range list {
@@ -43,14 +43,14 @@ func (w *podWarnings) volumes() {
 	}
 }
 
-// claim warns of fractions of bytes in the spec of a claim.
+// claim warns about fractional bytes in the spec of a claim.
 func (w *podWarnings) claim(at *check.Path, spec *meta.Object) {
 	for _, list := range []string{"requests", "limits"} {
-		w.fractions(at.Field("resources").Field(list), spec.Map("resources", list), "storage")
+		w.fractionalBytes(at.Field("resources").Field(list), spec.Map("resources", list), "storage")
 	}
 }
 
-// files warns of the paths of a volume's files that overlap.
+// files warns about overlapping paths of files in a volume.
 func (w *podWarnings) files(v *meta.Object) {
 	volume := func(source string) string { return fmt.Sprintf("volume %q (%s)", v.String("name"), source) }
 	if m := v.Map("configMap"); m != nil {
@@ -72,8 +72,7 @@ func (w *podWarnings) files(v *meta.Object) {
 	w.overlaps(volume("Projected"), files)
 }
 
-// volumeFile is the path of a file in a volume and the source of the file, if a volume has
-// several.
+// volumeFile is the path of a file in a volume and, if the volume has several sources, the source.
 type volumeFile struct{ path, source string }
 
 func (f volumeFile) String() string {
@@ -83,7 +82,7 @@ func (f volumeFile) String() string {
 	return fmt.Sprintf("%q (%s)", f.path, f.source)
 }
 
-// filesOf returns the files that the items of a volume source name.
+// filesOf returns the files of the items of a volume source.
 func filesOf(source *meta.Object, name string) (files []volumeFile) {
 	for _, item := range source.Objects("items") {
 		files = append(files, volumeFile{item.String("path"), name})
@@ -91,7 +90,7 @@ func filesOf(source *meta.Object, name string) (files []volumeFile) {
 	return files
 }
 
-// projectedFiles returns the files that a source of a projected volume names.
+// projectedFiles returns the files of a source of a projected volume.
 func projectedFiles(source *meta.Object) (files []volumeFile) {
 	for kind, v := range source.Tree() {
 		m, _ := v.(map[string]any)
@@ -119,7 +118,7 @@ func projectedFiles(source *meta.Object) (files []volumeFile) {
 	return files
 }
 
-// overlaps warns of each file at, above or below the path of an earlier one.
+// overlaps warns about each file whose path equals, contains or is within the path of an earlier file.
 func (w *podWarnings) overlaps(volume string, files []volumeFile) {
 	for i := range files {
 		f := &files[i]

@@ -10,11 +10,10 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/address"
 )
 
-// validate checks what the schema does not know. What was stored under other
-// rules may stay.
+// validate checks the relations between fields. Stored violations in unchanged endpoints are accepted.
 func validate(w *registry.Change[EndpointSlice]) {
 	if w.Old != nil {
-		w.Unchanged(check.At("addressType"), w.New.AddressType, w.Old.AddressType) // clients know it behind what is wrong with the type
+		w.Unchanged(check.At("addressType"), w.New.AddressType, w.Old.AddressType) // after the violations of the schema, as at kube-apiserver
 	}
 	checkPorts(&w.Faults, check.At("ports"), w.New.Ports)
 	if w.Old != nil && check.Same(w.Old.Endpoints, w.New.Endpoints) {
@@ -22,7 +21,7 @@ func validate(w *registry.Change[EndpointSlice]) {
 	}
 	for i := range w.New.Endpoints {
 		at := check.At("endpoints").Index(i)
-		w.New.Endpoints[i].addresses(&w.Faults, at.Field("addresses"), w.New.AddressType)
+		w.New.Endpoints[i].checkAddresses(&w.Faults, at.Field("addresses"), w.New.AddressType)
 		if h := w.New.Endpoints[i].Hints; h != nil {
 			h.validate(&w.Faults, at.Field("hints"))
 		}
@@ -37,50 +36,50 @@ func checkPorts(f *check.Faults, at *check.Path, ports []EndpointPort) {
 			if *n != "" {
 				f.Format(at, *n, meta.CheckDNSLabel(*n))
 			}
-			unique(f, at, *n, seen)
+			checkUnique(f, at, *n, seen)
 		}
 	}
 }
 
-// unique checks that a word was not seen before.
-func unique(f *check.Faults, at *check.Path, word string, seen map[string]bool) {
-	if seen[word] {
-		f.Duplicate(at, word)
+// checkUnique reports a value that is in seen, and adds it.
+func checkUnique(f *check.Faults, at *check.Path, value string, seen map[string]bool) {
+	if seen[value] {
+		f.Duplicate(at, value)
 	}
-	seen[word] = true
+	seen[value] = true
 }
 
-func (e *Endpoint) addresses(f *check.Faults, at *check.Path, kind string) {
+func (e *Endpoint) checkAddresses(f *check.Faults, at *check.Path, kind string) {
 	for i, text := range e.Addresses {
 		switch kind {
 		case typeIPv4, typeIPv6:
 			checkIP(f, at, i, text, kind)
 		case typeFQDN:
-			domain(f, at.Index(i), text)
+			checkDomain(f, at.Index(i), text)
 		}
 	}
 }
 
-// checkIP checks an address of a family. That it is of the other one is told of
-// the list; IPv6 has one spelling.
+// checkIP checks an address. A wrong family is reported at the list; IPv6 addresses must be in
+// canonical form.
 func checkIP(f *check.Faults, list *check.Path, i int, text, family string) {
 	at := list.Index(i)
 	if !address.HostIP(f, at, text) {
 		return
 	}
 	a, err := netip.ParseAddr(text)
-	switch six := err == nil && a.Is6(); {
-	case six && family == typeIPv6 && a.String() != text:
+	switch isIPv6 := err == nil && a.Is6(); {
+	case isIPv6 && family == typeIPv6 && a.String() != text:
 		f.Invalid(at, text, "must be in canonical form (\""+a.String()+"\")")
 		return
-	case six != (family == typeIPv6):
+	case isIPv6 != (family == typeIPv6):
 		f.Invalid(list, text, "must be an "+family+" address")
 	}
 	address.Reachable(f, at, text)
 }
 
-// domain checks a name of at least two parts; the dot at the end may be there.
-func domain(f *check.Faults, at *check.Path, name string) {
+// checkDomain checks a DNS name with at least 2 labels and an optional trailing dot.
+func checkDomain(f *check.Faults, at *check.Path, name string) {
 	if name == "" {
 		f.Required(at, "")
 		return
@@ -93,19 +92,19 @@ func domain(f *check.Faults, at *check.Path, name string) {
 	f.Format(at, name, faults)
 }
 
-// validate checks the hints. With too many zones clients are told nothing of the nodes.
+// validate checks the hints. Nodes are not checked if there are too many zones, as at kube-apiserver.
 func (h *EndpointHints) validate(f *check.Faults, at *check.Path) {
 	zones, nodes := map[string]bool{}, map[string]bool{}
 	for i, z := range h.ForZones {
-		unique(f, at.Field("forZones").Index(i).Field("name"), z.Name, zones)
+		checkUnique(f, at.Field("forZones").Index(i).Field("name"), z.Name, zones)
 	}
-	const most = 8
-	if len(h.ForZones) > most {
+	const maxZones = 8
+	if len(h.ForZones) > maxZones {
 		return
 	}
 	for i, n := range h.ForNodes {
 		at := at.Field("forNodes").Index(i).Field("name")
-		unique(f, at, n.Name, nodes)
+		checkUnique(f, at, n.Name, nodes)
 		f.Format(at, n.Name, meta.CheckDNSSubdomain(n.Name))
 	}
 }

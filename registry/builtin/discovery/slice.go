@@ -1,4 +1,4 @@
-// Package discovery holds the kinds of the discovery group: EndpointSlice.
+// Package discovery defines the kind EndpointSlice.
 package discovery
 
 import (
@@ -13,110 +13,104 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/cells"
 )
 
-// Kinds returns the kinds of the discovery group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind { return []*registry.Kind{endpointSlices()} }
 
-// EndpointSlice is a part of the addresses and ports that a service leads to;
-// the label service-name tells which service. All slices of it together are the
-// whole.
+// EndpointSlice lists endpoints of a service. The label service-name is the name of the service; all
+// its slices together are its endpoints.
 type EndpointSlice struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// AddressType is IPv4, IPv6 or FQDN (deprecated), for all addresses. It
-	// cannot change.
+	// AddressType is the type of all addresses: IPv4, IPv6 or FQDN (deprecated). Immutable.
 	AddressType string `json:"addressType" protobuf:"4" schema:"required,enum=FQDN|IPv4|IPv6"`
 
-	// Endpoints of the slice, at most 1000.
+	// Endpoints of the slice; at most 1000.
 	Endpoints []Endpoint `json:"endpoints" protobuf:"2" schema:"optional,listType=atomic,maxItems=1000,ratcheting"`
 
-	// Ports of each of the endpoints, by different names; at most 20000.
+	// Ports of each endpoint, with unique names; at most 20,000.
 	Ports []EndpointPort `json:"ports" protobuf:"3" schema:"optional,listType=atomic,maxItems=20000"`
 }
 
-// Endpoint is one place that a service leads to.
+// Endpoint is a backend of a service.
 type Endpoint struct {
-	// Addresses of the endpoint, 1 to 100, of the type of the slice. What the
-	// second and later ones mean is not defined.
+	// Addresses of the endpoint, of the type of the slice: 1 to 100. Consumers use only the first.
 	Addresses []string `json:"addresses" protobuf:"1" schema:"required,reason.required=must contain at least 1 address,listType=set,repeats,maxItems=100"`
 
-	// Conditions are the state of the endpoint.
+	// Conditions of the endpoint.
 	Conditions EndpointConditions `json:"conditions,omitempty" protobuf:"2"`
 
-	// Hostname of the endpoint, a DNS label. Endpoints of one name are
-	// interchangeable.
+	// Hostname of the endpoint, a DNS label. Endpoints with the same host name are interchangeable.
 	Hostname *string `json:"hostname,omitempty" protobuf:"3" schema:"format=dns-label"`
 
-	// TargetRef is the object that the endpoint stands for.
+	// TargetRef is the object behind the endpoint, such as a pod.
 	TargetRef *core.ObjectReference `json:"targetRef,omitempty" protobuf:"4"`
 
-	// DeprecatedTopology is left of an older version of the kind. It is
-	// read-only: what callers write is ignored. See nodeName and zone.
+	// DeprecatedTopology holds data of v1beta1. It is read-only: values from callers are ignored. Use
+	// nodeName and zone.
 	DeprecatedTopology map[string]string `json:"deprecatedTopology,omitempty" protobuf:"5"`
 
-	// NodeName is the node that the endpoint is on.
+	// NodeName is the node of the endpoint.
 	NodeName *string `json:"nodeName,omitempty" protobuf:"6" schema:"format=dns-subdomain"`
 
-	// Zone is the zone that the endpoint is in.
+	// Zone of the endpoint.
 	Zone *string `json:"zone,omitempty" protobuf:"7"`
 
-	// Hints say who should use the endpoint.
+	// Hints recommend consumers for the endpoint.
 	Hints *EndpointHints `json:"hints,omitempty" protobuf:"8"`
 }
 
-// EndpointConditions are the state of an endpoint.
+// EndpointConditions are the conditions of an endpoint.
 type EndpointConditions struct {
-	// Ready says that new traffic may go there; unset: yes.
+	// Ready is true if new traffic should be sent to the endpoint. Unset means true.
 	Ready *bool `json:"ready,omitempty" protobuf:"1"`
 
-	// Serving says that traffic is answered, also while it ends; unset: yes.
+	// Serving is true if the endpoint handles traffic, even while it terminates. Unset means true.
 	Serving *bool `json:"serving,omitempty" protobuf:"2"`
 
-	// Terminating says that the endpoint is about to end; unset: no.
+	// Terminating is true while the endpoint shuts down. Unset means false.
 	Terminating *bool `json:"terminating,omitempty" protobuf:"3"`
 }
 
-// EndpointHints say who should use an endpoint.
+// EndpointHints recommend consumers for an endpoint.
 type EndpointHints struct {
-	// ForZones are the zones from where it should be used, at most 8.
+	// ForZones are the zones that should use the endpoint; at most 8.
 	ForZones []ForZone `json:"forZones,omitempty" protobuf:"1" schema:"listType=atomic,maxItems=8"`
 
-	// ForNodes are the nodes from where it should be used, at most 8.
+	// ForNodes are the nodes that should use the endpoint; at most 8.
 	ForNodes []ForNode `json:"forNodes,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=8"`
 }
 
-// ForZone is a zone from where an endpoint should be used.
+// ForZone is a zone that should use an endpoint.
 type ForZone struct {
 	// Name of the zone.
 	Name string `json:"name" protobuf:"1" schema:"format=label-value"`
 }
 
-// ForNode is a node from where an endpoint should be used.
+// ForNode is a node that should use an endpoint.
 type ForNode struct {
 	// Name of the node.
 	Name string `json:"name" protobuf:"1"`
 }
 
-// EndpointPort is a port of the endpoints of a slice.
+// EndpointPort is a port of the endpoints.
 type EndpointPort struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// Name of the port: empty (the default) or a DNS label; that of the service's
-	// port.
+	// Name of the port, equal to the name of the service port: empty (default) or a DNS label.
 	Name *string `json:"name,omitempty" protobuf:"1" schema:"default="`
 
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol *string `json:"protocol,omitempty" protobuf:"2" schema:"default=TCP,enum=SCTP|TCP|UDP"`
 
-	// Port number. Slices that are of no service may lack it.
+	// Port number. Slices that do not belong to a service may omit it.
 	Port *int32 `json:"port,omitempty" protobuf:"3"`
 
-	// AppProtocol names the protocol on top, for those who look into the
-	// traffic.
+	// AppProtocol is the application protocol, for consumers with protocol-specific behavior.
 	AppProtocol *string `json:"appProtocol,omitempty" protobuf:"4" schema:"format=qualified-name"`
 }
 
-// The types of addresses.
+// Address types.
 const (
 	typeIPv4 = "IPv4"
 	typeIPv6 = "IPv6"
@@ -146,26 +140,26 @@ func endpointSlices() *registry.Kind {
 		},
 		Reference: &compat.Reference{DeleteAnswersStatus: true},
 	})
-	placeEndpoints(&k.Versions[1])
+	convertTopology(&k.Versions[1])
 	return k
 }
 
 func sameField(a, b *meta.Object, field string) bool {
-	now, _ := a.Get(field)
-	before, _ := b.Get(field)
-	return meta.Equal(now, before)
+	av, _ := a.Get(field)
+	bv, _ := b.Get(field)
+	return meta.Equal(av, bv)
 }
 
 func columns() []registry.Column {
 	const unset = "<unset>"
-	shown := func(list []string) any {
+	format := func(list []string) any {
 		if len(list) == 0 {
 			return unset
 		}
 		return cells.FirstFew(list)
 	}
 	return []registry.Column{
-		registry.Text("AddressType", "The type of all addresses.", "addressType"),
+		registry.Text("AddressType", "The type of the addresses.", "addressType"),
 		{Name: "Ports", Type: "string", Doc: "The ports of each endpoint.", Cell: func(o *meta.Object) any {
 			var list []string
 			for _, p := range o.Objects("ports") {
@@ -175,28 +169,28 @@ func columns() []registry.Column {
 				}
 				list = append(list, text)
 			}
-			return shown(list)
+			return format(list)
 		}},
 		{Name: "Endpoints", Type: "string", Doc: "The addresses of the endpoints.", Cell: func(o *meta.Object) any {
 			var list []string
 			for _, e := range o.Objects("endpoints") {
 				list = append(list, e.Strings("addresses")...)
 			}
-			return shown(list)
+			return format(list)
 		}},
 		registry.Age(),
 	}
 }
 
-// prepare takes out what callers wrote into the read-only topology. An endpoint
-// whose node stood there keeps it under its present name.
+// prepare removes the deprecated topology from requests in v1. If an endpoint was stored with a node in
+// the topology, the node becomes nodeName.
 func prepare(w *registry.Change[meta.Object]) {
 	obj, old := w.New, w.Old
 	if len(obj.List("endpoints")) == 0 {
-		obj.Set(nil, "endpoints") // as clients know an empty list
+		obj.Set(nil, "endpoints") // clients expect null for an empty list
 	}
 	if w.Version.Version == "v1beta1" {
-		return // which may write the topology
+		return // v1beta1 may write the topology
 	}
 	nodes, hostname := map[string]bool{}, w.Names.Wire(names.LabelHostname)
 	if old != nil {

@@ -24,7 +24,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"name": "", "protocol": "TCP", "port": int64(1)}, map[string]any{"name": "b", "protocol": "UDP"}}, obj.List("ports"))
 }
 
-// repeated is a list of n texts that have their number where %d stands.
+// repeated returns a list of n texts, with the index in place of %d.
 func repeated(n int, text string) string {
 	list := make([]string, n)
 	for i := range list {
@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A list that is empty is kept as clients know it.
+// TestNoEndpoints checks the form of an empty list.
 func TestNoEndpoints(t *testing.T) {
 	obj, faults := kind(t).Create(t, `{"addressType":"IPv4","endpoints":[]}`)
 	require.Empty(t, faults)
@@ -126,8 +126,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// The topology of the older version stays while nobody changes the endpoints;
-// then the node in it moves to its present place.
+// TestTopologyIsReadOnly checks that the topology of v1beta1 stays while the endpoints are unchanged,
+// and that its node then becomes nodeName.
 func TestTopologyIsReadOnly(t *testing.T) {
 	k := kind(t)
 	obj, _ := k.Create(t, `{"addressType":"IPv4","endpoints":[{"addresses":["1.1.1.1"],"deprecatedTopology":{"kubernetes.io/hostname":"n1"}}]}`)

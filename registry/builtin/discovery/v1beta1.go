@@ -12,43 +12,44 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// EndpointSliceV1beta1 is a slice as version v1beta1 shows it: the node and the zone of an
-// endpoint stand in a map with other words about where it is.
+// EndpointSliceV1beta1 is an EndpointSlice in version v1beta1. The node and the zone of an endpoint are
+// in a map, the topology.
 type EndpointSliceV1beta1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// AddressType is the type of all addresses: IPv4, IPv6 or FQDN. It cannot change.
+	// AddressType is the type of all addresses: IPv4, IPv6 or FQDN. Immutable.
 	AddressType string `json:"addressType" protobuf:"4" schema:"required,enum=FQDN|IPv4|IPv6"`
 
-	// Endpoints are the endpoints, at most 1000.
+	// Endpoints of the slice; at most 1000.
 	Endpoints []EndpointV1beta1 `json:"endpoints" protobuf:"2" schema:"optional,listType=atomic,maxItems=1000,ratcheting"`
 
-	// Ports are those of each endpoint.
+	// Ports of each endpoint, with unique names; at most 20,000.
 	Ports []EndpointPort `json:"ports" protobuf:"3" schema:"optional,listType=atomic,maxItems=20000"`
 }
 
-// EndpointV1beta1 is something that serves.
+// EndpointV1beta1 is a backend of a service.
 type EndpointV1beta1 struct {
-	// Addresses of the endpoint; which is taken does not matter.
+	// Addresses of the endpoint, of the type of the slice: 1 to 100.
 	Addresses []string `json:"addresses" protobuf:"1" schema:"required,reason.required=must contain at least 1 address,listType=set,repeats,maxItems=100"`
 
-	// Conditions are the state of the endpoint.
+	// Conditions of the endpoint.
 	Conditions EndpointConditions `json:"conditions,omitempty" protobuf:"2"`
 
-	// Hostname tells endpoints apart, as in names of a DNS.
+	// Hostname of the endpoint, a DNS label.
 	Hostname *string `json:"hostname,omitempty" protobuf:"3" schema:"format=dns-label"`
 
-	// TargetRef is the object that is behind it.
+	// TargetRef is the object behind the endpoint, such as a pod.
 	TargetRef *core.ObjectReference `json:"targetRef,omitempty" protobuf:"4"`
 
-	// Topology is where it is: words about its node, its zone and others.
+	// Topology holds the node, the zone and further labels of the node; at most 16 besides node and
+	// zone.
 	Topology map[string]string `json:"topology,omitempty" protobuf:"5"`
 
-	// NodeName is the node that it is on.
+	// NodeName is the node of the endpoint.
 	NodeName *string `json:"nodeName,omitempty" protobuf:"6" schema:"format=dns-subdomain"`
 
-	// Hints say who should use it.
+	// Hints recommend consumers for the endpoint.
 	Hints *EndpointHints `json:"hints,omitempty" protobuf:"7"`
 }
 
@@ -65,7 +66,7 @@ func v1beta1() registry.VersionOf[EndpointSlice] {
 				if e.Topology == nil {
 					e.Topology = map[string]string{}
 				}
-				e.Topology[host] = *e.NodeName // as it is shown
+				e.Topology[host] = *e.NodeName // the form in which it is shown
 			}
 		},
 		Lifetime:    registry.Lifetime{Introduced: "1.17", Deprecated: "1.21", Removed: "1.25"},
@@ -73,7 +74,7 @@ func v1beta1() registry.VersionOf[EndpointSlice] {
 	}
 }
 
-// hub leaves the whole topology to placeEndpoints.
+// hub copies the topology as a whole; convertTopology moves the node and the zone to their fields.
 func (in *EndpointSliceV1beta1) hub(out *EndpointSlice) error {
 	out.AddressType, out.Ports = in.AddressType, in.Ports
 	if in.Endpoints != nil {
@@ -96,15 +97,16 @@ func (in *EndpointSlice) v1beta1(out *EndpointSliceV1beta1) error {
 	return nil
 }
 
-// maxTopology bounds the words about where an endpoint is that no field has.
+// maxTopology limits the entries of the topology without a field of their own.
 const maxTopology = 16
 
-// placeEndpoints lets the conversions of version v1beta1 take the zone and the node of
-// endpoints from the topology and put them there, under the names of the server.
-func placeEndpoints(v *registry.KindVersion) {
-	plain := v.Conversion
+// convertTopology extends the conversions of v1beta1: they move the node and the zone between the
+// topology and their fields. It works on the compiled conversion, because the label names depend on the
+// naming of the server.
+func convertTopology(v *registry.KindVersion) {
+	base := v.Conversion
 	v.Conversion = func(s *schema.Schema, p names.Profile) (*registry.Conversion, error) {
-		c, err := plain(s, p)
+		c, err := base(s, p)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +119,7 @@ func placeEndpoints(v *registry.KindVersion) {
 			}
 			var f check.Faults
 			for i, e := range meta.NewObject(out).Objects("endpoints") {
-				takePlace(e, zone, host)
+				moveTopology(e, zone, host)
 				if n := len(e.Map("deprecatedTopology")); n > maxTopology {
 					f.TooMany(check.At("endpoints").Index(i).Field("deprecatedTopology"), n, maxTopology)
 				}
@@ -131,8 +133,8 @@ func placeEndpoints(v *registry.KindVersion) {
 			}
 			hub := meta.NewObject(tree).Objects("endpoints")
 			for i, e := range meta.NewObject(out).Objects("endpoints") {
-				if word, ok := hub[i].Get("zone"); ok && word != nil {
-					e.Set(word, "topology", zone)
+				if value, ok := hub[i].Get("zone"); ok && value != nil {
+					e.Set(value, "topology", zone)
 				}
 				showNode(e, host)
 			}
@@ -142,8 +144,7 @@ func placeEndpoints(v *registry.KindVersion) {
 	}
 }
 
-// showNode puts the node into the topology, as clients know it from before there was a
-// field for it.
+// showNode adds the node to the topology, where clients from before the field look for it.
 func showNode(e *meta.Object, host string) {
 	node, _ := e.Get("nodeName")
 	if _, there := e.Get("topology", host); node != nil && !there {
@@ -151,12 +152,12 @@ func showNode(e *meta.Object, host string) {
 	}
 }
 
-// takePlace gives an endpoint of the hub the zone of its topology, where its node stands
-// only if it is another than nodeName.
-func takePlace(e *meta.Object, zone, host string) {
+// moveTopology moves the zone from the topology to its field, and removes the node if it equals
+// nodeName.
+func moveTopology(e *meta.Object, zone, host string) {
 	topology := e.Map("deprecatedTopology")
-	if word, ok := topology[zone]; ok {
-		e.Set(word, "zone")
+	if value, ok := topology[zone]; ok {
+		e.Set(value, "zone")
 		delete(topology, zone)
 	}
 	if node, _ := e.Get("nodeName"); node != nil && topology[host] == node {

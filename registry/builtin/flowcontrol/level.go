@@ -24,8 +24,8 @@ type PriorityLevelConfiguration struct {
 
 // PriorityLevelConfigurationSpec is the configuration of a priority level.
 type PriorityLevelConfigurationSpec struct {
-	// Type is Limited, or Exempt for requests that are never queued or rejected. Only the level named
-	// exempt may and must be Exempt.
+	// Type is Limited, or Exempt for requests that are never queued or rejected. The level named exempt,
+	// and no other, must be Exempt.
 	Type string `json:"type" protobuf:"1" schema:"required,enum=Exempt|Limited"`
 	// Limited configures a level of type Limited, and must be set exactly for that type.
 	Limited *LimitedPriorityLevelConfiguration `json:"limited,omitempty" protobuf:"2"`

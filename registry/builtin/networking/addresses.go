@@ -13,27 +13,27 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/cells"
 )
 
-// IPAddress says that an address, its name, is in use. The name is the address in
-// its shortest form.
+// IPAddress reserves the IP address that is its name, in canonical form. An address is in use at most
+// once, because names are unique.
 type IPAddress struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is who uses the address.
+	// Spec is the user of the address.
 	Spec IPAddressSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// IPAddressSpec says who uses an address.
+// IPAddressSpec is the user of an address.
 type IPAddressSpec struct {
-	// ParentRef is the object that the address belongs to. It cannot change.
+	// ParentRef is the object that uses the address, such as a Service. Immutable.
 	ParentRef *ParentReference `json:"parentRef,omitempty" protobuf:"1" schema:"required,optional"`
 }
 
-// ParentReference names the object that something belongs to.
+// ParentReference identifies an object.
 type ParentReference struct {
-	// Group of the object; empty: the core group.
+	// Group of the object. Empty is the core group.
 	Group string `json:"group,omitempty" protobuf:"1" schema:"format=dns-subdomain"`
-	// Resource of the object: the plural of its kind.
+	// Resource is the plural name of the resource.
 	Resource string `json:"resource,omitempty" protobuf:"2" schema:"required,optional,format=path-segment"`
 	// Namespace of the object.
 	Namespace string `json:"namespace,omitempty" protobuf:"3" schema:"format=path-segment"`
@@ -41,27 +41,27 @@ type ParentReference struct {
 	Name string `json:"name,omitempty" protobuf:"4" schema:"required,optional,format=path-segment"`
 }
 
-// ServiceCIDR is a network that services get their addresses from.
+// ServiceCIDR is a range of IP addresses for services.
 type ServiceCIDR struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is the network.
+	// Spec is the range.
 	Spec ServiceCIDRSpec `json:"spec,omitempty" protobuf:"2"`
-	// Status is whether addresses are taken from it.
+	// Status is the state of the range.
 	Status ServiceCIDRStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// ServiceCIDRSpec is a network for services.
+// ServiceCIDRSpec is a range of IP addresses.
 type ServiceCIDRSpec struct {
-	// CIDRs are the network in the form 10.0.0.0/24 or fd00::/112: one, or one of each
-	// family. They stay; only a second one may come.
+	// CIDRs are the networks, such as 10.0.0.0/24 or fd00::/112: at most 1 of each IP family. They are
+	// immutable, except that a second family can be added.
 	CIDRs []string `json:"cidrs,omitempty" protobuf:"1" schema:"listType=atomic"`
 }
 
-// ServiceCIDRStatus is the state of a network for services.
+// ServiceCIDRStatus is the state of a range.
 type ServiceCIDRStatus struct {
-	// Conditions are aspects of the state; Ready says that addresses are taken from it.
+	// Conditions of the range. Ready is True if addresses are allocated from it.
 	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats,unchecked"`
 }
 
@@ -69,7 +69,7 @@ func ipAddresses() *registry.Kind {
 	return registry.Of(registry.Definition[IPAddress]{
 		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ipaddresses", ShortNames: []string{"ip"},
 		Lifetime: registry.Lifetime{Introduced: "1.33"},
-		Columns: []registry.Column{{Name: "ParentRef", Type: "string", Doc: "Whom the address belongs to.", Cell: func(o *meta.Object) any {
+		Columns: []registry.Column{{Name: "ParentRef", Type: "string", Doc: "The object that uses the address.", Cell: func(o *meta.Object) any {
 			p := meta.NewObject(o.Map("spec", "parentRef"))
 			words := []string{strings.ToLower(meta.GroupResource{Group: p.String("group"), Resource: p.String("resource")}.String())}
 			if ns := p.String("namespace"); ns != "" {
@@ -101,7 +101,7 @@ func serviceCIDRs() *registry.Kind {
 		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "servicecidrs", Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.33"},
 		Columns: []registry.Column{
-			{Name: "CIDRs", Type: "string", Doc: "The network, of one family or of each.", Cell: func(o *meta.Object) any {
+			{Name: "CIDRs", Type: "string", Doc: "The network of each IP family.", Cell: func(o *meta.Object) any {
 				return cells.FirstFew(o.Strings("spec", "cidrs"))
 			}},
 			registry.Age(),
@@ -111,35 +111,35 @@ func serviceCIDRs() *registry.Kind {
 	})
 }
 
-// validateCIDRs checks new networks. Those that were there stay.
+// validateCIDRs checks that existing networks stay, and the form of added ones.
 func validateCIDRs(w *registry.Change[ServiceCIDR]) {
-	at, now := check.At("spec", "cidrs"), w.New.Spec.CIDRs
+	at, cidrs := check.At("spec", "cidrs"), w.New.Spec.CIDRs
 	if w.Subresource == "status" {
 		return
 	}
 	if w.Old != nil {
-		before := w.Old.Spec.CIDRs
-		if len(now) != len(before) && (len(before) != 1 || len(now) != 2) {
-			w.Unchanged(at, now, before)
+		oldCIDRs := w.Old.Spec.CIDRs
+		if len(cidrs) != len(oldCIDRs) && (len(oldCIDRs) != 1 || len(cidrs) != 2) {
+			w.Unchanged(at, cidrs, oldCIDRs)
 			return
 		}
-		for i := range before {
-			w.Unchanged(at.Index(i), now[i], before[i])
+		for i := range oldCIDRs {
+			w.Unchanged(at.Index(i), cidrs[i], oldCIDRs[i])
 		}
-		if len(now) == len(before) {
+		if len(cidrs) == len(oldCIDRs) {
 			return
 		}
 	}
 	switch {
-	case len(now) == 0:
+	case len(cidrs) == 0:
 		w.Required(at, "at least one CIDR required")
 		return
-	case len(now) > 2:
-		w.Invalid(at, now, "may only hold up to 2 values")
+	case len(cidrs) > 2:
+		w.Invalid(at, cidrs, "may only hold up to 2 values")
 		return
 	}
 	families := map[bool]bool{}
-	for i, text := range now {
+	for i, text := range cidrs {
 		at := at.Index(i)
 		p, ok := address.Network(&w.Faults, at, text)
 		if !ok {
@@ -149,7 +149,7 @@ func validateCIDRs(w *registry.Change[ServiceCIDR]) {
 			w.Invalid(at, text, "must be in canonical form (\""+p.String()+"\")")
 		}
 		if families[p.Addr().Is6()] {
-			w.Invalid(check.At("spec", "cidrs"), now, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64")
+			w.Invalid(check.At("spec", "cidrs"), cidrs, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64")
 		}
 		families[p.Addr().Is6()] = true
 	}

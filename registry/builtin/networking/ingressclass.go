@@ -11,34 +11,34 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// IngressClass is a controller that serves ingresses, for these to name.
+// IngressClass represents a controller for Ingresses. Ingresses refer to it by name.
 type IngressClass struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is which controller, and how it is configured.
+	// Spec is the controller and its configuration.
 	Spec IngressClassSpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// IngressClassSpec says which controller serves a class.
+// IngressClassSpec is the controller of a class and its configuration.
 type IngressClassSpec struct {
-	// Controller is its name, a path behind a domain, at most 250 bytes.
+	// Controller is the name of the controller, a domain-prefixed path of at most 250 bytes. Immutable.
 	Controller string `json:"controller,omitempty" protobuf:"1" schema:"required,optional,immutable,maxLength=250"`
-	// Parameters is an object with more about the class.
+	// Parameters refers to an object with further configuration.
 	Parameters *IngressClassParametersReference `json:"parameters,omitempty" protobuf:"2"`
 }
 
-// IngressClassParametersReference names the object that configures a class.
+// IngressClassParametersReference identifies the object that configures a class.
 type IngressClassParametersReference struct {
-	// APIGroup of the object; unset: the core group.
+	// APIGroup of the object. Unset is the core group.
 	APIGroup *string `json:"apiGroup,omitempty" protobuf:"1" schema:"format=dns-subdomain"`
 	// Kind of the object.
 	Kind string `json:"kind" protobuf:"2" schema:"required,format=path-segment"`
 	// Name of the object.
 	Name string `json:"name" protobuf:"3" schema:"required,format=path-segment"`
-	// Scope is Cluster (the default) or Namespace: where the object is.
+	// Scope of the object: Cluster (default) or Namespace.
 	Scope *string `json:"scope" protobuf:"4" schema:"optional,default=Cluster,enum=Cluster|Namespace"`
-	// Namespace of an object that is in one.
+	// Namespace of the object. Required for scope Namespace, and not allowed for Cluster.
 	Namespace *string `json:"namespace,omitempty" protobuf:"5" schema:"unchecked,format=dns-label"`
 }
 
@@ -50,8 +50,8 @@ func ingressClasses() *registry.Kind {
 			older.Same[IngressClass]("v1beta1", "1.18", "1.19", "1.22", names.GroupNetworking+"/v1"),
 		},
 		Columns: []registry.Column{
-			registry.Text("Controller", "Which controller serves the class.", "spec", "controller"),
-			{Name: "Parameters", Type: "string", Doc: "The object with more about the class.", Cell: func(o *meta.Object) any {
+			registry.Text("Controller", "The controller of the class.", "spec", "controller"),
+			{Name: "Parameters", Type: "string", Doc: "The object with further configuration.", Cell: func(o *meta.Object) any {
 				p := meta.NewObject(o.Map("spec", "parameters"))
 				kind, group := p.String("kind"), p.String("apiGroup")
 				switch {
@@ -90,7 +90,7 @@ func validateClass(w *registry.Change[IngressClass]) {
 	}
 }
 
-// checkController checks the name of a controller; that there is one is up to the schema.
+// checkController checks the form of a controller name. The schema reports an empty name.
 func checkController(f *check.Faults, at *check.Path, name string) {
 	domain, path, ok := strings.Cut(name, "/")
 	switch {

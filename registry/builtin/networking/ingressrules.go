@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
+// validateIngress checks the spec, or for a write of the status only the status.
 func validateIngress(w *registry.Change[Ingress]) {
 	if w.Subresource == "status" {
 		w.New.Status.validate(&w.Faults)
@@ -50,11 +51,11 @@ func validateIngress(w *registry.Change[Ingress]) {
 
 // checkHost checks a DNS name whose first label may be *.
 func checkHost(f *check.Faults, at *check.Path, host string) {
-	rest, wild := strings.CutPrefix(host, "*.")
+	suffix, wildcard := strings.CutPrefix(host, "*.")
 	switch {
 	case !strings.Contains(host, "*"):
 		f.Format(at, host, meta.CheckDNSSubdomain(host))
-	case !wild || len(meta.CheckDNSSubdomain(rest)) > 0:
+	case !wildcard || len(meta.CheckDNSSubdomain(suffix)) > 0:
 		f.Invalid(at, host, "must be a DNS subdomain behind '*.', such as '*.example.com'")
 	}
 }
@@ -82,7 +83,8 @@ func (p *HTTPIngressPath) validate(f *check.Faults, at *check.Path) {
 	p.Backend.validate(f, at.Field("backend"))
 }
 
-// validate checks that a backend is one thing, and what the schema does not know.
+// validate checks that exactly one of service and resource is set, and that a service backend has
+// exactly one of port name and number.
 func (b *IngressBackend) validate(f *check.Faults, at *check.Path) {
 	switch r, s := b.Resource, b.Service; {
 	case r != nil && s != nil:
@@ -92,8 +94,8 @@ func (b *IngressBackend) validate(f *check.Faults, at *check.Path) {
 		if r.APIGroup != nil {
 			f.Format(at.Field("apiGroup"), *r.APIGroup, meta.CheckDNSSubdomain(*r.APIGroup))
 		}
-		segment(f, at, "kind", r.Kind)
-		segment(f, at, "name", r.Name)
+		checkPathSegment(f, at, "kind", r.Kind)
+		checkPathSegment(f, at, "name", r.Name)
 	case s == nil:
 		f.Invalid(at, "", "resource or service backend is required")
 	case s.Port.Name != "" && s.Port.Number != 0:
@@ -103,10 +105,10 @@ func (b *IngressBackend) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-// segment checks a word that must be there and can stand in a path.
-func segment(f *check.Faults, at *check.Path, field, word string) {
-	if f.Needs(at, field, word); word != "" {
-		f.Format(at.Field(field), word, meta.CheckPathSegment(word))
+// checkPathSegment checks that a required field can be part of a URL path.
+func checkPathSegment(f *check.Faults, at *check.Path, field, value string) {
+	if f.Needs(at, field, value); value != "" {
+		f.Format(at.Field(field), value, meta.CheckPathSegment(value))
 	}
 }
 

@@ -8,72 +8,72 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// IngressV1beta1 is an Ingress as version v1beta1 shows it: backends are a service and a
-// port in one, and paths need not say how they match.
+// IngressV1beta1 is an Ingress in version v1beta1. A backend names service and port in 2 fields, and
+// pathType is optional.
 type IngressV1beta1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what is reached how.
+	// Spec is the routing.
 	Spec IngressSpecV1beta1 `json:"spec,omitempty" protobuf:"2"`
-	// Status is where it is reached.
+	// Status is the state of the load balancer.
 	Status IngressStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// IngressSpecV1beta1 is what is reached how.
+// IngressSpecV1beta1 is the routing of an Ingress.
 type IngressSpecV1beta1 struct {
-	// IngressClassName is the class whose controller serves it.
+	// IngressClassName is the IngressClass of the Ingress, which selects the controller.
 	IngressClassName *string `json:"ingressClassName,omitempty" protobuf:"4" schema:"format=dns-subdomain"`
-	// Backend takes the requests that no rule takes.
+	// Backend receives the requests that match no rule.
 	Backend *IngressBackendV1beta1 `json:"backend,omitempty" protobuf:"1"`
-	// TLS are the certificates of hosts.
+	// TLS lists the certificates for hosts.
 	TLS []IngressTLS `json:"tls,omitempty" protobuf:"2" schema:"listType=atomic"`
-	// Rules are the hosts, and where their requests go.
+	// Rules route requests by host.
 	Rules []IngressRuleV1beta1 `json:"rules,omitempty" protobuf:"3" schema:"listType=atomic"`
 }
 
-// IngressRuleV1beta1 is where the requests for a host go.
+// IngressRuleV1beta1 routes the requests for a host.
 type IngressRuleV1beta1 struct {
-	// Host is the name of the host; "*." in front stands for one label; empty is all hosts.
+	// Host is a DNS name whose first label may be *, which matches any single label. Empty matches all
+	// hosts.
 	Host                    string `json:"host,omitempty" protobuf:"1"`
 	IngressRuleValueV1beta1 `json:",inline" protobuf:"2"`
 }
 
-// IngressRuleValueV1beta1 is where requests go, by protocol.
+// IngressRuleValueV1beta1 is the routing of a rule.
 type IngressRuleValueV1beta1 struct {
-	// HTTP is where HTTP requests go.
+	// HTTP routes requests by path.
 	HTTP *HTTPIngressRuleValueV1beta1 `json:"http,omitempty" protobuf:"1"`
 }
 
-// HTTPIngressRuleValueV1beta1 is where HTTP requests go.
+// HTTPIngressRuleValueV1beta1 routes requests by path.
 type HTTPIngressRuleValueV1beta1 struct {
-	// Paths are the paths of requests, and where they go.
+	// Paths with their backends; at least one.
 	Paths []HTTPIngressPathV1beta1 `json:"paths" protobuf:"1" schema:"required,listType=atomic"`
 }
 
-// HTTPIngressPathV1beta1 is where requests for a path go.
+// HTTPIngressPathV1beta1 routes the requests for a path to a backend.
 type HTTPIngressPathV1beta1 struct {
-	// Path of the request.
+	// Path of the requests.
 	Path string `json:"path,omitempty" protobuf:"1"`
-	// PathType is how the path matches: Exact, Prefix or ImplementationSpecific, which it
-	// is by default.
+	// PathType is Exact, Prefix or ImplementationSpecific (default).
 	PathType *string `json:"pathType,omitempty" protobuf:"3" schema:"default=ImplementationSpecific,enum=Exact|ImplementationSpecific|Prefix"`
-	// Backend takes the requests.
+	// Backend receives the requests.
 	Backend IngressBackendV1beta1 `json:"backend" protobuf:"2"`
 }
 
-// IngressBackendV1beta1 is who takes requests.
+// IngressBackendV1beta1 receives requests. Either serviceName and servicePort or resource must be set.
 type IngressBackendV1beta1 struct {
-	// ServiceName is the service.
+	// ServiceName is the name of the service.
 	ServiceName string `json:"serviceName,omitempty" protobuf:"1"`
-	// ServicePort is its port, by name or number.
+	// ServicePort is the port of the service, by name or number.
 	ServicePort meta.IntOrString `json:"servicePort,omitempty" protobuf:"2"`
-	// Resource is an object in the namespace that is served, in place of a service.
+	// Resource in the namespace of the Ingress, of a kind that the controller supports.
 	Resource *core.TypedLocalObjectReference `json:"resource,omitempty" protobuf:"3" schema:"unchecked"`
 }
 
-// formerIngresses are the versions of an Ingress in both groups.
-func formerIngresses() []registry.VersionOf[Ingress] {
+// olderIngresses returns the versions v1beta1 of Ingress in the groups networking and extensions.
+func olderIngresses() []registry.VersionOf[Ingress] {
 	of := func(group, introduced, deprecated string) registry.VersionOf[Ingress] {
 		return registry.Spoke[IngressV1beta1, Ingress]{
 			Group: group, Version: "v1beta1", ToHub: (*IngressV1beta1).hub, FromHub: (*Ingress).v1beta1,

@@ -1,10 +1,10 @@
-// Package networking holds the kinds of the networking group, which say what traffic
-// reaches and which addresses are in use.
+// Package networking defines the kinds of the networking group: Ingress and IngressClass for HTTP
+// routing, NetworkPolicy, and IPAddress and ServiceCIDR for the addresses of services.
 package networking
 
 import "orch.io/controlplane/registry"
 
-// Kinds returns the kinds of the networking group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{ingresses(), ingressClasses(), networkPolicies(), ipAddresses(), serviceCIDRs()}
 }

@@ -80,7 +80,7 @@ func TestIngress(t *testing.T) {
 
 const b = `{"service":{"name":"s","port":{"number":80}}}`
 
-// after is what is behind the colon of a cause.
+// after returns the part of a cause after the colon.
 func after(cause string) string {
 	for i := range cause {
 		if cause[i] == ':' {

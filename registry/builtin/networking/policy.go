@@ -10,83 +10,80 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/address"
 )
 
-// NetworkPolicy says which traffic some pods may get and send. What all policies of
-// a pod allow together is allowed.
+// NetworkPolicy allows traffic to and from pods. Policies are additive: traffic is allowed if any
+// policy that selects the pod allows it. Pods that no policy selects are not restricted.
 type NetworkPolicy struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is the traffic that is allowed.
+	// Spec is the allowed traffic.
 	Spec NetworkPolicySpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// NetworkPolicySpec says which traffic of which pods is allowed.
+// NetworkPolicySpec is the traffic that is allowed for the selected pods.
 type NetworkPolicySpec struct {
-	// PodSelector selects the pods; an empty one selects all of the namespace.
+	// PodSelector selects the pods. An empty selector selects all pods of the namespace.
 	PodSelector meta.Selector `json:"podSelector" protobuf:"1" schema:"optional,format=label-selector"`
-	// Ingress is what may come to the pods: what one of the rules allows.
+	// Ingress rules allow incoming traffic; any of them suffices.
 	Ingress []NetworkPolicyIngressRule `json:"ingress,omitempty" protobuf:"2" schema:"listType=atomic"`
-	// Egress is what may leave the pods: what one of the rules allows.
+	// Egress rules allow outgoing traffic; any of them suffices.
 	Egress []NetworkPolicyEgressRule `json:"egress,omitempty" protobuf:"3" schema:"listType=atomic"`
-	// PolicyTypes are the directions that the policy limits. The default is Ingress,
-	// and Egress if there are rules for it.
+	// PolicyTypes are the restricted directions: Ingress, Egress or both. Default Ingress, and Egress
+	// if there are egress rules.
 	PolicyTypes []string `json:"policyTypes,omitempty" protobuf:"4" schema:"unchecked,listType=atomic,items.enum=Ingress|Egress"`
 }
 
-// NetworkPolicyIngressRule allows traffic to pods: what is for one of the ports and
-// from one of the peers.
+// NetworkPolicyIngressRule allows incoming traffic that matches the ports and the peers.
 type NetworkPolicyIngressRule struct {
-	// Ports of the pods; none is all.
+	// Ports of the pods; any of them suffices. Empty matches all ports.
 	Ports []NetworkPolicyPort `json:"ports,omitempty" protobuf:"1" schema:"listType=atomic"`
-	// From are those who may send; none is all.
+	// From lists the sources; any of them suffices. Empty matches all sources.
 	From []NetworkPolicyPeer `json:"from,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// NetworkPolicyEgressRule allows traffic from pods: what is for one of the ports and
-// to one of the peers.
+// NetworkPolicyEgressRule allows outgoing traffic that matches the ports and the peers.
 type NetworkPolicyEgressRule struct {
-	// Ports of the peers; none is all.
+	// Ports of the destinations; any of them suffices. Empty matches all ports.
 	Ports []NetworkPolicyPort `json:"ports,omitempty" protobuf:"1" schema:"listType=atomic"`
-	// To are those who may be reached; none is all.
+	// To lists the destinations; any of them suffices. Empty matches all destinations.
 	To []NetworkPolicyPeer `json:"to,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// NetworkPolicyPort is a port or a range of ports.
+// NetworkPolicyPort matches a port or a range of ports.
 type NetworkPolicyPort struct {
 	// Protocol is TCP (the default), UDP or SCTP.
 	Protocol *string `json:"protocol,omitempty" protobuf:"1" schema:"default=TCP,enum=TCP|UDP|SCTP"`
-	// Port is a number or the name of a port of the pods; unset: all ports.
+	// Port is a number or the name of a container port. Unset matches all ports.
 	Port *meta.IntOrString `json:"port,omitempty" protobuf:"2" schema:"format=port"`
-	// EndPort is the last of a range of ports that begins with the number in port.
+	// EndPort is the last port of a range that begins at port, which must then be a number.
 	EndPort *int32 `json:"endPort,omitempty" protobuf:"3"`
 }
 
-// IPBlock is a network without some parts of it.
+// IPBlock is a network with exceptions.
 type IPBlock struct {
 	// CIDR is the network, such as 192.168.1.0/24.
 	CIDR string `json:"cidr" protobuf:"1" schema:"required"`
-	// Except are networks in it that are left out.
+	// Except lists networks within cidr that are excluded.
 	Except []string `json:"except,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// NetworkPolicyPeer is the other end of traffic: pods, or a network.
+// NetworkPolicyPeer matches pods or a network. At least one field must be set.
 type NetworkPolicyPeer struct {
-	// PodSelector selects pods, of this namespace or of those that namespaceSelector
-	// selects.
+	// PodSelector selects pods, in the namespace of the policy or, with namespaceSelector, in the
+	// selected namespaces.
 	PodSelector *meta.Selector `json:"podSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
-	// NamespaceSelector selects namespaces, of which all pods are meant unless
-	// podSelector is set as well.
+	// NamespaceSelector selects namespaces. Without podSelector it matches all of their pods.
 	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"2" schema:"format=label-selector"`
-	// IPBlock is a network. It stands alone.
+	// IPBlock matches a network. It excludes the other fields.
 	IPBlock *IPBlock `json:"ipBlock,omitempty" protobuf:"3"`
 }
 
 func networkPolicies() *registry.Kind {
 	return registry.Of(registry.Definition[NetworkPolicy]{
 		Group: names.GroupNetworking, Version: "v1", Plural: "networkpolicies", ShortNames: []string{"netpol"},
-		Versions: []registry.VersionOf[NetworkPolicy]{formerPolicy()},
+		Versions: []registry.VersionOf[NetworkPolicy]{olderPolicy()},
 		Columns: []registry.Column{
-			{Name: "Pod-Selector", Type: "string", Doc: "Which pods it is about.", Cell: func(o *meta.Object) any {
+			{Name: "Pod-Selector", Type: "string", Doc: "The selector of the pods.", Cell: func(o *meta.Object) any {
 				s, err := meta.LabelSelectorFromObject(o.Map("spec", "podSelector"))
 				if err != nil {
 					return "<error>"
@@ -130,7 +127,7 @@ func validatePolicy(w *registry.Change[NetworkPolicy]) {
 	}
 }
 
-// checkPorts checks the ends of ranges of ports.
+// checkPorts checks the end ports.
 func checkPorts(f *check.Faults, at *check.Path, ports []NetworkPolicyPort) {
 	for i, p := range ports {
 		at := at.Index(i).Field("endPort")
@@ -164,8 +161,7 @@ func checkPeers(f *check.Faults, at *check.Path, peers []NetworkPolicyPeer) {
 	}
 }
 
-// validate checks that a network has the form of one, and that what is left out is
-// a part of it.
+// validate checks the form of the network, and that the exceptions are proper subsets of it.
 func (b *IPBlock) validate(f *check.Faults, at *check.Path) {
 	if b.CIDR == "" {
 		return
@@ -173,8 +169,8 @@ func (b *IPBlock) validate(f *check.Faults, at *check.Path) {
 	whole, ok := address.Network(f, at.Field("cidr"), b.CIDR)
 	for i, text := range b.Except {
 		at := at.Field("except").Index(i)
-		part, good := address.Network(f, at, text)
-		if ok && good && (!whole.Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
+		part, partOK := address.Network(f, at, text)
+		if ok && partOK && (!whole.Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
 			f.Invalid(at, text, "must be a strict subset of `cidr`")
 		}
 	}

@@ -1,4 +1,4 @@
-// Package node holds the kinds of the node group: RuntimeClass.
+// Package node defines the kind RuntimeClass.
 package node
 
 import (
@@ -11,35 +11,35 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// RuntimeClass is a way to run containers, which pods choose by its name.
+// RuntimeClass names a configuration of the container runtime, which pods select by name.
 type RuntimeClass struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Handler is the configuration of the container runtime that nodes use for the class, a DNS
-	// label.
+	// Handler is the name of the configuration at the container runtime of the nodes, a DNS label.
+	// Immutable.
 	Handler string `json:"handler" protobuf:"2" schema:"required,format=dns-label"`
-	// Overhead is what running a pod of the class costs beside its containers.
+	// Overhead is the amount of resources that a pod needs in addition to its containers.
 	Overhead *Overhead `json:"overhead,omitempty" protobuf:"3"`
-	// Scheduling says which nodes can run the class; unset: all.
+	// Scheduling selects the nodes that support the class. Unset means all nodes.
 	Scheduling *Scheduling `json:"scheduling,omitempty" protobuf:"4"`
 }
 
-// Overhead is what running a pod costs beside its containers.
+// Overhead is the amount of resources that a pod needs in addition to its containers.
 type Overhead struct {
-	// PodFixed is what each pod costs, however many containers it has.
+	// PodFixed is the amount for each pod, independent of its containers.
 	PodFixed map[string]meta.Quantity `json:"podFixed,omitempty" protobuf:"1"`
 }
 
-// Scheduling says which nodes can run a class.
+// Scheduling selects the nodes that support a class.
 type Scheduling struct {
-	// NodeSelector is labels that the nodes have. Pods of the class get it, too.
+	// NodeSelector lists labels that the nodes must have. It is added to the pods of the class.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty" protobuf:"1" schema:"mapType=atomic,format=labels"`
-	// Tolerations are of the taints that the nodes have. Pods of the class get them, too.
+	// Tolerations are added to the pods of the class.
 	Tolerations []core.Toleration `json:"tolerations,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// Kinds returns the kinds of the node group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[RuntimeClass]{
 		Group: names.GroupNode, Version: "v1", Scope: registry.Cluster, Plural: "runtimeclasses",
@@ -56,6 +56,8 @@ func Kinds() []*registry.Kind {
 	})}
 }
 
+// validate checks overhead and tolerations, reports duplicate tolerations, and makes the handler
+// immutable.
 func validate(w *registry.Change[RuntimeClass]) {
 	if w.New.Overhead != nil {
 		w.Faults = append(w.Faults, core.CheckOverhead(w.Names, check.At("overhead"), w.New.Overhead.PodFixed)...)
@@ -63,14 +65,14 @@ func validate(w *registry.Change[RuntimeClass]) {
 	if s := w.New.Scheduling; s != nil {
 		at := check.At("scheduling", "tolerations")
 		w.Faults = append(w.Faults, core.CheckTolerations(at, s.Tolerations)...)
-		type once struct {
+		type tolerationKey struct {
 			core.Toleration
 			bounded bool
 			seconds int64
 		}
-		seen := map[once]bool{}
+		seen := map[tolerationKey]bool{}
 		for i, t := range s.Tolerations {
-			key := once{Toleration: t}
+			key := tolerationKey{Toleration: t}
 			if n := t.TolerationSeconds; n != nil {
 				key.TolerationSeconds, key.bounded, key.seconds = nil, true, *n
 			}

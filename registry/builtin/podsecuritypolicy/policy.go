@@ -1,5 +1,5 @@
-// Package podsecuritypolicy holds the kind PodSecurityPolicy of older releases, for programs that
-// have such objects.
+// Package podsecuritypolicy defines the kind PodSecurityPolicy, which releases up to 1.24 served. It is
+// for programs that still have such objects.
 package podsecuritypolicy
 
 import (
@@ -16,167 +16,166 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// PodSecurityPolicy says what pods may ask for, of those whose makers may use it.
+// PodSecurityPolicy restricts the security-relevant fields of pods whose creators, or service accounts,
+// may use the policy.
 type PodSecurityPolicy struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what pods may ask for.
+	// Spec lists the restrictions and the defaults.
 	Spec PodSecurityPolicySpec `json:"spec,omitempty" protobuf:"2"`
 }
 
-// PodSecurityPolicySpec is what pods may ask for.
+// PodSecurityPolicySpec lists restrictions and defaults for pods.
 type PodSecurityPolicySpec struct {
-	// Privileged lets containers be privileged.
+	// Privileged allows privileged containers.
 	Privileged bool `json:"privileged,omitempty" protobuf:"1"`
-	// DefaultAddCapabilities are capabilities that containers get unless they drop them.
+	// DefaultAddCapabilities are added to containers that do not drop them. They count as allowed.
 	DefaultAddCapabilities []string `json:"defaultAddCapabilities,omitempty" protobuf:"2"`
-	// RequiredDropCapabilities are capabilities that are taken from containers.
+	// RequiredDropCapabilities must be dropped by all containers; they are dropped by default.
 	RequiredDropCapabilities []string `json:"requiredDropCapabilities,omitempty" protobuf:"3"`
-	// AllowedCapabilities are capabilities that containers may add; * is all.
+	// AllowedCapabilities may be added by containers; * means all.
 	AllowedCapabilities []string `json:"allowedCapabilities,omitempty" protobuf:"4"`
-	// Volumes are the sources that volumes may have, by the names of their fields in a pod;
-	// * is all.
+	// Volumes are the allowed volume sources, by the names of their fields in a volume; * means all.
 	Volumes []string `json:"volumes,omitempty" protobuf:"5"`
-	// HostNetwork lets pods use the network of the node.
+	// HostNetwork allows pods to use the network of the node.
 	HostNetwork bool `json:"hostNetwork,omitempty" protobuf:"6"`
-	// HostPorts are the ports of the node that containers may have.
+	// HostPorts are the allowed ranges of host ports.
 	HostPorts []HostPortRange `json:"hostPorts,omitempty" protobuf:"7"`
-	// HostPID lets pods see the processes of the node.
+	// HostPID allows pods to use the process namespace of the node.
 	HostPID bool `json:"hostPID,omitempty" protobuf:"8"`
-	// HostIPC lets pods share memory and semaphores with the node.
+	// HostIPC allows pods to use the IPC namespace of the node.
 	HostIPC bool `json:"hostIPC,omitempty" protobuf:"9"`
-	// SELinux is which SELinux labels pods may have.
+	// SELinux restricts the SELinux labels.
 	SELinux SELinuxStrategyOptions `json:"seLinux" protobuf:"10"`
-	// RunAsUser is as which users containers may run.
+	// RunAsUser restricts the user of containers.
 	RunAsUser RunAsUserStrategyOptions `json:"runAsUser" protobuf:"11"`
-	// RunAsGroup is as which groups containers may run; unset: as any.
+	// RunAsGroup restricts the primary group of containers. Unset means no restriction.
 	RunAsGroup *RunAsGroupStrategyOptions `json:"runAsGroup,omitempty" protobuf:"22"`
-	// SupplementalGroups are the further groups that pods may have.
+	// SupplementalGroups restricts the supplemental groups of pods.
 	SupplementalGroups SupplementalGroupsStrategyOptions `json:"supplementalGroups" protobuf:"12"`
-	// FSGroup is the groups that the volumes of pods may have.
+	// FSGroup restricts the group that owns the volumes of pods.
 	FSGroup FSGroupStrategyOptions `json:"fsGroup" protobuf:"13"`
-	// ReadOnlyRootFilesystem makes containers run with a root file system that they cannot
-	// write.
+	// ReadOnlyRootFilesystem requires containers to have a read-only root file system, which is also
+	// the default.
 	ReadOnlyRootFilesystem bool `json:"readOnlyRootFilesystem,omitempty" protobuf:"14"`
-	// DefaultAllowPrivilegeEscalation is whether processes may gain rights in containers
-	// that do not say.
+	// DefaultAllowPrivilegeEscalation is the default of allowPrivilegeEscalation in containers.
 	DefaultAllowPrivilegeEscalation *bool `json:"defaultAllowPrivilegeEscalation,omitempty" protobuf:"15"`
-	// AllowPrivilegeEscalation lets containers ask that processes may gain rights: true
-	// unless set.
+	// AllowPrivilegeEscalation allows containers to set allowPrivilegeEscalation; default true.
 	AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation,omitempty" protobuf:"16" schema:"default=true"`
-	// AllowedHostPaths are the paths of the node that volumes may show; none: all.
+	// AllowedHostPaths are the allowed paths of hostPath volumes. Empty means all.
 	AllowedHostPaths []AllowedHostPath `json:"allowedHostPaths,omitempty" protobuf:"17"`
-	// AllowedFlexVolumes are the flex volumes that may be used, if volumes has them; none: all.
+	// AllowedFlexVolumes are the allowed drivers of flex volumes. Empty means all. Volumes must allow
+	// flexVolume, too.
 	AllowedFlexVolumes []AllowedFlexVolume `json:"allowedFlexVolumes,omitempty" protobuf:"18"`
-	// AllowedCSIDrivers are the drivers of volumes that stand in a pod itself; none: all.
+	// AllowedCSIDrivers are the allowed drivers of inline CSI volumes. Empty means all.
 	AllowedCSIDrivers []AllowedCSIDriver `json:"allowedCSIDrivers,omitempty" protobuf:"23"`
-	// AllowedUnsafeSysctls are the unsafe kernel parameters that pods may set, by name; what
-	// ends in * is the begin of names; at most 1024.
+	// AllowedUnsafeSysctls are the unsafe kernel parameters that pods may set; a trailing * matches any
+	// suffix. At most 1024.
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty" protobuf:"19" schema:"maxItems=1024"`
-	// ForbiddenSysctls are the kernel parameters that pods may not set, by name; what ends
-	// in * is the begin of names; at most 1024.
+	// ForbiddenSysctls are kernel parameters that pods must not set; a trailing * matches any suffix.
+	// At most 1024, without overlap with allowedUnsafeSysctls.
 	ForbiddenSysctls []string `json:"forbiddenSysctls,omitempty" protobuf:"20" schema:"maxItems=1024"`
-	// AllowedProcMountTypes are how the directory proc may be mounted: Default or Unmasked;
-	// none: Default.
+	// AllowedProcMountTypes are the allowed types of the proc mount: Default or Unmasked. Empty means
+	// Default.
 	AllowedProcMountTypes []string `json:"allowedProcMountTypes,omitempty" protobuf:"21" schema:"items.enum=Default|Unmasked"`
-	// RuntimeClass is the runtime classes that pods may have; unset: all.
+	// RuntimeClass restricts the runtime class of pods. Unset means no restriction.
 	RuntimeClass *RuntimeClassStrategyOptions `json:"runtimeClass,omitempty" protobuf:"24"`
 }
 
-// AllowedHostPath is a path of the node that volumes may show.
+// AllowedHostPath is an allowed path of hostPath volumes.
 type AllowedHostPath struct {
-	// PathPrefix is the path, with all that is below it.
+	// PathPrefix allows the path and all paths below it.
 	PathPrefix string `json:"pathPrefix,omitempty" protobuf:"1" schema:"required,optional,format=inner-path"`
-	// ReadOnly wants the volume to be mounted for reading alone.
+	// ReadOnly requires read-only mounts.
 	ReadOnly bool `json:"readOnly,omitempty" protobuf:"2"`
 }
 
-// AllowedFlexVolume is a flex volume that may be used.
+// AllowedFlexVolume is an allowed driver of flex volumes.
 type AllowedFlexVolume struct {
 	// Driver of the volume.
 	Driver string `json:"driver" protobuf:"1" schema:"required"`
 }
 
-// AllowedCSIDriver is a driver of volumes that stand in a pod itself.
+// AllowedCSIDriver is an allowed driver of inline CSI volumes.
 type AllowedCSIDriver struct {
 	// Name of the driver.
 	Name string `json:"name" protobuf:"1" schema:"required,maxLength=63,format=csi-driver"`
 }
 
-// HostPortRange is ports of the node.
+// HostPortRange is a range of host ports.
 type HostPortRange struct {
-	// Min is the first port.
+	// Min is the first port of the range.
 	Min int32 `json:"min" protobuf:"1" schema:"range=0|65535"`
-	// Max is the last port.
+	// Max is the last port of the range; not less than min.
 	Max int32 `json:"max" protobuf:"2" schema:"range=0|65535"`
 }
 
-// IDRange is ids of users or groups.
+// IDRange is a range of user or group IDs.
 type IDRange struct {
-	// Min is the first id.
+	// Min is the first ID of the range.
 	Min int64 `json:"min" protobuf:"1" schema:"min=0"`
-	// Max is the last id.
+	// Max is the last ID of the range; not less than min.
 	Max int64 `json:"max" protobuf:"2" schema:"min=0"`
 }
 
-// SELinuxStrategyOptions is which SELinux labels pods may have.
+// SELinuxStrategyOptions restricts the SELinux labels.
 type SELinuxStrategyOptions struct {
-	// Rule is MustRunAs, those of seLinuxOptions, or RunAsAny.
+	// Rule is MustRunAs, which requires seLinuxOptions, or RunAsAny.
 	Rule string `json:"rule" protobuf:"1" schema:"enum=MustRunAs|RunAsAny"`
-	// SELinuxOptions are the labels, for MustRunAs.
+	// SELinuxOptions are the required labels for MustRunAs.
 	SELinuxOptions *core.SELinuxOptions `json:"seLinuxOptions,omitempty" protobuf:"2"`
 }
 
-// RunAsUserStrategyOptions is as which users containers may run.
+// RunAsUserStrategyOptions restricts the user of containers.
 type RunAsUserStrategyOptions struct {
-	// Rule is MustRunAs, one of the ranges, MustRunAsNonRoot, all but root, or RunAsAny.
+	// Rule is MustRunAs, which requires an ID in the ranges, MustRunAsNonRoot, or RunAsAny.
 	Rule string `json:"rule" protobuf:"1" schema:"enum=MustRunAs|MustRunAsNonRoot|RunAsAny"`
-	// Ranges of users, for MustRunAs.
+	// Ranges of user IDs, for MustRunAs. The lowest ID of the first range is the default.
 	Ranges []IDRange `json:"ranges,omitempty" protobuf:"2"`
 }
 
-// RunAsGroupStrategyOptions is as which groups containers may run.
+// RunAsGroupStrategyOptions restricts the primary group of containers.
 type RunAsGroupStrategyOptions struct {
-	// Rule is MustRunAs, one of the ranges, MayRunAs, one of them if any is asked for, or
-	// RunAsAny.
+	// Rule is MustRunAs, which requires an ID in the ranges, MayRunAs, which requires it if an ID is
+	// set, or RunAsAny.
 	Rule string `json:"rule" protobuf:"1" schema:"enum=MayRunAs|MustRunAs|RunAsAny"`
-	// Ranges of groups, for MustRunAs and MayRunAs.
+	// Ranges of group IDs. For MustRunAs, the lowest ID of the first range is the default.
 	Ranges []IDRange `json:"ranges,omitempty" protobuf:"2"`
 }
 
-// SupplementalGroupsStrategyOptions is the further groups that pods may have.
+// SupplementalGroupsStrategyOptions restricts the supplemental groups of pods.
 type SupplementalGroupsStrategyOptions struct {
-	// Rule is MustRunAs, some of the ranges, MayRunAs, some of them if any is asked for, or
-	// RunAsAny.
+	// Rule is MustRunAs, which requires IDs in the ranges, MayRunAs, which requires it if IDs are set,
+	// or RunAsAny.
 	Rule string `json:"rule,omitempty" protobuf:"1" schema:"required,optional,enum=MayRunAs|MustRunAs|RunAsAny"`
-	// Ranges of groups, for MustRunAs and MayRunAs.
+	// Ranges of group IDs. For MustRunAs, the lowest ID of the first range is the default.
 	Ranges []IDRange `json:"ranges,omitempty" protobuf:"2"`
 }
 
-// FSGroupStrategyOptions is the groups that the volumes of pods may have.
+// FSGroupStrategyOptions restricts the group that owns the volumes of pods.
 type FSGroupStrategyOptions struct {
-	// Rule is MustRunAs, one of the ranges, MayRunAs, one of them if any is asked for, or
-	// RunAsAny.
+	// Rule is MustRunAs, which requires an ID in the ranges, MayRunAs, which requires it if an ID is
+	// set, or RunAsAny.
 	Rule string `json:"rule,omitempty" protobuf:"1" schema:"required,optional,enum=MayRunAs|MustRunAs|RunAsAny"`
-	// Ranges of groups, for MustRunAs and MayRunAs.
+	// Ranges of group IDs. For MustRunAs, the lowest ID of the first range is the default.
 	Ranges []IDRange `json:"ranges,omitempty" protobuf:"2"`
 }
 
-// RuntimeClassStrategyOptions is the runtime classes that pods may have.
+// RuntimeClassStrategyOptions restricts the runtime class of pods.
 type RuntimeClassStrategyOptions struct {
-	// AllowedRuntimeClassNames are the classes; * alone is all, none: a pod may have none.
+	// AllowedRuntimeClassNames are the allowed classes; * means all and must be the only entry. Empty
+	// allows no class.
 	AllowedRuntimeClassNames []string `json:"allowedRuntimeClassNames" protobuf:"1" schema:"optional"`
-	// DefaultRuntimeClassName is the class of pods that name none. It is one of those that
-	// are allowed.
+	// DefaultRuntimeClassName is the default class. It must be allowed.
 	DefaultRuntimeClassName *string `json:"defaultRuntimeClassName,omitempty" protobuf:"2" schema:"format=dns-subdomain"`
 }
 
-// Policies returns the kind PodSecurityPolicy, which the field's servers had up to
-// 1.24. The newest release serves it where the admission plugin of that name is enabled.
-// Without that what the policies say has no effect.
+// Policies returns the kind PodSecurityPolicy. Releases up to 1.24 serve it; in later releases it is
+// served only if the admission plugin of that name is enabled. Without the plugin, policies have no
+// effect.
 func Policies() *registry.Kind {
-	words := func(path ...string) func(*meta.Object) any {
+	joined := func(path ...string) func(*meta.Object) any {
 		return func(o *meta.Object) any { return strings.Join(o.Strings(append([]string{"spec"}, path...)...), ",") }
 	}
 	flag := func(field string) func(*meta.Object) any {
@@ -190,13 +189,13 @@ func Policies() *registry.Kind {
 		Versions: []registry.VersionOf[PodSecurityPolicy]{first},
 		Columns: []registry.Column{
 			{Name: "Priv", Type: "string", Doc: "Whether containers may be privileged.", Cell: flag("privileged")},
-			{Name: "Caps", Type: "string", Doc: "The capabilities that containers may add.", Cell: words("allowedCapabilities")},
-			registry.Text("Selinux", "Which SELinux labels pods may have.", "spec", "seLinux", "rule"),
-			registry.Text("RunAsUser", "As which users containers may run.", "spec", "runAsUser", "rule"),
-			registry.Text("FsGroup", "The groups that volumes may have.", "spec", "fsGroup", "rule"),
-			registry.Text("SupGroup", "The further groups that pods may have.", "spec", "supplementalGroups", "rule"),
-			{Name: "ReadOnlyRootFs", Type: "string", Doc: "Whether root file systems are for reading alone.", Cell: flag("readOnlyRootFilesystem")},
-			{Name: "Volumes", Type: "string", Doc: "The sources that volumes may have.", Cell: words("volumes")},
+			{Name: "Caps", Type: "string", Doc: "The capabilities that containers may add.", Cell: joined("allowedCapabilities")},
+			registry.Text("Selinux", "The strategy for SELinux labels.", "spec", "seLinux", "rule"),
+			registry.Text("RunAsUser", "The strategy for the user of containers.", "spec", "runAsUser", "rule"),
+			registry.Text("FsGroup", "The strategy for the group of volumes.", "spec", "fsGroup", "rule"),
+			registry.Text("SupGroup", "The strategy for supplemental groups.", "spec", "supplementalGroups", "rule"),
+			{Name: "ReadOnlyRootFs", Type: "string", Doc: "Whether root file systems must be read-only.", Cell: flag("readOnlyRootFilesystem")},
+			{Name: "Volumes", Type: "string", Doc: "The allowed volume sources.", Cell: joined("volumes")},
 		},
 		Validate:  validateSecurityPolicy,
 		Reference: &compat.Reference{NoGeneration: true},
@@ -237,7 +236,7 @@ func checkRanges(f *check.Faults, at *check.Path, list []IDRange) {
 	}
 }
 
-// checkCapabilities checks that none is taken from containers which they get or may add.
+// checkCapabilities checks that no capability that must be dropped is added by default or allowed.
 func checkCapabilities(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
 	drop := map[string]bool{}
 	for _, c := range s.RequiredDropCapabilities {
@@ -255,15 +254,16 @@ func checkCapabilities(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec
 	}
 }
 
-// maxSysctls is what the schema allows of each list.
+// maxSysctls is the limit of both lists in the schema.
 const maxSysctls = 1024
 
-// checkSysctls checks names of kernel parameters, and that none is both allowed and
-// forbidden, unless there are too many to compare each with each.
+// checkSysctls checks the names of kernel parameters, and that allowed and forbidden patterns do not
+// overlap. Lists above the limit, which the schema reports, are not compared, because the comparison is
+// quadratic.
 func checkSysctls(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
 	covered := func(pattern, name string) bool {
-		begin, all := strings.CutSuffix(pattern, "*")
-		return pattern == name || all && strings.HasPrefix(name, begin)
+		prefix, wildcard := strings.CutSuffix(pattern, "*")
+		return pattern == name || wildcard && strings.HasPrefix(name, prefix)
 	}
 	forbidden := s.ForbiddenSysctls
 	if max(len(forbidden), len(s.AllowedUnsafeSysctls)) > maxSysctls {
@@ -275,8 +275,8 @@ func checkSysctls(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
 	}{{"allowedUnsafeSysctls", s.AllowedUnsafeSysctls, forbidden}, {"forbiddenSysctls", s.ForbiddenSysctls, nil}} {
 		for i, name := range sysctls.list {
 			at := at.Field(sysctls.field).Index(i)
-			if begin := strings.TrimRight(strings.TrimSuffix(name, "*"), "./"); begin != "" || name == "" {
-				f.Format(at, name, check.SysctlName(begin))
+			if prefix := strings.TrimRight(strings.TrimSuffix(name, "*"), "./"); prefix != "" || name == "" {
+				f.Format(at, name, check.SysctlName(prefix))
 			}
 			for _, other := range sysctls.other {
 				if covered(other, name) || covered(name, other) {

@@ -16,7 +16,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// A program that has policies for pods registers their kind: no server has it by itself.
+// A program that has PodSecurityPolicies registers the kind, which is not among the default kinds of a
+// server.
 func ExamplePolicies() {
 	k := podsecuritypolicy.Policies() // for Register of a server.Builder
 	fmt.Println(k, k.ShortNames)
@@ -54,8 +55,7 @@ func TestPodSecurityPolicy(t *testing.T) {
 	assert.Equal(t, []any{"true", "A,B", "RunAsAny", "RunAsAny", "RunAsAny", "RunAsAny", "false", "configMap,secret"}, row)
 }
 
-// TestSysctlsAreBounded: each of those that are allowed is compared with each that is
-// forbidden, so lists that are too long are not.
+// TestSysctlsAreBounded checks that lists above the limit are not compared with each other.
 func TestSysctlsAreBounded(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, []*registry.Kind{podsecuritypolicy.Policies()}, "PodSecurityPolicy")
 	with := func(allowed, forbidden int) string {
@@ -72,8 +72,7 @@ func TestSysctlsAreBounded(t *testing.T) {
 	})
 }
 
-// TestServed: with its plugin, the kind stands beside the newer ones of its group in every
-// release.
+// TestServed checks that, with its plugin, the kind is served in every release.
 func TestServed(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) { b.AdmissionOptions.Enable = []string{"PodSecurityPolicy"} })
 	body := strings.NewReader(`{"metadata":{"name":"x"},"spec":{"seLinux":{"rule":"RunAsAny"},"runAsUser":{"rule":"RunAsAny"},"supplementalGroups":{"rule":"RunAsAny"},"fsGroup":{"rule":"RunAsAny"}}}`)

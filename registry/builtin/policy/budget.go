@@ -1,5 +1,5 @@
-// Package policy holds the kinds of the policy group, which limit what may be done to
-// pods: PodDisruptionBudget, and the eviction that keeps to it.
+// Package policy defines the kind PodDisruptionBudget, and the subresource eviction of pods, which
+// respects budgets.
 package policy
 
 import (
@@ -14,54 +14,54 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// PodDisruptionBudget bounds how many of some pods may be down at a time because
-// somebody evicts them.
+// PodDisruptionBudget limits the number of pods that evictions may disrupt at the same time.
 type PodDisruptionBudget struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is which pods, and how many of them.
+	// Spec is the limit and the selection of the pods.
 	Spec PodDisruptionBudgetSpec `json:"spec,omitempty" protobuf:"2"`
-	// Status is how many may be evicted now.
+	// Status is the observed state.
 	Status PodDisruptionBudgetStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// PodDisruptionBudgetSpec says how many of which pods have to stay.
+// PodDisruptionBudgetSpec is the limit and the selection of the pods. At most one of minAvailable and
+// maxUnavailable can be set.
 type PodDisruptionBudgetSpec struct {
-	// MinAvailable is how many of the pods have to stay available, a number or a
-	// percentage. It excludes maxUnavailable.
+	// MinAvailable is the number or percentage of the pods that must remain available.
 	MinAvailable *meta.IntOrString `json:"minAvailable,omitempty" protobuf:"1" schema:"format=int-or-percent"`
-	// Selector of the pods. An empty one selects all of the namespace, none none.
+	// Selector of the pods. An empty selector selects all pods of the namespace; an unset selector
+	// selects none.
 	Selector *meta.Selector `json:"selector,omitempty" protobuf:"2" patchStrategy:"replace" schema:"format=label-selector"`
-	// MaxUnavailable is how many of the pods may be down, a number or a percentage.
+	// MaxUnavailable is the number or percentage of the pods that may be unavailable.
 	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"3" schema:"format=int-or-percent"`
-	// UnhealthyPodEvictionPolicy is about pods that are not ready: IfHealthyBudget (as if
-	// unset) lets them go if enough others are, AlwaysAllow in any case.
+	// UnhealthyPodEvictionPolicy decides about pods that are not ready: IfHealthyBudget (default)
+	// evicts them if enough pods are healthy, AlwaysAllow evicts them in any case.
 	UnhealthyPodEvictionPolicy *string `json:"unhealthyPodEvictionPolicy,omitempty" protobuf:"4" schema:"enum=AlwaysAllow|IfHealthyBudget"`
 }
 
-// PodDisruptionBudgetStatus is what a controller last counted, less what was evicted
-// since.
+// PodDisruptionBudgetStatus is the state that the controller observed, reduced by the evictions since
+// then.
 type PodDisruptionBudgetStatus struct {
-	// ObservedGeneration is the generation of the budget that was counted for.
+	// ObservedGeneration is the latest generation that the controller has processed. Evictions wait for
+	// it.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"1"`
-	// DisruptedPods are those whose eviction was allowed and that the controller has
-	// not seen gone, each with the time of that.
+	// DisruptedPods maps pods to the times of their evictions, until the controller has observed their
+	// deletion.
 	DisruptedPods map[string]meta.Time `json:"disruptedPods,omitempty" protobuf:"2"`
-	// DisruptionsAllowed is how many more pods may be evicted.
+	// DisruptionsAllowed is the number of pods that may be evicted now.
 	DisruptionsAllowed int32 `json:"disruptionsAllowed" protobuf:"3" schema:"min=0"`
-	// CurrentHealthy is how many of the pods are ready.
+	// CurrentHealthy is the number of healthy pods.
 	CurrentHealthy int32 `json:"currentHealthy" protobuf:"4" schema:"min=0"`
-	// DesiredHealthy is how many have to be.
+	// DesiredHealthy is the number of pods that must be healthy.
 	DesiredHealthy int32 `json:"desiredHealthy" protobuf:"5" schema:"min=0"`
-	// ExpectedPods is how many pods there should be.
+	// ExpectedPods is the number of pods that the budget counts.
 	ExpectedPods int32 `json:"expectedPods" protobuf:"6" schema:"min=0"`
-	// Conditions are aspects of the state; DisruptionAllowed says whether a pod may be
-	// evicted.
+	// Conditions of the budget. DisruptionAllowed is True if a pod may be evicted.
 	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"7" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats,unchecked"`
 }
 
-// Kinds returns the kinds of the policy group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind { return []*registry.Kind{budgets()} }
 
 func budgets() *registry.Kind {
@@ -71,9 +71,9 @@ func budgets() *registry.Kind {
 			older.Same[PodDisruptionBudget]("v1beta1", "1.5", "1.21", "1.25", names.GroupPolicy+"/v1"),
 		},
 		Columns: []registry.Column{
-			{Name: "Min Available", Type: "string", Doc: "How many pods have to stay available.", Cell: amount("minAvailable")},
-			{Name: "Max Unavailable", Type: "string", Doc: "How many pods may be down.", Cell: amount("maxUnavailable")},
-			{Name: "Allowed Disruptions", Type: "integer", Doc: "How many more pods may be evicted.", Cell: func(o *meta.Object) any {
+			{Name: "Min Available", Type: "string", Doc: "The number of pods that must remain available.", Cell: amountCell("minAvailable")},
+			{Name: "Max Unavailable", Type: "string", Doc: "The number of pods that may be unavailable.", Cell: amountCell("maxUnavailable")},
+			{Name: "Allowed Disruptions", Type: "integer", Doc: "The number of pods that may be evicted now.", Cell: func(o *meta.Object) any {
 				return o.Int("status", "disruptionsAllowed")
 			}},
 			registry.Age(),
@@ -88,8 +88,8 @@ func budgets() *registry.Kind {
 	return k
 }
 
-// amount shows a number of pods of the spec.
-func amount(field string) func(*meta.Object) any {
+// amountCell shows a number or percentage of the spec.
+func amountCell(field string) func(*meta.Object) any {
 	return func(o *meta.Object) any {
 		v, _ := o.Get("spec", field)
 		if v == nil {
@@ -99,6 +99,7 @@ func amount(field string) func(*meta.Object) any {
 	}
 }
 
+// validateBudget checks the spec, or for a write of the status only the conditions.
 func validateBudget(w *registry.Change[PodDisruptionBudget]) {
 	if w.Subresource == "status" {
 		conditions.Check(&w.Faults, check.At("status", "conditions"), w.New.Status.Conditions)

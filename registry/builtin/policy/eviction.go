@@ -14,36 +14,37 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// Eviction asks for the deletion of a pod, if a PodDisruptionBudget allows it.
+// Eviction requests the deletion of a pod, subject to PodDisruptionBudgets. It is the body of the
+// subresource eviction.
 type Eviction struct {
 	meta.TypeMeta `json:",inline"`
-	// ObjectMeta names the pod.
+	// ObjectMeta must have the name of the pod.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// DeleteOptions say how the pod is deleted.
+	// DeleteOptions of the deletion.
 	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty" protobuf:"2"`
 }
 
-// DeleteOptions say how an object is deleted.
+// DeleteOptions configure the deletion of an object.
 type DeleteOptions struct {
 	meta.TypeMeta `json:",inline"`
 
-	// GracePeriodSeconds is how long the object gets to end; unset: as it says itself.
+	// GracePeriodSeconds is the time in seconds for the object to shut down; default the object's own
+	// value.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" protobuf:"1"`
-	// Preconditions must hold, or nothing is deleted.
+	// Preconditions must hold, or the deletion fails with a conflict.
 	Preconditions *Preconditions `json:"preconditions,omitempty" protobuf:"2"`
-	// OrphanDependents is the older form of propagationPolicy.
+	// OrphanDependents is deprecated; use propagationPolicy.
 	OrphanDependents *bool `json:"orphanDependents,omitempty" protobuf:"3"`
-	// PropagationPolicy is what becomes of what the object owns: Orphan, Background
-	// or Foreground.
+	// PropagationPolicy decides about dependents: Orphan, Background or Foreground.
 	PropagationPolicy *string `json:"propagationPolicy,omitempty" protobuf:"4" schema:"enum=Foreground|Background|Orphan"`
-	// DryRun with All does nothing but to say what would be.
+	// DryRun with the entry All checks the request without deleting the pod.
 	DryRun []string `json:"dryRun,omitempty" protobuf:"5" schema:"listType=atomic,items.enum=All"`
-	// IgnoreStoreReadErrorWithClusterBreakingPotential deletes what cannot be read.
+	// IgnoreStoreReadErrorWithClusterBreakingPotential is not supported for evictions.
 	IgnoreStoreReadErrorWithClusterBreakingPotential *bool `json:"ignoreStoreReadErrorWithClusterBreakingPotential,omitempty" protobuf:"6"`
 }
 
-// Preconditions are what an object must be for it to be deleted.
+// Preconditions identify the expected state of an object.
 type Preconditions struct {
 	// UID of the object.
 	UID *string `json:"uid,omitempty" protobuf:"1"`
@@ -51,8 +52,8 @@ type Preconditions struct {
 	ResourceVersion *string `json:"resourceVersion,omitempty" protobuf:"2"`
 }
 
-// Evict returns the sub-resource eviction of pods. Its body may be of either version, also in
-// releases that have no other kind of the older one.
+// Evict returns the subresource eviction of pods. Its body may be in v1 or v1beta1, even in releases
+// that serve no other kind of v1beta1.
 func Evict() registry.Subresource {
 	return registry.Subresource{Name: "eviction", Act: evict, Merge: func(obj, in *meta.Object) { obj.CopyField(in, "status") },
 		Body: registry.Of(registry.Definition[Eviction]{
@@ -61,19 +62,20 @@ func Evict() registry.Subresource {
 		})}
 }
 
-// eviction is a pod that is to go.
+// eviction is an eviction in progress.
 type eviction struct {
 	*registry.Call
 	pod    *meta.Object
 	dryRun bool
 	delete registry.DeleteOptions
-	pinned bool // the pod may go only as it was looked at, which the caller did not ask for
+	pinned bool // delete.Version was set by pin instead of the caller
 }
 
 var pods = meta.GroupResource{Resource: "pods"}
 
+// evict runs the eviction, and repeats it if a pinned pod changes meanwhile.
 func evict(ctx context.Context, call *registry.Call) (*meta.Object, error) {
-	const tries = 10
+	const attempts = 10
 	if err := acts.Agrees(call); err != nil {
 		return nil, err
 	}
@@ -83,58 +85,59 @@ func evict(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		f.Invalid(check.At("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")
 		return nil, meta.Invalid(meta.GroupKind{Group: names.GroupPolicy, Kind: "Eviction"}, call.Key.Name, f)
 	}
-	asked := eviction{Call: call, dryRun: call.DryRun || len(o.Strings("dryRun")) > 0, delete: registry.DeleteOptions{
+	request := eviction{Call: call, dryRun: call.DryRun || len(o.Strings("dryRun")) > 0, delete: registry.DeleteOptions{
 		UID: o.String("preconditions", "uid"), Version: o.String("preconditions", "resourceVersion"), Propagation: o.String("propagationPolicy"),
 	}}
 	if v, _ := o.Get("gracePeriodSeconds"); v != nil {
 		grace := o.Int("gracePeriodSeconds")
-		asked.delete.GraceSeconds = &grace
+		request.delete.GraceSeconds = &grace
 	}
-	for range tries {
-		e := asked
+	for range attempts {
+		e := request
 		if err := e.run(ctx); !e.pinned || !meta.IsConflict(err) {
 			return nil, err
 		}
 	}
-	return nil, refusal(10, "The pod "+call.Key.Name+" changes while it is looked at.")
+	return nil, refusal(10, "The pod "+call.Key.Name+" was modified during each attempt.")
 }
 
-// run looks at the pod and evicts it.
+// run checks the pod, charges the budget and deletes the pod.
 func (e *eviction) run(ctx context.Context) (err error) {
 	if e.pod, err = e.Client.Get(ctx, pods, e.Key); err != nil {
 		return err
 	}
-	if err := e.asked(e.pod); err != nil {
+	if err := e.checkPreconditions(e.pod); err != nil {
 		return err
 	}
-	if err := e.spend(ctx); err != nil {
+	if err := e.chargeBudget(ctx); err != nil {
 		return err
 	}
-	return e.end(ctx)
+	return e.deletePod(ctx)
 }
 
-// pin lets the pod go only as it is now.
+// pin makes the deletion conditional on the version of the pod that was checked, because the decision
+// depends on its state.
 func (e *eviction) pin() {
 	if e.delete.Version == "" {
 		e.delete.Version, e.pinned = e.pod.ResourceVersion(), true
 	}
 }
 
-// asked checks that a pod is the one that is meant.
-func (e *eviction) asked(pod *meta.Object) error {
+// checkPreconditions checks the preconditions of the request.
+func (e *eviction) checkPreconditions(pod *meta.Object) error {
 	name := meta.GroupResource{Resource: "Pod"}
 	switch {
 	case e.delete.UID != "" && e.delete.UID != pod.UID():
-		return meta.Conflict(name, e.Key.Name, fmt.Sprintf("the UID of the precondition (%s) is not that of the object (%s)", e.delete.UID, pod.UID()))
+		return meta.Conflict(name, e.Key.Name, fmt.Sprintf("the UID in the precondition (%s) does not match the UID of the object (%s)", e.delete.UID, pod.UID()))
 	case e.delete.Version != "" && e.delete.Version != pod.ResourceVersion():
-		return meta.Conflict(name, e.Key.Name, fmt.Sprintf("the resourceVersion of the precondition (%s) is not that of the object (%s)", e.delete.Version, pod.ResourceVersion()))
+		return meta.Conflict(name, e.Key.Name, fmt.Sprintf("the resourceVersion in the precondition (%s) does not match the resourceVersion of the object (%s)", e.delete.Version, pod.ResourceVersion()))
 	}
 	return nil
 }
 
-// spend takes the eviction out of the budget that the pod has. A pod that does not run
-// needs none, as long as it does not.
-func (e *eviction) spend(ctx context.Context) error {
+// chargeBudget decrements the budget of the pod. A pod that is not running needs no budget; a pending
+// pod is pinned, because it may start meanwhile.
+func (e *eviction) chargeBudget(ctx context.Context) error {
 	switch e.pod.String("status", "phase") {
 	case "Pending":
 		e.pin()
@@ -147,17 +150,18 @@ func (e *eviction) spend(ctx context.Context) error {
 	}
 	budgets := meta.GroupResource{Group: e.Names.Group(names.GroupPolicy), Resource: "poddisruptionbudgets"}
 	budget, err := e.budget(ctx, budgets)
-	if err != nil || budget == nil || e.free(budget) {
+	if err != nil || budget == nil || e.exempt(budget) {
 		return err
 	}
 	if e.dryRun {
-		return e.take(budget.Clone())
+		return e.charge(budget.Clone())
 	}
-	_, err = e.Client.Update(ctx, budgets, meta.Key{Namespace: e.Key.Namespace, Name: budget.Name()}, "status", e.take)
+	_, err = e.Client.Update(ctx, budgets, meta.Key{Namespace: e.Key.Namespace, Name: budget.Name()}, "status", e.charge)
 	return err
 }
 
-// budget returns the one budget whose selector the pod matches, or nil.
+// budget returns the budget that selects the pod, or nil. Several budgets are an error, because they
+// could not be charged atomically.
 func (e *eviction) budget(ctx context.Context, r meta.GroupResource) (found *meta.Object, err error) {
 	list, err := e.Client.List(ctx, r, e.Key.Namespace)
 	if err != nil && !meta.IsNotFound(err) {
@@ -170,16 +174,16 @@ func (e *eviction) budget(ctx context.Context, r meta.GroupResource) (found *met
 			continue
 		}
 		if found != nil {
-			return nil, meta.Failure(http.StatusInternalServerError, "", "the pod %s has several disruption budgets, which an eviction cannot keep to", e.Key)
+			return nil, meta.Failure(http.StatusInternalServerError, "", "pod %s is selected by several disruption budgets; eviction supports only 1", e.Key)
 		}
 		found = b
 	}
 	return found, nil
 }
 
-// free reports whether the pod may go without a change of the budget, since it is not
-// ready. It must stay as it is until then.
-func (e *eviction) free(budget *meta.Object) bool {
+// exempt reports whether the pod may be evicted without charging the budget, because it is not ready.
+// It pins the pod.
+func (e *eviction) exempt(budget *meta.Object) bool {
 	if e.pod.HasCondition("Ready") {
 		return false
 	}
@@ -191,9 +195,9 @@ func (e *eviction) free(budget *meta.Object) bool {
 	return true
 }
 
-// take counts down a budget, or says why it cannot.
-func (e *eviction) take(budget *meta.Object) error {
-	const most = 2000
+// charge decrements a budget, or returns the reason for a refusal.
+func (e *eviction) charge(budget *meta.Object) error {
+	const maxDisrupted = 2000
 	allowed, name := budget.Int("status", "disruptionsAllowed"), budget.Name()
 	switch {
 	case budget.Int("status", "observedGeneration") < budget.Generation():
@@ -201,8 +205,8 @@ func (e *eviction) take(budget *meta.Object) error {
 	case allowed <= 0:
 		return refusal(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
 			name, budget.Int("status", "desiredHealthy"), budget.Int("status", "currentHealthy")))
-	case len(budget.Map("status", "disruptedPods")) > most:
-		return meta.Forbidden(meta.GroupResource{Group: e.Names.Group(names.GroupPolicy), Resource: "poddisruptionbudgets"}, name, "too many evictions are not confirmed by the controller")
+	case len(budget.Map("status", "disruptedPods")) > maxDisrupted:
+		return meta.Forbidden(meta.GroupResource{Group: e.Names.Group(names.GroupPolicy), Resource: "poddisruptionbudgets"}, name, "too many evictions are waiting for the disruption controller")
 	}
 	budget.Set(allowed-1, "status", "disruptionsAllowed")
 	if allowed == 1 {
@@ -217,20 +221,20 @@ func (e *eviction) take(budget *meta.Object) error {
 	return nil
 }
 
-// refusal says that a budget does not allow an eviction now.
+// refusal returns a 429 error with the cause why. Clients retry after the given seconds.
 func refusal(seconds int, why string) error {
 	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "Cannot evict pod as it would violate the pod's disruption budget.")
 	st.Details = &meta.Details{RetryAfterSeconds: seconds, Causes: []meta.Cause{{Reason: "DisruptionBudget", Message: why}}}
 	return st
 }
 
-// end tells in the pod's status why it goes, and deletes it.
-func (e *eviction) end(ctx context.Context) error {
+// deletePod records the reason in the status of the pod, and deletes it.
+func (e *eviction) deletePod(ctx context.Context) error {
 	if e.dryRun {
 		return nil
 	}
 	pod, err := e.Client.Update(ctx, pods, e.Key, "eviction", func(pod *meta.Object) error {
-		if err := e.asked(pod); err != nil {
+		if err := e.checkPreconditions(pod); err != nil {
 			return err
 		}
 		if !pod.HasCondition("DisruptionTarget") {

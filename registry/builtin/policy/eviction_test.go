@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/registry/builtin/policy"
 )
 
-// cluster is a pod and the budget that it has. changes happen to the pod, one each time
-// that somebody has looked at it.
+// cluster is a fake client with a pod and its budget. Each read of the pod is followed by the next of
+// changes.
 type cluster struct {
 	pod, budget *meta.Object
 	version     int
@@ -57,7 +57,7 @@ func (c *cluster) Delete(_ context.Context, _ meta.GroupResource, _ meta.Key, o 
 	return nil
 }
 
-// evict asks for the eviction of a pod that pends when it is first looked at.
+// evict evicts a pod that is pending at the first read.
 func evict(t *testing.T, options map[string]any, changes ...func(*meta.Object)) (*cluster, error) {
 	t.Helper()
 	c := &cluster{version: 1, changes: changes,
@@ -81,8 +81,9 @@ func started(pod *meta.Object) {
 	pod.SetCondition("Ready", "True", "", "")
 }
 
-// A pod that pends needs no budget, but one that meanwhile runs does.
-func TestEvictionOfAPodThatStarts(t *testing.T) {
+// TestEvictionOfStartingPod checks that a pending pod needs no budget unless it starts before its
+// deletion.
+func TestEvictionOfStartingPod(t *testing.T) {
 	c, err := evict(t, nil)
 	require.NoError(t, err)
 	require.Equal(t, c.pod.ResourceVersion(), c.deleted.Version)

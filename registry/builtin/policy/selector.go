@@ -7,20 +7,20 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// An empty selector of a budget selects nothing in version v1beta1, and all pods in v1.
-// What the one version says with it the other says with a label that no pod has: all pods
-// are without it, none has it.
+// An empty selector of a budget selects nothing in v1beta1 and all pods in v1. The conversion expresses
+// the meaning in the other version by a requirement on a label that no pod has.
 
-// selectorOf returns a selector that tells whether pods have the label.
+// selectorOf returns a selector with the operator Exists or DoesNotExist for that label.
 func selectorOf(p names.Profile, operator string) map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{"key": p.Wire(names.EmptySelector), "operator": operator}}}
 }
 
-// convertEmptySelectors makes selectors of version v1beta1 those of the hub, and back.
+// convertEmptySelectors extends the conversions of v1beta1. It works on the compiled conversion,
+// because the name of the label depends on the naming of the server.
 func convertEmptySelectors(v *registry.KindVersion) {
-	plain := v.Conversion
+	base := v.Conversion
 	v.Conversion = func(s *schema.Schema, p names.Profile) (*registry.Conversion, error) {
-		c, err := plain(s, p)
+		c, err := base(s, p)
 		if err != nil {
 			return nil, err
 		}
@@ -31,8 +31,8 @@ func convertEmptySelectors(v *registry.KindVersion) {
 	}
 }
 
-// replaceSelectors is convert, after which instead stands for the empty selector and the
-// empty selector for empty.
+// replaceSelectors wraps convert: it replaces an empty selector by instead, and the selector empty by
+// an empty selector.
 func replaceSelectors(convert func(map[string]any) (map[string]any, error), instead, empty map[string]any) func(map[string]any) (map[string]any, error) {
 	return func(tree map[string]any) (map[string]any, error) {
 		out, err := convert(tree)

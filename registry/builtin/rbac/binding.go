@@ -10,61 +10,61 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// The kinds of subjects.
+// Kinds of subjects.
 const (
 	UserKind           = "User"
 	GroupKind          = "Group"
 	ServiceAccountKind = "ServiceAccount"
 )
 
-// RoleBinding gives a Role or a ClusterRole to subjects, in its own namespace.
+// RoleBinding grants a Role or a ClusterRole to subjects within its namespace.
 type RoleBinding struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Subjects get the role.
+	// Subjects that are granted the role.
 	Subjects []Subject `json:"subjects,omitempty" protobuf:"2" schema:"listType=atomic"`
 
-	// RoleRef names the role: a Role of this namespace or a ClusterRole. It
-	// cannot change.
+	// RoleRef is a Role in the namespace of the binding or a ClusterRole. It is immutable.
 	RoleRef RoleRef `json:"roleRef" protobuf:"3"`
 }
 
-// ClusterRoleBinding gives a ClusterRole to subjects, in the whole cluster.
+// ClusterRoleBinding grants a ClusterRole to subjects in the whole cluster.
 type ClusterRoleBinding struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Subjects get the role.
+	// Subjects that are granted the role.
 	Subjects []Subject `json:"subjects,omitempty" protobuf:"2" schema:"listType=atomic"`
 
-	// RoleRef names the ClusterRole. It cannot change.
+	// RoleRef is a ClusterRole. It is immutable.
 	RoleRef RoleRef `json:"roleRef" protobuf:"3"`
 }
 
-// Subject is someone that a role is given to.
+// Subject is a user, a group or a service account.
 type Subject struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// Kind is User, Group or ServiceAccount.
 	Kind string `json:"kind" protobuf:"1" schema:"enum=ServiceAccount|User|Group"`
 
-	// APIGroup of the subject: empty for service accounts, the group of this
-	// API, which is filled in, for users and groups.
+	// APIGroup of the subject: empty for service accounts; for users and groups the RBAC group, which
+	// is the default.
 	APIGroup string `json:"apiGroup,omitempty" protobuf:"2"`
 
 	// Name of the subject.
 	Name string `json:"name" protobuf:"3" schema:"required"`
 
-	// Namespace of a service account; empty for users and groups.
+	// Namespace of a service account; empty for users and groups. A ClusterRoleBinding requires it for
+	// service accounts.
 	Namespace string `json:"namespace,omitempty" protobuf:"4"`
 }
 
-// RoleRef names the role of a binding.
+// RoleRef identifies a role.
 type RoleRef struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// APIGroup of the role; it is filled in.
+	// APIGroup of the role; the default and only value is the RBAC group.
 	APIGroup string `json:"apiGroup" protobuf:"1"`
 
 	// Kind is Role or ClusterRole.
@@ -87,7 +87,7 @@ func roleBindings() *registry.Kind {
 			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, true}
 			b.validate(&w.Faults)
 			if w.Old != nil {
-				b.unchanged(&w.Faults, w.Old.RoleRef)
+				b.checkRoleRefUnchanged(&w.Faults, w.Old.RoleRef)
 			}
 		},
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
@@ -109,7 +109,7 @@ func clusterRoleBindings() *registry.Kind {
 			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, false}
 			b.validate(&w.Faults)
 			if w.Old != nil {
-				b.unchanged(&w.Faults, w.Old.RoleRef)
+				b.checkRoleRefUnchanged(&w.Faults, w.Old.RoleRef)
 			}
 		},
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
@@ -119,21 +119,21 @@ func clusterRoleBindings() *registry.Kind {
 
 func bindingColumns() []registry.Column {
 	named := func(kind string) func(o *meta.Object) any {
-		return func(o *meta.Object) any { return subjects(o, kind) }
+		return func(o *meta.Object) any { return subjectNames(o, kind) }
 	}
 	return []registry.Column{
-		{Name: "Role", Type: "string", Doc: "The role that is given.", Cell: func(o *meta.Object) any {
+		{Name: "Role", Type: "string", Doc: "The granted role.", Cell: func(o *meta.Object) any {
 			return o.String("roleRef", "kind") + "/" + o.String("roleRef", "name")
 		}},
 		registry.Age(),
-		{Name: "Users", Type: "string", Doc: "The users that have the role.", Priority: 1, Cell: named(UserKind)},
-		{Name: "Groups", Type: "string", Doc: "The groups that have the role.", Priority: 1, Cell: named(GroupKind)},
-		{Name: "ServiceAccounts", Type: "string", Doc: "The service accounts that have the role.", Priority: 1, Cell: named(ServiceAccountKind)},
+		{Name: "Users", Type: "string", Doc: "The users that are granted the role.", Priority: 1, Cell: named(UserKind)},
+		{Name: "Groups", Type: "string", Doc: "The groups that are granted the role.", Priority: 1, Cell: named(GroupKind)},
+		{Name: "ServiceAccounts", Type: "string", Doc: "The service accounts that are granted the role.", Priority: 1, Cell: named(ServiceAccountKind)},
 	}
 }
 
-// subjects returns the names of the subjects of a kind.
-func subjects(o *meta.Object, kind string) string {
+// subjectNames joins the names of the subjects of a kind.
+func subjectNames(o *meta.Object, kind string) string {
 	var out []string
 	for _, v := range o.List("subjects") {
 		m, _ := v.(map[string]any)
@@ -159,7 +159,7 @@ func defaultBinding(p names.Profile, subjects []Subject, ref *RoleRef) {
 	}
 }
 
-// binding is what the two kinds of bindings have to be checked.
+// binding is the common view of both kinds of bindings, for validation.
 type binding struct {
 	names      names.Profile
 	subjects   []Subject
@@ -176,18 +176,19 @@ func (b *binding) validate(f *check.Faults) {
 		f.OneOf(at.Field("kind"), b.ref.Kind, "ClusterRole")
 	}
 	for i, s := range b.subjects {
-		b.subject(f, check.At("subjects").Index(i), s)
+		b.checkSubject(f, check.At("subjects").Index(i), s)
 	}
 }
 
-// unchanged checks that the role is the same, in the words that people search for.
-func (b *binding) unchanged(f *check.Faults, old RoleRef) {
+// checkRoleRefUnchanged reports a change of the role. Its message equals kube-apiserver's, which
+// people search for.
+func (b *binding) checkRoleRefUnchanged(f *check.Faults, old RoleRef) {
 	if old != b.ref {
 		f.Invalid(check.At("roleRef"), b.ref, "cannot change roleRef")
 	}
 }
 
-func (b *binding) subject(f *check.Faults, at *check.Path, s Subject) {
+func (b *binding) checkSubject(f *check.Faults, at *check.Path, s Subject) {
 	switch s.Kind {
 	case ServiceAccountKind:
 		if s.Name != "" {

@@ -1,5 +1,5 @@
-// Package rbac holds the kinds of role-based access control: roles that list
-// rights, and bindings that give a role to subjects.
+// Package rbac defines the kinds of role-based access control: roles, which list permissions, and
+// bindings, which grant roles to subjects.
 package rbac
 
 import (
@@ -18,52 +18,53 @@ func Kinds() []*registry.Kind {
 	return []*registry.Kind{roles(), clusterRoles(), roleBindings(), clusterRoleBindings()}
 }
 
-// Role is a list of rights in one namespace.
+// Role lists permissions within a namespace.
 type Role struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Rules are the rights; there are no denials, so they add up.
+	// Rules are the permissions. They are purely additive: there are no deny rules.
 	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"optional,listType=atomic"`
 }
 
-// PolicyRule gives verbs on resources, or on paths that are no resource.
+// PolicyRule permits verbs on resources or on non-resource paths.
 type PolicyRule struct {
-	// Verbs that are given; * is all.
+	// Verbs that are permitted; * means all.
 	Verbs []string `json:"verbs" protobuf:"1" schema:"required,reason.required=verbs must contain at least one value,listType=atomic"`
 
-	// APIGroups of the resources; "" is the core group, * all.
+	// APIGroups of the resources; "" is the core group, * means all.
 	APIGroups []string `json:"apiGroups,omitempty" protobuf:"2" schema:"listType=atomic"`
 
-	// Resources in these groups, or sub-resources as resource/sub; * is all,
-	// */sub that sub-resource of all.
+	// Resources in these groups, or subresources as resource/subresource; * means all resources, and
+	// */subresource means that subresource of all resources.
 	Resources []string `json:"resources,omitempty" protobuf:"3" schema:"listType=atomic"`
 
-	// ResourceNames limits the rule to objects of these names; empty: any.
+	// ResourceNames restricts the rule to objects of these names. Empty means all names.
 	ResourceNames []string `json:"resourceNames,omitempty" protobuf:"4" schema:"listType=atomic"`
 
-	// NonResourceURLs are paths that are no resource; * is allowed as the last
-	// part. Only cluster roles have them, in rules of their own.
+	// NonResourceURLs are paths outside the resource API; * is allowed as the last segment. Only
+	// cluster roles can have them, in rules without resources.
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty" protobuf:"5" schema:"listType=atomic"`
 }
 
-// ClusterRole is a list of rights that can be given for the whole cluster or,
-// by a RoleBinding, for one namespace.
+// ClusterRole lists permissions that can be granted in the whole cluster or, by a RoleBinding, in a
+// namespace.
 type ClusterRole struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Rules are the rights; there are no denials, so they add up.
+	// Rules are the permissions. They are purely additive: there are no deny rules.
 	Rules []PolicyRule `json:"rules" protobuf:"2" schema:"optional,listType=atomic"`
 
-	// AggregationRule, if set, lets the server fill rules from other cluster
-	// roles; rules written by others are replaced.
+	// AggregationRule, if set, makes the server compute rules from other cluster roles. The server
+	// overwrites other changes of rules.
 	AggregationRule *AggregationRule `json:"aggregationRule,omitempty" protobuf:"3"`
 }
 
-// AggregationRule says which cluster roles another one is made of.
+// AggregationRule selects the cluster roles to aggregate.
 type AggregationRule struct {
-	// ClusterRoleSelectors select the cluster roles by label; one match is enough.
+	// ClusterRoleSelectors select cluster roles by label; any of them suffices. At least one is
+	// required.
 	ClusterRoleSelectors []meta.Selector `json:"clusterRoleSelectors,omitempty" protobuf:"1" schema:"listType=atomic,unchecked"`
 }
 
@@ -77,7 +78,7 @@ func roles() *registry.Kind {
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateRole,
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
-		Behavior:     registry.Behavior{Prepare: unsetRules},
+		Behavior:     registry.Behavior{Prepare: nullEmptyRules},
 		Reference:    reference(),
 	})
 }
@@ -93,12 +94,12 @@ func clusterRoles() *registry.Kind {
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateClusterRole,
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
-		Behavior:     registry.Behavior{Prepare: unsetRules},
+		Behavior:     registry.Behavior{Prepare: nullEmptyRules},
 		Reference:    reference(),
 	})
 }
 
-// reference is what the four kinds imitate.
+// reference returns the compatibility settings of the four kinds.
 func reference() *compat.Reference {
 	return &compat.Reference{
 		NoGeneration:        true,
@@ -108,15 +109,15 @@ func reference() *compat.Reference {
 	}
 }
 
-// unsetRules shows no rules as null, the form that clients know.
-func unsetRules(w *registry.Change[meta.Object]) {
+// nullEmptyRules replaces an empty list of rules by null, which is the form at kube-apiserver.
+func nullEmptyRules(w *registry.Change[meta.Object]) {
 	if rules, ok := w.New.Get("rules"); ok && len(w.New.List("rules")) == 0 && rules != nil {
 		w.New.Set(nil, "rules")
 	}
 }
 
 func createdAt() registry.Column {
-	c := registry.Text("Created At", "When it was created.", "metadata", "creationTimestamp")
+	c := registry.Text("Created At", "The time of creation.", "metadata", "creationTimestamp")
 	c.Type = "date"
 	return c
 }

@@ -23,12 +23,12 @@ func ExampleKinds() {
 	// kind DeviceClass.resource.orch.io (Go type resource.DeviceClass)
 }
 
-// kind is one of the kinds under test.
+// kind compiles a kind of the package.
 func kind(t *testing.T, name string) kindtest.Kind {
 	return kindtest.Of(t, names.Kubernetes, resource.Kinds(), name)
 }
 
-// times repeats JSON in a list, with its number in place of #.
+// times returns a JSON list of n copies of item, with the index in place of #.
 func times(n int, item string) string {
 	list := make([]string, n)
 	for i := range list {
@@ -37,7 +37,7 @@ func times(n int, item string) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// within puts JSON into bodies, which are the keys of the result.
+// within returns cases whose keys are formatted into bodies.
 func within(format string, cases map[string][]string) map[string][]string {
 	all := make(map[string][]string, len(cases))
 	for body, faults := range cases {

@@ -9,13 +9,14 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Modes of allocation.
+// Allocation modes.
 const (
 	allDevices = "All"
 	exactCount = "ExactCount"
 )
 
-// checkClaim checks what a claim asks for.
+// checkClaim checks the requests of a claim, then constraints and configurations, which refer to
+// requests by name.
 func checkClaim(f *check.Faults, at *check.Path, c *DeviceClaim) {
 	seen := requestNames{}
 	var list []string
@@ -37,26 +38,27 @@ func checkClaim(f *check.Faults, at *check.Path, c *DeviceClaim) {
 }
 
 func checkRequest(f *check.Faults, at *check.Path, r *DeviceRequest) {
-	const one = "exactly one of `exactly` or `firstAvailable` is required"
+	const why = "exactly one of `exactly` or `firstAvailable` is required"
 	switch e := r.Exactly; {
 	case e == nil && len(r.FirstAvailable) == 0:
-		f.Required(at, one)
+		f.Required(at, why)
 	case e != nil && len(r.FirstAvailable) > 0:
-		f.Invalid(at, nil, one+", but multiple fields are set")
+		f.Invalid(at, nil, why+", but multiple fields are set")
 	case e != nil:
-		checkSort(f, at.Field("exactly"), e.AllocationMode, e.Count, e.Tolerations, e.DerivedAttributes)
+		checkAlternative(f, at.Field("exactly"), e.AllocationMode, e.Count, e.Tolerations, e.DerivedAttributes)
 	default:
 		var list []string
 		for i, s := range r.FirstAvailable {
-			checkSort(f, at.Field("firstAvailable").Index(i), s.AllocationMode, s.Count, s.Tolerations, s.DerivedAttributes)
+			checkAlternative(f, at.Field("firstAvailable").Index(i), s.AllocationMode, s.Count, s.Tolerations, s.DerivedAttributes)
 			list = append(list, s.Name)
 		}
 		f.Unique(at.Field("firstAvailable"), list)
 	}
 }
 
-// checkSort checks a sort of devices.
-func checkSort(f *check.Faults, at *check.Path, mode string, count int64, tolerations []DeviceToleration, derived []DeviceDerivedAttribute) {
+// checkAlternative checks a request or an alternative of it. mode, count and the other arguments are
+// its fields.
+func checkAlternative(f *check.Faults, at *check.Path, mode string, count int64, tolerations []DeviceToleration, derived []DeviceDerivedAttribute) {
 	switch {
 	case mode == allDevices && count != 0:
 		f.Invalid(at.Field("count"), count, "must not be specified when allocationMode is 'All'")
@@ -71,7 +73,7 @@ func checkSort(f *check.Faults, at *check.Path, mode string, count int64, tolera
 	}
 }
 
-// checkTolerations checks the values of tolerations.
+// checkTolerations checks the values of tolerations; the schema checks the other fields.
 func checkTolerations(f *check.Faults, at *check.Path, tolerations []DeviceToleration) {
 	for i, t := range tolerations {
 		p := at.Index(i).Field("value")
@@ -97,7 +99,8 @@ func checkConstraint(f *check.Faults, at *check.Path, c *DeviceConstraint, seen 
 	}
 }
 
-// requestNames are what the requests of a claim, and their sorts, are called.
+// requestNames are the names of the requests of a claim, and of their alternatives as
+// request/alternative.
 type requestNames map[string]bool
 
 func (n requestNames) add(r *DeviceRequest) {
@@ -107,19 +110,21 @@ func (n requestNames) add(r *DeviceRequest) {
 	}
 }
 
-// check checks names of requests, each of which may be there once.
+// check checks references to requests and reports duplicates.
 func (n requestNames) check(f *check.Faults, at *check.Path, list []string) {
 	for i, name := range list {
-		n.one(f, at.Index(i), name)
+		n.checkReference(f, at.Index(i), name)
 	}
 	f.Unique(at, list)
 }
 
-func (n requestNames) one(f *check.Faults, at *check.Path, name string) {
-	if request, sort, _ := strings.Cut(name, "/"); !strings.Contains(sort, "/") {
+// checkReference checks a reference to a request. A reference with several slashes is reported once, as
+// unknown.
+func (n requestNames) checkReference(f *check.Faults, at *check.Path, name string) {
+	if request, alternative, _ := strings.Cut(name, "/"); !strings.Contains(alternative, "/") {
 		f.Format(at, request, meta.CheckDNSLabel(request))
 		if request != name {
-			f.Format(at, sort, meta.CheckDNSLabel(sort))
+			f.Format(at, alternative, meta.CheckDNSLabel(alternative))
 		}
 	}
 	if !n[name] {
@@ -127,7 +132,7 @@ func (n requestNames) one(f *check.Faults, at *check.Path, name string) {
 	}
 }
 
-// checkConfiguration checks what only a driver can read.
+// checkConfiguration checks the opaque parameters of a configuration.
 func checkConfiguration(f *check.Faults, at *check.Path, c *DeviceConfiguration) {
 	if c.Opaque == nil {
 		return
@@ -140,8 +145,8 @@ func checkConfiguration(f *check.Faults, at *check.Path, c *DeviceConfiguration)
 	checkRaw(f, at, c.Opaque.Parameters.Raw)
 }
 
-// checkRaw checks that a value that nobody here can read is an object and not too big.
-// The value is not told.
+// checkRaw checks that a value is a JSON object of at most 10 KiB. The message omits the value, because
+// it may be confidential to the driver.
 func checkRaw(f *check.Faults, at *check.Path, raw json.RawMessage) {
 	const maxBytes = 10 << 10
 	switch {
@@ -152,11 +157,11 @@ func checkRaw(f *check.Faults, at *check.Path, raw json.RawMessage) {
 	}
 }
 
-// identifier is the form of names of attributes and capacities without their domain.
+// identifier is the form of the name of an attribute or a capacity without the domain.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// checkName checks the name of an attribute or a capacity: name or domain/name. Like kube-apiserver,
-// it accepts any name with more than one slash.
+// checkName checks the name of an attribute or a capacity, as name or domain/name. It accepts any name
+// with more than a single slash, as kube-apiserver does.
 func checkName(f *check.Faults, at *check.Path, name string) {
 	const maxDomain, maxName = 63, 32
 	if strings.Count(name, "/") > 1 {
@@ -183,7 +188,7 @@ func checkName(f *check.Faults, at *check.Path, name string) {
 	}
 }
 
-// checkFullName checks a name of an attribute that must have a domain.
+// checkFullName checks the name of an attribute, as domain/name.
 func checkFullName(f *check.Faults, at *check.Path, name string) {
 	checkName(f, at, name)
 	if !strings.Contains(name, "/") {

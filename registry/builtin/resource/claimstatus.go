@@ -5,23 +5,23 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// ResourceClaimStatus is what was found for a claim, and who uses it.
+// ResourceClaimStatus is the allocation of a claim and its users.
 type ResourceClaimStatus struct {
-	// Allocation is the devices that the claim has; unset: none yet. It changes only by
-	// being given back.
+	// Allocation lists the allocated devices; unset before the allocation. It cannot change except by
+	// deallocation.
 	Allocation *AllocationResult `json:"allocation,omitempty" protobuf:"1"`
-	// ReservedFor are those who may use the devices now, at most 256. While there are any
-	// the devices are not given back.
+	// ReservedFor lists the objects that may use the devices; at most 256. The devices are deallocated
+	// only when it is empty.
 	ReservedFor []ResourceClaimConsumerReference `json:"reservedFor,omitempty" protobuf:"2" patchStrategy:"merge" patchMergeKey:"uid" schema:"listType=map,listMapKeys=uid,maxItems=256"`
-	// Devices is what drivers tell of the devices that the claim has.
+	// Devices is the state of the allocated devices, as reported by their drivers.
 	Devices []AllocatedDeviceStatus `json:"devices,omitempty" protobuf:"4" schema:"listType=map,listMapKeys=driver|device|pool|shareID"`
 }
 
-// ResourceClaimConsumerReference names an object that uses a claim of its namespace.
+// ResourceClaimConsumerReference identifies a user of a claim in the same namespace.
 type ResourceClaimConsumerReference struct {
-	// APIGroup of the object; empty: the core group.
+	// APIGroup of the object. Empty is the core group.
 	APIGroup string `json:"apiGroup,omitempty" protobuf:"1"`
-	// Resource is the plural of the object's kind, such as pods.
+	// Resource is the plural name of the resource, such as pods.
 	Resource string `json:"resource" protobuf:"3" schema:"required"`
 	// Name of the object.
 	Name string `json:"name" protobuf:"4" schema:"required"`
@@ -29,90 +29,87 @@ type ResourceClaimConsumerReference struct {
 	UID string `json:"uid" protobuf:"5" schema:"required"`
 }
 
-// AllocationResult is the devices that a claim has.
+// AllocationResult is the result of an allocation.
 type AllocationResult struct {
-	// Devices that the claim has.
+	// Devices that are allocated.
 	Devices DeviceAllocationResult `json:"devices,omitempty" protobuf:"1"`
-	// NodeSelector is the nodes on which the devices can be used; unset: all.
+	// NodeSelector selects the nodes on which the devices can be used. Unset means all nodes.
 	NodeSelector *core.NodeSelector `json:"nodeSelector,omitempty" protobuf:"3"`
-	// AllocationTimestamp is when the devices were found.
+	// AllocationTimestamp is the time of the allocation.
 	AllocationTimestamp *meta.Time `json:"allocationTimestamp,omitempty" protobuf:"5"`
 }
 
-// DeviceAllocationResult is the devices that a claim has, and their configuration.
+// DeviceAllocationResult lists the allocated devices and their configuration.
 type DeviceAllocationResult struct {
-	// Results are the devices, at most 32.
+	// Results are the allocated devices; at most 32.
 	Results []DeviceRequestAllocationResult `json:"results,omitempty" protobuf:"1" schema:"listType=atomic,maxItems=32"`
-	// Config is for the drivers: that of the classes, then that of the claim; at most 64
-	// times.
+	// Config is passed to the drivers: the configuration of the classes, then of the claim; at most 64
+	// entries.
 	Config []DeviceAllocationConfiguration `json:"config,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=64"`
 }
 
-// DeviceRequestAllocationResult is a device that a claim has.
+// DeviceRequestAllocationResult is an allocated device.
 type DeviceRequestAllocationResult struct {
-	// Request that the device is for, as request or request/sort.
+	// Request that the device satisfies, as request or request/alternative.
 	Request string `json:"request" protobuf:"1"`
 	// Driver of the device.
 	Driver string `json:"driver" protobuf:"2" schema:"required,maxLength=63,format=csi-driver"`
-	// Pool that the device is in.
+	// Pool of the device.
 	Pool string `json:"pool" protobuf:"3" schema:"required,maxLength=253"`
-	// Device is its name in the pool.
+	// Device is the name of the device in its pool.
 	Device string `json:"device" protobuf:"4" schema:"format=dns-label"`
-	// AdminAccess says that others may use the device as well.
+	// AdminAccess is true if the device was allocated for administration and may be in use elsewhere.
 	AdminAccess *bool `json:"adminAccess,omitempty" protobuf:"5"`
-	// Tolerations are those of the request.
+	// Tolerations of the request.
 	Tolerations []DeviceToleration `json:"tolerations,omitempty" protobuf:"6" schema:"listType=atomic"`
-	// BindingConditions are those of the device, as they were when it was found; at most 4.
+	// BindingConditions of the device at the time of the allocation; at most 4.
 	BindingConditions []string `json:"bindingConditions,omitempty" protobuf:"7" schema:"listType=atomic,maxItems=4"`
-	// BindingFailureConditions are those of the device, as they were when it was found; at
-	// most 4.
+	// BindingFailureConditions of the device at the time of the allocation; at most 4.
 	BindingFailureConditions []string `json:"bindingFailureConditions,omitempty" protobuf:"8" schema:"listType=atomic,maxItems=4"`
-	// ShareID tells this share of a device from others, a UUID in small letters.
+	// ShareID identifies the share of a device that several claims use, a UUID in lower case.
 	ShareID *string `json:"shareID,omitempty" protobuf:"9"`
-	// ConsumedCapacity is how much of a shared device the claim has, by the names of
-	// capacities.
+	// ConsumedCapacity maps capacity names to the amounts that the claim uses of a shared device.
 	ConsumedCapacity map[string]meta.Quantity `json:"consumedCapacity,omitempty" protobuf:"10"`
-	// SkipNodeOperations is what need not be done on the node before and after the device is
-	// used: NodePrepareResources, NodeUnprepareResources, or * for all.
+	// SkipNodeOperations lists operations that the node omits for the device: NodePrepareResources,
+	// NodeUnprepareResources, or * for all.
 	SkipNodeOperations []string `json:"skipNodeOperations,omitempty" protobuf:"11" schema:"listType=set,items.enum=NodePrepareResources|NodeUnprepareResources|*,gate=DRAOptionalNodeOperations"`
 }
 
-// DeviceAllocationConfiguration is what drivers get to prepare the devices that a claim
-// has.
+// DeviceAllocationConfiguration is a driver configuration for allocated devices.
 type DeviceAllocationConfiguration struct {
-	// Source is where the configuration stood: FromClass or FromClaim.
+	// Source of the configuration: FromClass or FromClaim.
 	Source string `json:"source" protobuf:"1" schema:"required,enum=FromClaim|FromClass"`
-	// Requests whose devices are meant, as request or request/sort; at most 32. None: all.
+	// Requests that the configuration applies to, as request or request/alternative; at most 32. Empty
+	// means all.
 	Requests []string `json:"requests,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=32"`
 
 	DeviceConfiguration `json:",inline" protobuf:"3"`
 }
 
-// AllocatedDeviceStatus is what a driver tells of a device that a claim has.
+// AllocatedDeviceStatus is the state of an allocated device, as reported by its driver.
 type AllocatedDeviceStatus struct {
 	// Driver of the device.
 	Driver string `json:"driver" protobuf:"1" schema:"required,maxLength=63,format=csi-driver"`
-	// Pool that the device is in.
+	// Pool of the device.
 	Pool string `json:"pool" protobuf:"2" schema:"required,maxLength=253"`
-	// Device is its name in the pool.
+	// Device is the name of the device in its pool.
 	Device string `json:"device" protobuf:"3" schema:"format=dns-label"`
-	// ShareID tells this share of a device from others, a UUID in small letters.
+	// ShareID identifies the share of a device that several claims use, a UUID in lower case.
 	ShareID *string `json:"shareID,omitempty" protobuf:"7"`
-	// Conditions are aspects of the state of the device, at most 8.
+	// Conditions of the device; at most 8.
 	Conditions []meta.Condition `json:"conditions" protobuf:"4" schema:"optional,listType=map,listMapKeys=type,repeats,unchecked"`
-	// Data is any object, of at most 10 KiB.
+	// Data is a driver-specific JSON object of at most 10 KiB.
 	Data *meta.RawExtension `json:"data,omitempty" protobuf:"5"`
-	// NetworkData is for devices that are network interfaces.
+	// NetworkData describes a network interface.
 	NetworkData *NetworkDeviceData `json:"networkData,omitempty" protobuf:"6"`
 }
 
-// NetworkDeviceData is what a driver tells of a network interface.
+// NetworkDeviceData describes a network interface.
 type NetworkDeviceData struct {
-	// InterfaceName is what the pod calls the interface, at most 256 characters.
+	// InterfaceName is the name of the interface in the pod, of at most 256 characters.
 	InterfaceName string `json:"interfaceName,omitempty" protobuf:"1" schema:"maxLength=256"`
-	// IPs are the addresses of the interface with the length of their network, such as
-	// 192.0.2.5/24; at most 16.
+	// IPs are the addresses of the interface in CIDR notation, such as 192.0.2.5/24; at most 16.
 	IPs []string `json:"ips,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=16"`
-	// HardwareAddress of the interface, at most 128 characters.
+	// HardwareAddress is the MAC address or similar, of at most 128 characters.
 	HardwareAddress string `json:"hardwareAddress,omitempty" protobuf:"3" schema:"maxLength=128"`
 }

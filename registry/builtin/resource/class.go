@@ -9,28 +9,28 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
-// DeviceClass is a sort of devices that claims name. The administrator of a cluster
-// says what belongs to it.
+// DeviceClass names a set of devices and their configuration, for use in claims. Administrators create
+// it.
 type DeviceClass struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what belongs to the class. Devices that are in use stay so when it changes.
+	// Spec is the definition of the class. A change does not affect devices that are already allocated.
 	Spec DeviceClassSpec `json:"spec" protobuf:"2"`
 }
 
-// DeviceClassSpec is what belongs to a class of devices.
+// DeviceClassSpec is the definition of a class of devices.
 type DeviceClassSpec struct {
-	// Selectors are conditions that all must hold of a device; at most 32.
+	// Selectors must all match a device; at most 32.
 	Selectors []DeviceSelector `json:"selectors,omitempty" protobuf:"1" schema:"listType=atomic,maxItems=32"`
-	// Config is for the drivers of the devices, at most 32 times.
+	// Config is passed to the drivers of the devices; at most 32 entries.
 	Config []DeviceClassConfiguration `json:"config,omitempty" protobuf:"2" schema:"listType=atomic,maxItems=32"`
-	// ExtendedResourceName is the resource that pods may ask for instead of naming a claim
-	// of the class, such as example.com/gpu.
+	// ExtendedResourceName is the extended resource, such as example.com/gpu, through which pods can
+	// request devices of the class without a claim.
 	ExtendedResourceName *string `json:"extendedResourceName,omitempty" protobuf:"4"`
 }
 
-// DeviceClassConfiguration is what drivers get to prepare devices of a class.
+// DeviceClassConfiguration is a driver configuration for devices of a class.
 type DeviceClassConfiguration struct {
 	DeviceConfiguration `json:",inline" protobuf:"1"`
 }
@@ -53,18 +53,19 @@ func classes() *registry.Kind {
 	})
 }
 
-// ResourceClaimTemplate is a claim that is made for each pod that names the template.
+// ResourceClaimTemplate describes the claims that the control plane creates for the pods that refer to
+// it, a claim for each pod.
 type ResourceClaimTemplate struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is the claim to be made. It cannot change.
+	// Spec describes the claims. It is immutable.
 	Spec ResourceClaimTemplateSpec `json:"spec" protobuf:"2"`
 }
 
-// ResourceClaimTemplateSpec is a claim to be made.
+// ResourceClaimTemplateSpec describes a claim.
 type ResourceClaimTemplateSpec struct {
-	// Labels and annotations of the claim; nothing else is allowed.
+	// Labels and annotations of the claim. Other metadata is rejected.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec of the claim.

@@ -13,6 +13,8 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
+// validateSlice checks a slice. The driver, the pool and the node are immutable, because slices are
+// selected by them.
 func validateSlice(w *registry.Change[ResourceSlice]) {
 	s, at := &w.New.Spec, check.At("spec")
 	if w.Old != nil {
@@ -21,7 +23,7 @@ func validateSlice(w *registry.Change[ResourceSlice]) {
 		w.Unchanged(at.Field("nodeName"), s.NodeName, w.Old.Spec.NodeName)
 	}
 	checkPool(&w.Faults, at.Field("pool").Field("name"), s.Pool.Name)
-	checkWhere(&w.Faults, at, s)
+	checkSliceNodes(&w.Faults, at, s)
 	if s.PartitionTypeAttribute != nil {
 		checkFullName(&w.Faults, at.Field("partitionTypeAttribute"), *s.PartitionTypeAttribute)
 	}
@@ -39,12 +41,12 @@ func validateSlice(w *registry.Change[ResourceSlice]) {
 
 func checkDevices(w *registry.Change[ResourceSlice], at *check.Path, s *ResourceSliceSpec) {
 	const maxDevices, maxSpecial = 128, 64
-	most := maxDevices
+	limit := maxDevices
 	if slices.ContainsFunc(s.Devices, func(d Device) bool { return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 || d.hasLists() }) {
-		most = maxSpecial
+		limit = maxSpecial
 	}
-	if len(s.Devices) > most {
-		w.TooMany(at, len(s.Devices), most)
+	if len(s.Devices) > limit {
+		w.TooMany(at, len(s.Devices), limit)
 		return
 	}
 	perDevice := s.PerDeviceNodeSelection != nil && *s.PerDeviceNodeSelection
@@ -57,18 +59,19 @@ func checkDevices(w *registry.Change[ResourceSlice], at *check.Path, s *Resource
 	w.Unique(at, list)
 }
 
-// place is a way to say where devices can be used.
-type place struct {
+// nodeScope is a way to select the nodes on which devices can be used; exactly one of the pointers is
+// set or all are nil.
+type nodeScope struct {
 	field    string
 	name     *string
 	selector *core.NodeSelector
 	flag     *bool
 }
 
-// checkPlaces checks what is set of several ways, and returns the names of those that
-// count.
-func checkPlaces(f *check.Faults, at *check.Path, unset string, places ...place) (set []string) {
-	for _, p := range places {
+// checkNodeScopes checks the form of the scopes, and returns the quoted fields of the scopes that are
+// set validly.
+func checkNodeScopes(f *check.Faults, at *check.Path, unset string, scopes ...nodeScope) (set []string) {
+	for _, p := range scopes {
 		at := at.Field(p.field)
 		switch {
 		case p.name != nil && *p.name == "":
@@ -88,39 +91,39 @@ func checkPlaces(f *check.Faults, at *check.Path, unset string, places ...place)
 	return set
 }
 
-// checkWhere checks where the devices of a slice can be used.
-func checkWhere(f *check.Faults, at *check.Path, s *ResourceSliceSpec) {
+// checkSliceNodes checks that a slice has exactly 1 node scope.
+func checkSliceNodes(f *check.Faults, at *check.Path, s *ResourceSliceSpec) {
 	if s.NodeSelector != nil && len(s.NodeSelector.NodeSelectorTerms) != 1 {
 		f.Invalid(at.Field("nodeSelector").Field("nodeSelectorTerms"), s.NodeSelector.NodeSelectorTerms, "must have exactly one node selector term")
 	}
-	set := checkPlaces(f, at, "must be either unset or set to a non-empty string",
-		place{field: "nodeName", name: s.NodeName}, place{field: "nodeSelector", selector: s.NodeSelector},
-		place{field: "allNodes", flag: s.AllNodes}, place{field: "perDeviceNodeSelection", flag: s.PerDeviceNodeSelection})
-	const one = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+	set := checkNodeScopes(f, at, "must be either unset or set to a non-empty string",
+		nodeScope{field: "nodeName", name: s.NodeName}, nodeScope{field: "nodeSelector", selector: s.NodeSelector},
+		nodeScope{field: "allNodes", flag: s.AllNodes}, nodeScope{field: "perDeviceNodeSelection", flag: s.PerDeviceNodeSelection})
+	const why = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 	switch {
 	case len(set) == 0:
-		f.Required(at, one)
+		f.Required(at, why)
 	case len(set) > 1:
-		f.Invalid(at, "{"+strings.Join(set, ", ")+"}", one+", but multiple fields are set")
+		f.Invalid(at, "{"+strings.Join(set, ", ")+"}", why+", but multiple fields are set")
 	}
 }
 
-// checkOwnPlace checks where a device can be used, which it says if the slice does not.
-func checkOwnPlace(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
+// checkDeviceNodes checks that a device has exactly 1 node scope if perDevice is true, else none.
+func checkDeviceNodes(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
 	if !perDevice {
 		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
 			f.Invalid(at, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
 		}
 		return
 	}
-	set := checkPlaces(f, at, "must not be empty",
-		place{field: "nodeName", name: d.NodeName}, place{field: "nodeSelector", selector: d.NodeSelector}, place{field: "allNodes", flag: d.AllNodes})
-	const one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+	set := checkNodeScopes(f, at, "must not be empty",
+		nodeScope{field: "nodeName", name: d.NodeName}, nodeScope{field: "nodeSelector", selector: d.NodeSelector}, nodeScope{field: "allNodes", flag: d.AllNodes})
+	const why = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
 	switch {
 	case len(set) == 0:
-		f.Required(at, one)
+		f.Required(at, why)
 	case len(set) > 1:
-		f.Invalid(at, "{"+strings.Join(set, ", ")+"}", one)
+		f.Invalid(at, "{"+strings.Join(set, ", ")+"}", why)
 	}
 }
 
@@ -148,7 +151,7 @@ func checkDevice(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
 	}
 	values := 0
 	for _, a := range d.Attributes {
-		values += a.values()
+		values += a.valueCount()
 	}
 	if values > maxValues {
 		f.Invalid(attributes, values, "the total number of attribute values must not exceed 48")
@@ -161,27 +164,27 @@ func checkDevice(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
 		sets = append(sets, c.CounterSet)
 	}
 	f.Unique(at.Field("consumesCounters"), sets)
-	checkOwnPlace(f, at, d, perDevice)
+	checkDeviceNodes(f, at, d, perDevice)
 	checkBinding(f, at, d.BindingConditions, d.BindingFailureConditions)
 }
 
 // hasLists reports whether an attribute of the device is a list.
 func (d *Device) hasLists() bool {
 	for _, a := range d.Attributes {
-		if a.listed() > 0 {
+		if a.listLength() > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// listed returns how many values an attribute has in lists.
-func (a *DeviceAttribute) listed() int {
+// listLength returns the number of list items in the attribute.
+func (a *DeviceAttribute) listLength() int {
 	return len(a.IntValues) + len(a.BoolValues) + len(a.StringValues) + len(a.VersionValues)
 }
 
-// values returns how many values an attribute has.
-func (a *DeviceAttribute) values() int { return max(a.listed(), 1) }
+// valueCount returns the number of values for the limit of attribute values: a scalar counts as 1.
+func (a *DeviceAttribute) valueCount() int { return max(a.listLength(), 1) }
 
 // checkCounters checks the names of counters.
 func checkCounters(f *check.Faults, at *check.Path, counters map[string]Counter) {
@@ -190,7 +193,7 @@ func checkCounters(f *check.Faults, at *check.Path, counters map[string]Counter)
 	}
 }
 
-// checkNodeResources checks which resources of its node a device takes or stands for.
+// checkNodeResources checks the node resources that a device provides or consumes.
 func checkNodeResources(w *registry.Change[ResourceSlice], at *check.Path, d *Device) {
 	native := w.Names.Wire(names.NativeResource)
 	for _, name := range slices.Sorted(maps.Keys(d.NodeAllocatableResources)) {
@@ -222,7 +225,7 @@ func (o *NodeAllocatableOverhead) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-// validate checks a mapping of a device with these capacities.
+// validate checks a mapping of a device with the given capacities.
 func (m *NodeAllocatableMapping) validate(f *check.Faults, at *check.Path, capacity map[string]DeviceCapacity) {
 	if m.CapacityKey != nil {
 		if _, ok := capacity[*m.CapacityKey]; !ok {
@@ -243,11 +246,12 @@ func (m *NodeAllocatableMapping) validate(f *check.Faults, at *check.Path, capac
 	}
 }
 
-// version is the form that semver.org 2.0.0 gives versions.
+// version is the form of a semantic version (semver.org 2.0.0).
 var version = regexp.MustCompile(`^(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}(-` + preRelease + `(\.` + preRelease + `)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 const preRelease = `(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)`
 
+// validate checks that exactly 1 field is set, and the form of strings and versions.
 func (a *DeviceAttribute) validate(f *check.Faults, at *check.Path) {
 	if a.StringValue != nil {
 		checkText(f, at.Field("string"), *a.StringValue, false)
@@ -262,11 +266,11 @@ func (a *DeviceAttribute) validate(f *check.Faults, at *check.Path) {
 		checkText(f, at.Field("versions").Index(i), text, true)
 	}
 	set := 0
-	for _, is := range []bool{
+	for _, isSet := range []bool{
 		a.IntValue != nil, a.BoolValue != nil, a.StringValue != nil, a.VersionValue != nil,
 		len(a.IntValues) > 0, len(a.BoolValues) > 0, len(a.StringValues) > 0, len(a.VersionValues) > 0,
 	} {
-		if is {
+		if isSet {
 			set++
 		}
 	}
@@ -275,7 +279,7 @@ func (a *DeviceAttribute) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-// checkText checks a text that an attribute has.
+// checkText checks the length of an attribute value and, if isVersion is true, its form.
 func checkText(f *check.Faults, at *check.Path, text string, isVersion bool) {
 	const maxBytes = 64
 	switch {
@@ -286,12 +290,13 @@ func checkText(f *check.Faults, at *check.Path, text string, isVersion bool) {
 	}
 }
 
+// validate checks a policy for a capacity of the given total amount.
 func (p *CapacityRequestPolicy) validate(f *check.Faults, at *check.Path, capacity meta.Quantity) {
 	switch {
 	case len(p.ValidValues) > 0 && p.ValidRange != nil:
 		f.Forbidden(at, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)
 	case len(p.ValidValues) > 0:
-		p.values(f, at, capacity)
+		p.checkValidValues(f, at, capacity)
 	case p.ValidRange != nil:
 		if p.Default == nil {
 			f.Required(at.Field("default"), "required when validRange is defined")
@@ -300,8 +305,9 @@ func (p *CapacityRequestPolicy) validate(f *check.Faults, at *check.Path, capaci
 	}
 }
 
-// values checks the amounts of a list.
-func (p *CapacityRequestPolicy) values(f *check.Faults, at *check.Path, capacity meta.Quantity) {
+// checkValidValues checks that the values are ascending, at most the total amount, and contain the
+// default.
+func (p *CapacityRequestPolicy) checkValidValues(f *check.Faults, at *check.Path, capacity meta.Quantity) {
 	const maxValues = 10
 	values := at.Field("validValues")
 	if len(p.ValidValues) > maxValues {
@@ -331,16 +337,16 @@ func (p *CapacityRequestPolicy) values(f *check.Faults, at *check.Path, capacity
 	}
 }
 
-// validate checks a range, beyond which neither the amount that is given unasked nor what
-// there is may lead.
-func (r *CapacityRequestPolicyRange) validate(f *check.Faults, at *check.Path, usual *meta.Quantity, capacity meta.Quantity) {
+// validate checks that the range lies within the total amount and contains the default, which may be
+// nil.
+func (r *CapacityRequestPolicyRange) validate(f *check.Faults, at *check.Path, defaultValue *meta.Quantity, capacity meta.Quantity) {
 	if r.Min == nil {
 		f.Required(at.Field("min"), "required when validRange is defined")
 		return
 	}
 	low, high := at.Field("min"), at.Field("max")
-	if usual != nil && usual.Cmp(*r.Min) < 0 {
-		f.Invalid(low, *usual, "default is less than min: "+r.Min.String())
+	if defaultValue != nil && defaultValue.Cmp(*r.Min) < 0 {
+		f.Invalid(low, *defaultValue, "default is less than min: "+r.Min.String())
 	}
 	if r.Min.Cmp(capacity) > 0 {
 		f.Invalid(low, *r.Min, "min is larger than capacity value: "+capacity.String())
@@ -352,17 +358,17 @@ func (r *CapacityRequestPolicyRange) validate(f *check.Faults, at *check.Path, u
 		if r.Max.Cmp(capacity) > 0 {
 			f.Invalid(high, *r.Max, "max is larger than capacity value: "+capacity.String())
 		}
-		if usual != nil && usual.Cmp(*r.Max) > 0 {
-			f.Invalid(high, *usual, "default is more than max: "+r.Max.String())
+		if defaultValue != nil && defaultValue.Cmp(*r.Max) > 0 {
+			f.Invalid(high, *defaultValue, "default is more than max: "+r.Max.String())
 		}
 	}
 	if r.Step != nil {
-		r.steps(f, at.Field("step"), usual, capacity)
+		r.checkSteps(f, at.Field("step"), defaultValue, capacity)
 	}
 }
 
-// steps checks that the bounds of a range are whole steps from its begin.
-func (r *CapacityRequestPolicyRange) steps(f *check.Faults, at *check.Path, usual *meta.Quantity, capacity meta.Quantity) {
+// checkSteps checks that the distances of the default and of max from min are multiples of the step.
+func (r *CapacityRequestPolicyRange) checkSteps(f *check.Faults, at *check.Path, defaultValue *meta.Quantity, capacity meta.Quantity) {
 	if r.Step.Sign() <= 0 {
 		f.Invalid(at, *r.Step, "must be greater than zero")
 		return
@@ -371,11 +377,11 @@ func (r *CapacityRequestPolicyRange) steps(f *check.Faults, at *check.Path, usua
 		f.Invalid(at, *r.Step, "one step "+first.String()+" is larger than capacity value: "+capacity.String())
 		return
 	}
-	for _, v := range []*meta.Quantity{usual, r.Max} {
+	for _, v := range []*meta.Quantity{defaultValue, r.Max} {
 		if v == nil {
 			continue
 		}
-		if way := v.Sub(*r.Min).Rat(); !way.Quo(way, r.Step.Rat()).IsInt() {
+		if distance := v.Sub(*r.Min).Rat(); !distance.Quo(distance, r.Step.Rat()).IsInt() {
 			f.Invalid(at, *v, "value is not a multiple of a given step ("+r.Step.String()+") from ("+r.Min.String()+")")
 		}
 	}

@@ -15,7 +15,7 @@ const (
 	someShare = "2bd1e8a4-5f3a-4d0c-9d5c-000000000001"
 )
 
-// statuses takes states through an update of a claim, in which % stands for the keys.
+// statuses runs status updates of a claim. format is the body, with % in place of the key of the case.
 func statuses(t *testing.T, format string, cases map[string][]string) {
 	t.Helper()
 	k := kind(t, "ResourceClaim")

@@ -14,7 +14,8 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/conditions"
 )
 
-// checkStatus checks what was found for a claim, and who uses it.
+// checkStatus checks the status of a claim. An allocation that exists must not change; new users cannot
+// be added to a claim that is being deleted.
 func checkStatus(w *registry.Change[ResourceClaim]) {
 	s, before, at := &w.New.Status, &w.Old.Status, check.At("status")
 	if a := s.Allocation; a != nil {
@@ -44,21 +45,21 @@ func checkStatus(w *registry.Change[ResourceClaim]) {
 	}
 }
 
-// share is a device, or a part of one that is shared.
+// share identifies an allocated device, or a share of it.
 type share struct{ Driver, Pool, Device, ShareID string }
 
-// allocated are the devices of an allocation.
+// allocated returns the devices of an allocation.
 func allocated(a *AllocationResult) map[share]bool {
 	have := map[share]bool{}
 	if a != nil {
 		for _, r := range a.Devices.Results {
-			have[share{r.Driver, r.Pool, r.Device, textOf(r.ShareID)}] = true
+			have[share{r.Driver, r.Pool, r.Device, valueOrEmpty(r.ShareID)}] = true
 		}
 	}
 	return have
 }
 
-func textOf(text *string) string {
+func valueOrEmpty(text *string) string {
 	if text == nil {
 		return ""
 	}
@@ -68,7 +69,7 @@ func textOf(text *string) string {
 func checkAllocation(w *registry.Change[ResourceClaim], at *check.Path, a *AllocationResult, seen requestNames) {
 	for i := range a.Devices.Results {
 		r, p := &a.Devices.Results[i], at.Field("devices").Field("results").Index(i)
-		seen.one(&w.Faults, p.Field("request"), r.Request)
+		seen.checkReference(&w.Faults, p.Field("request"), r.Request)
 		checkPool(&w.Faults, p.Field("pool"), r.Pool)
 		checkShare(&w.Faults, p.Field("shareID"), r.ShareID)
 		checkTolerations(&w.Faults, p.Field("tolerations"), r.Tolerations)
@@ -84,34 +85,34 @@ func checkAllocation(w *registry.Change[ResourceClaim], at *check.Path, a *Alloc
 	}
 }
 
-// maxBindingConditions is the maxItems of either list.
+// maxBindingConditions is the limit of both lists in the schema.
 const maxBindingConditions = 4
 
-// checkBinding checks the conditions for which pods with a device wait.
-func checkBinding(f *check.Faults, at *check.Path, good, bad []string) {
-	const goodField, badField = "bindingConditions", "bindingFailureConditions"
-	if max(len(good), len(bad)) > maxBindingConditions {
-		return // as the schema says
+// checkBinding checks that both lists of conditions are set or none, and that they are disjoint.
+func checkBinding(f *check.Faults, at *check.Path, binding, failing []string) {
+	const bindingField, failureField = "bindingConditions", "bindingFailureConditions"
+	if max(len(binding), len(failing)) > maxBindingConditions {
+		return // the schema reports it
 	}
-	f.Unique(at.Field(goodField), good)
-	f.Unique(at.Field(badField), bad)
-	for i, c := range bad {
-		if slices.Contains(good, c) {
-			f.Invalid(at.Field(badField).Index(i), c, "bindingFailureConditions must not overlap with bindingConditions")
+	f.Unique(at.Field(bindingField), binding)
+	f.Unique(at.Field(failureField), failing)
+	for i, c := range failing {
+		if slices.Contains(binding, c) {
+			f.Invalid(at.Field(failureField).Index(i), c, "bindingFailureConditions must not overlap with bindingConditions")
 		}
 	}
 	switch {
-	case len(good) > 0 && len(bad) == 0:
-		f.Invalid(at.Field(badField), bad, "bindingFailureConditions are required to use bindingConditions")
-	case len(bad) > 0 && len(good) == 0:
-		f.Invalid(at.Field(goodField), good, "bindingConditions are required to use bindingFailureConditions")
+	case len(binding) > 0 && len(failing) == 0:
+		f.Invalid(at.Field(failureField), failing, "bindingFailureConditions are required to use bindingConditions")
+	case len(failing) > 0 && len(binding) == 0:
+		f.Invalid(at.Field(bindingField), binding, "bindingConditions are required to use bindingFailureConditions")
 	}
 }
 
 func checkDeviceStatus(f *check.Faults, at *check.Path, d *AllocatedDeviceStatus, have map[share]bool) {
 	checkPool(f, at.Field("pool"), d.Pool)
 	checkShare(f, at.Field("shareID"), d.ShareID)
-	if id := (share{d.Driver, d.Pool, d.Device, textOf(d.ShareID)}); !have[id] {
+	if id := (share{d.Driver, d.Pool, d.Device, valueOrEmpty(d.ShareID)}); !have[id] {
 		f.Invalid(at, id, "must be an allocated device in the claim")
 	}
 	const maxConditions = 8
@@ -132,7 +133,7 @@ func checkDeviceStatus(f *check.Faults, at *check.Path, d *AllocatedDeviceStatus
 	}
 }
 
-// checkInterface checks the address of an interface with the length of its network.
+// checkInterface checks an address in CIDR notation; unlike a network it may have host bits.
 func checkInterface(f *check.Faults, at *check.Path, text string) {
 	p, err := netip.ParsePrefix(text)
 	switch {
@@ -153,7 +154,7 @@ func checkShare(f *check.Faults, at *check.Path, id *string) {
 	}
 }
 
-// checkPool checks the parts of the name of a pool.
+// checkPool checks the segments of the name of a pool.
 func checkPool(f *check.Faults, at *check.Path, name string) {
 	if name == "" {
 		return
@@ -163,13 +164,14 @@ func checkPool(f *check.Faults, at *check.Path, name string) {
 	}
 }
 
-// dropGone takes out what was told of devices that the claim gives back.
-func dropGone(w *registry.Change[meta.Object]) {
+// dropDeallocated removes the driver status of devices that a status update deallocates. Status for
+// devices that were never allocated stays and is rejected by validation.
+func dropDeallocated(w *registry.Change[meta.Object]) {
 	if w.Old == nil || w.Subresource != "status" {
 		return
 	}
-	told := w.New.List("status", "devices")
-	if len(told) == 0 {
+	statuses := w.New.List("status", "devices")
+	if len(statuses) == 0 {
 		return
 	}
 	results := []string{"status", "allocation", "devices", "results"}
@@ -177,25 +179,25 @@ func dropGone(w *registry.Change[meta.Object]) {
 	for _, r := range w.New.Objects(results...) {
 		kept[shareOf(r)] = true
 	}
-	gone := map[share]bool{}
+	deallocated := map[share]bool{}
 	for _, r := range w.Old.Objects(results...) {
-		gone[shareOf(r)] = !kept[shareOf(r)]
+		deallocated[shareOf(r)] = !kept[shareOf(r)]
 	}
-	var rest []any
-	for _, v := range told {
+	var remaining []any
+	for _, v := range statuses {
 		d, _ := v.(map[string]any)
-		if !gone[shareOf(meta.NewObject(d))] {
-			rest = append(rest, v)
+		if !deallocated[shareOf(meta.NewObject(d))] {
+			remaining = append(remaining, v)
 		}
 	}
-	if len(rest) == 0 {
+	if len(remaining) == 0 {
 		w.New.Delete("status", "devices")
-	} else if len(rest) < len(told) {
-		w.New.Set(rest, "status", "devices")
+	} else if len(remaining) < len(statuses) {
+		w.New.Set(remaining, "status", "devices")
 	}
 }
 
-// shareOf is the device that a result or a status names.
+// shareOf returns the device that an allocation result or a driver status refers to.
 func shareOf(o *meta.Object) share {
 	return share{o.String("driver"), o.String("pool"), o.String("device"), o.String("shareID")}
 }

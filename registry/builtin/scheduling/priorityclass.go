@@ -1,4 +1,4 @@
-// Package scheduling holds the kinds of the scheduling group: PriorityClass.
+// Package scheduling defines the kind PriorityClass.
 package scheduling
 
 import (
@@ -13,23 +13,25 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// PriorityClass gives a name to a priority of pods.
+// PriorityClass names a priority for pods.
 type PriorityClass struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Value is the priority of pods of the class, the higher the more important. It cannot change.
+	// Value is the priority of the pods: higher is more important. At most 1,000,000,000 except for the
+	// system classes. Immutable.
 	Value int32 `json:"value" protobuf:"2" schema:"optional"`
-	// GlobalDefault gives the class to pods that name none. At most one class should have it.
+	// GlobalDefault makes the class the default of pods without a class. At most a single class should
+	// have it.
 	GlobalDefault bool `json:"globalDefault,omitempty" protobuf:"3"`
-	// Description says when the class is to be used.
+	// Description explains the use of the class to people.
 	Description string `json:"description,omitempty" protobuf:"4"`
-	// PreemptionPolicy says whether pods of the class may take the place of less important ones. It
-	// cannot change.
+	// PreemptionPolicy is PreemptLowerPriority (default), which allows the pods to evict pods of lower
+	// priority, or Never. Immutable.
 	PreemptionPolicy *string `json:"preemptionPolicy,omitempty" protobuf:"5" schema:"default=PreemptLowerPriority,enum=PreemptLowerPriority|Never,immutable"`
 }
 
-// Kinds returns the kinds of the scheduling group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[PriorityClass]{
 		Group: names.GroupScheduling, Version: "v1", Scope: registry.Cluster, Plural: "priorityclasses", ShortNames: []string{"pc"},
@@ -38,9 +40,9 @@ func Kinds() []*registry.Kind {
 		},
 		Columns: []registry.Column{
 			{Name: "Value", Type: "integer", Doc: "The priority of pods of the class.", JSONPath: ".value"},
-			{Name: "Global-Default", Type: "boolean", Doc: "Whether pods that name no class get it.", Cell: func(o *meta.Object) any { return o.Bool("globalDefault") }},
+			{Name: "Global-Default", Type: "boolean", Doc: "True if the class is the default.", Cell: func(o *meta.Object) any { return o.Bool("globalDefault") }},
 			registry.Age(),
-			{Name: "PreemptionPolicy", Type: "string", Doc: "Whether less important pods make way.", JSONPath: ".preemptionPolicy"},
+			{Name: "PreemptionPolicy", Type: "string", Doc: "PreemptLowerPriority or Never.", JSONPath: ".preemptionPolicy"},
 		},
 		Validate:  validate,
 		Behavior:  registry.Behavior{Initial: initial},
@@ -48,7 +50,7 @@ func Kinds() []*registry.Kind {
 	})}
 }
 
-// highest is the highest value that a class may have that is not the system's.
+// highest is the highest value of a class that is not a system class.
 const highest = 1_000_000_000
 
 const (
@@ -56,7 +58,7 @@ const (
 	nodeCritical    = "system-node-critical"
 )
 
-// systemValue returns the value of a class of the system.
+// systemValue returns the value of a system class, and whether name is a system class.
 func systemValue(name string) (value int32, ok bool) {
 	switch name {
 	case clusterCritical:
@@ -67,7 +69,7 @@ func systemValue(name string) (value int32, ok bool) {
 	return 0, false
 }
 
-// initial are the two classes of the system.
+// initial returns the system classes, which the server creates at its start.
 func initial(names.Profile) (list []*meta.Object) {
 	for _, c := range [][2]string{
 		{clusterCritical, "For pods that the cluster cannot do without, on whichever node."},
@@ -81,7 +83,8 @@ func initial(names.Profile) (list []*meta.Object) {
 	return list
 }
 
-// validate keeps the highest values, and names like theirs, for the two classes of the system.
+// validate reserves the prefix system- and values above highest for the system classes, and makes the
+// value immutable.
 func validate(w *registry.Change[PriorityClass]) {
 	const why = "priority class names with 'system-' prefix are reserved for system use only. error: "
 	c, name, at := w.New, check.At("metadata", "name"), check.At("value")

@@ -10,68 +10,68 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// VolumeAttachment asks a driver to attach a volume to a node, for as long as it is there.
+// VolumeAttachment requests that a driver attaches a volume to a node. Deleting it requests the
+// detachment.
 type VolumeAttachment struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what to attach where. It cannot change.
+	// Spec is the request. Immutable.
 	Spec VolumeAttachmentSpec `json:"spec" protobuf:"2"`
-	// Status is what the driver did.
+	// Status is the result.
 	Status VolumeAttachmentStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// VolumeAttachmentSpec is what to attach where.
+// VolumeAttachmentSpec is the request to attach a volume.
 type VolumeAttachmentSpec struct {
-	// Attacher is the driver that shall do it.
+	// Attacher is the name of the driver that attaches the volume.
 	Attacher string `json:"attacher" protobuf:"1" schema:"required,maxLength=63,format=csi-driver"`
 	// Source is the volume.
 	Source VolumeAttachmentSource `json:"source" protobuf:"2"`
-	// NodeName is the node.
+	// NodeName is the node to attach the volume to.
 	NodeName string `json:"nodeName" protobuf:"3" schema:"format=dns-subdomain"`
 }
 
-// VolumeAttachmentSource is a volume to attach. Exactly one of the fields is set.
+// VolumeAttachmentSource identifies a volume. Exactly 1 field must be set.
 type VolumeAttachmentSource struct {
-	// PersistentVolumeName is the volume by name.
+	// PersistentVolumeName is the name of a PersistentVolume.
 	PersistentVolumeName *string `json:"persistentVolumeName,omitempty" protobuf:"1" schema:"format=dns-subdomain,unchecked"`
-	// InlineVolumeSpec is a volume that has no object: one that a pod describes in the words
-	// of an older plugin, in those of the driver that took its place.
+	// InlineVolumeSpec is an inline volume of a pod, translated from an in-tree plugin to its CSI
+	// driver.
 	InlineVolumeSpec *core.PersistentVolumeSpec `json:"inlineVolumeSpec,omitempty" protobuf:"2" schema:"gate=CSIMigration"`
 }
 
-// VolumeAttachmentStatus is what the driver did. Only who attaches and detaches writes it.
+// VolumeAttachmentStatus is the result of an attachment. Only the attacher writes it.
 type VolumeAttachmentStatus struct {
-	// Attached says that the volume is attached.
+	// Attached is true while the volume is attached.
 	Attached bool `json:"attached" protobuf:"1"`
-	// AttachmentMetadata is what attaching gave, for those who mount the volume next, in at
-	// most 256 KiB.
+	// AttachmentMetadata is passed from the attachment to the mount of the volume; at most 256 KiB.
 	AttachmentMetadata map[string]string `json:"attachmentMetadata,omitempty" protobuf:"2"`
-	// AttachError is why attaching failed last.
+	// AttachError is the last error of attaching.
 	AttachError *VolumeError `json:"attachError,omitempty" protobuf:"3"`
-	// DetachError is why detaching failed last.
+	// DetachError is the last error of detaching.
 	DetachError *VolumeError `json:"detachError,omitempty" protobuf:"4"`
 }
 
-// VolumeError is what went wrong with a volume.
+// VolumeError is an error of a volume operation.
 type VolumeError struct {
-	// Time when it did.
+	// Time of the error.
 	Time meta.Time `json:"time,omitempty" protobuf:"1"`
-	// Message is a text for people, of at most 1024 bytes, without secrets.
+	// Message explains the error to people, in at most 1024 bytes. It must not contain secrets.
 	Message string `json:"message,omitempty" protobuf:"2" schema:"maxLength=1024"`
-	// ErrorCode is the gRPC code that the driver answered.
+	// ErrorCode is the gRPC code of the error.
 	ErrorCode *int32 `json:"errorCode,omitempty" protobuf:"3" schema:"range=0|2147483647"`
 }
 
 func attachments() *registry.Kind {
-	former := older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", names.GroupStorage+"/v1")
-	former.Lacks = []string{"status"} // which is written with the rest
+	beta := older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", names.GroupStorage+"/v1")
+	beta.Lacks = []string{"status"} // v1beta1 has no status subresource
 	return registry.Of(registry.Definition[VolumeAttachment]{
 		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Status: true,
-		Versions: []registry.VersionOf[VolumeAttachment]{former},
+		Versions: []registry.VersionOf[VolumeAttachment]{beta},
 		Columns: []registry.Column{
-			{Name: "Attacher", Type: "string", Format: "name", Doc: "The driver that attaches.", JSONPath: ".spec.attacher"},
-			registry.Text("PV", "The volume, if it has an object.", "spec", "source", "persistentVolumeName"),
+			{Name: "Attacher", Type: "string", Format: "name", Doc: "The driver that attaches the volume.", JSONPath: ".spec.attacher"},
+			registry.Text("PV", "The PersistentVolume.", "spec", "source", "persistentVolumeName"),
 			registry.Text("Node", "The node.", "spec", "nodeName"),
 			{Name: "Attached", Type: "boolean", Doc: "Whether the volume is attached.", Cell: func(o *meta.Object) any { return o.Bool("status", "attached") }},
 			registry.Age(),
@@ -83,6 +83,7 @@ func attachments() *registry.Kind {
 	})
 }
 
+// validateAttachment checks the source, the immutability of the spec, and the size of the metadata.
 func validateAttachment(w *registry.Change[VolumeAttachment]) {
 	checkAttachmentSource(w)
 	if w.Old != nil {
@@ -98,8 +99,7 @@ func validateAttachment(w *registry.Change[VolumeAttachment]) {
 	}
 }
 
-// checkAttachmentSource checks that there is one volume, and what is wrong with it. A
-// name that is empty is told of before its form is.
+// checkAttachmentSource checks that exactly 1 source is set, and its form.
 func checkAttachmentSource(w *registry.Change[VolumeAttachment]) {
 	s, at := &w.New.Spec.Source, check.At("spec", "source")
 	name, inline := s.PersistentVolumeName, s.InlineVolumeSpec

@@ -52,7 +52,7 @@ func TestVolumeAttachment(t *testing.T) {
 	require.Equal(t, false, k.Cell(t, old, "Attached"))
 }
 
-// TestVolumeAttachmentStatus: who attaches writes the status, and nothing else with it.
+// TestVolumeAttachmentStatus checks that a write of the status changes nothing else.
 func TestVolumeAttachmentStatus(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, storage.Kinds(), "VolumeAttachment")
 	old, _ := k.Create(t, `{"spec":{"attacher":"d","nodeName":"n","source":{"persistentVolumeName":"pv"}},"status":{"attached":true,"attachError":{"message":"m"}}}`)

@@ -8,15 +8,15 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// VolumeAttributesClass is what volumes shall be like that can change while they are used,
-// such as how fast they are. Claims name it, and may name another one later.
+// VolumeAttributesClass describes attributes of volumes that can change while the volumes are in use,
+// such as the throughput. A claim can switch to another class.
 type VolumeAttributesClass struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// DriverName is the driver of the volumes. It cannot change.
+	// DriverName is the driver of the volumes. Immutable.
 	DriverName string `json:"driverName" protobuf:"2" schema:"required,format=qualified-name"`
-	// Parameters are for the driver: 1 to 512 of them, of at most 256 KiB. They cannot change.
+	// Parameters for the driver: 1 to 512 entries of at most 256 KiB in total. Immutable.
 	Parameters map[string]string `json:"parameters,omitempty" protobuf:"3" schema:"required,optional,reason.required=must contain at least one key/value pair"`
 }
 
@@ -30,19 +30,20 @@ func attributesClasses() *registry.Kind {
 	})
 }
 
+// validateAttributesClass checks the parameters and that nothing changes.
 func validateAttributesClass(w *registry.Change[VolumeAttributesClass]) {
 	checkParameters(&w.Faults, w.New.Parameters)
 	if w.Old == nil {
 		return
 	}
 	for _, c := range []struct {
-		field       string
-		now, before any
+		field    string
+		new, old any
 	}{
 		{"driverName", w.New.DriverName, w.Old.DriverName},
 		{"parameters", w.New.Parameters, w.Old.Parameters},
 	} {
-		if !check.Same(c.now, c.before) {
+		if !check.Same(c.new, c.old) {
 			w.Forbidden(check.At(c.field), "updates to "+c.field+" are forbidden.")
 		}
 	}

@@ -9,22 +9,23 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// CSIStorageCapacity is how much room there is for volumes of a class, for some nodes. A driver
-// that wants pods to go where its volumes fit keeps one for each class and part of the
-// cluster. Without one there is no room.
+// CSIStorageCapacity publishes the storage that is available to new volumes of a class on some nodes. A
+// driver with storageCapacity creates such an object for each class and topology segment; without an
+// object, the scheduler assumes that there is no capacity.
 type CSIStorageCapacity struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// NodeTopology selects the nodes that reach the storage: {} is all of them, unset none. It
-	// cannot change.
+	// NodeTopology selects the nodes that can access the storage. Empty selects all nodes, unset none.
+	// Immutable.
 	NodeTopology *meta.Selector `json:"nodeTopology,omitempty" protobuf:"2" schema:"format=label-selector"`
-	// StorageClassName is the class of the volumes that it is about. It cannot change.
+	// StorageClassName is the class of the volumes. Immutable.
 	StorageClassName string `json:"storageClassName" protobuf:"3" schema:"format=dns-subdomain,immutable"`
-	// Capacity is the room for new volumes, in bytes. Unset, nobody knows, which is as none.
+	// Capacity is the available storage in bytes; not negative. Unset means unknown, which counts as
+	// none.
 	Capacity *meta.Quantity `json:"capacity,omitempty" protobuf:"4"`
-	// MaximumVolumeSize is the size of the biggest volume that there is room for, in bytes.
-	// Unset, capacity says so.
+	// MaximumVolumeSize is the largest volume that can be created, in bytes. Unset means that capacity
+	// is the limit.
 	MaximumVolumeSize *meta.Quantity `json:"maximumVolumeSize,omitempty" protobuf:"5"`
 }
 

@@ -40,7 +40,7 @@ func TestCSIStorageCapacity(t *testing.T) {
 	k.Updates(t, nowhere, map[string][]string{`{"nodeTopology":{}}`: {"Invalid:nodeTopology"}})
 }
 
-func TestCSIStorageCapacityOfOldClients(t *testing.T) {
+func TestCSIStorageCapacityV1beta1(t *testing.T) {
 	kinds := storage.Kinds()
 	at := slices.IndexFunc(kinds, func(k *registry.Kind) bool { return k.Kind == "CSIStorageCapacity" })
 	typ, err := resource.Compile(kinds[at], names.Kubernetes)

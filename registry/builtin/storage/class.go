@@ -1,5 +1,5 @@
-// Package storage holds the kinds of the storage group, which say how volumes come to
-// be and reach the nodes.
+// Package storage defines the kinds of the storage group, for the provisioning and attachment of
+// volumes: StorageClass, VolumeAttributesClass, VolumeAttachment, and the CSI kinds.
 package storage
 
 import (
@@ -15,28 +15,30 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// StorageClass is a way to make volumes for claims that name it.
+// StorageClass describes a way to provision volumes. Claims refer to it by name.
 type StorageClass struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Provisioner is who makes the volumes.
+	// Provisioner is the name of the driver that provisions the volumes. Immutable.
 	Provisioner string `json:"provisioner" protobuf:"2" schema:"required,immutable,format=qualified-name"`
-	// Parameters are for the provisioner.
+	// Parameters for the provisioner: at most 512 entries of at most 256 KiB in total. Immutable.
 	Parameters map[string]string `json:"parameters,omitempty" protobuf:"3"`
-	// ReclaimPolicy of the volumes that are made.
+	// ReclaimPolicy of provisioned volumes: Delete (default) or Retain. Immutable.
 	ReclaimPolicy *string `json:"reclaimPolicy,omitempty" protobuf:"4" schema:"default=Delete,enum=Delete|Retain,immutable"`
-	// MountOptions of the volumes that are made. Nobody checks them before one is mounted.
+	// MountOptions of provisioned volumes. They are not validated; invalid options make mounts fail.
 	MountOptions []string `json:"mountOptions,omitempty" protobuf:"5" schema:"listType=atomic"`
-	// AllowVolumeExpansion lets claims grow.
+	// AllowVolumeExpansion allows claims to increase their size.
 	AllowVolumeExpansion *bool `json:"allowVolumeExpansion,omitempty" protobuf:"6"`
-	// VolumeBindingMode says when volumes are made and bound: at once, or when a pod needs one.
+	// VolumeBindingMode is Immediate (default), or WaitForFirstConsumer, which provisions and binds a
+	// volume when a pod uses the claim. Immutable.
 	VolumeBindingMode *string `json:"volumeBindingMode,omitempty" protobuf:"7" schema:"required,optional,default=Immediate,enum=Immediate|WaitForFirstConsumer,immutable"`
-	// AllowedTopologies are where volumes may be: one of the terms holds. None is anywhere.
+	// AllowedTopologies restrict the topology of provisioned volumes; any of the terms suffices. Empty
+	// means no restriction.
 	AllowedTopologies []core.TopologySelectorTerm `json:"allowedTopologies,omitempty" protobuf:"8" schema:"listType=atomic"`
 }
 
-// Kinds returns the kinds of the storage group.
+// Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{classes(), drivers(), nodes(), capacities(), attributesClasses(), attachments()}
 }
@@ -48,7 +50,7 @@ func classes() *registry.Kind {
 			older.Same[StorageClass]("v1beta1", "1.4", "1.19", "1.22", names.GroupStorage+"/v1"),
 		},
 		Columns: []registry.Column{
-			{Name: "Name", Type: "string", Format: "name", Doc: "Name of the class; the default one is marked.", Cell: func(o *meta.Object) any {
+			{Name: "Name", Type: "string", Format: "name", Doc: "Name of the class, with a mark if it is the default.", Cell: func(o *meta.Object) any {
 				for key, value := range o.Annotations() {
 					if value == "true" && names.Same(key, names.DefaultStorageClass) {
 						return o.Name() + " (default)"
@@ -56,10 +58,10 @@ func classes() *registry.Kind {
 				}
 				return o.Name()
 			}},
-			registry.Text("Provisioner", "Who makes the volumes.", "provisioner"),
-			registry.Text("ReclaimPolicy", "What becomes of a volume that nobody claims any more.", "reclaimPolicy"),
-			registry.Text("VolumeBindingMode", "When volumes are made and bound.", "volumeBindingMode"),
-			{Name: "AllowVolumeExpansion", Type: "string", Doc: "Whether claims may grow.", Cell: func(o *meta.Object) any { return o.Bool("allowVolumeExpansion") }},
+			registry.Text("Provisioner", "The driver that provisions the volumes.", "provisioner"),
+			registry.Text("ReclaimPolicy", "The reclaim policy of the volumes.", "reclaimPolicy"),
+			registry.Text("VolumeBindingMode", "The time of provisioning and binding.", "volumeBindingMode"),
+			{Name: "AllowVolumeExpansion", Type: "string", Doc: "Whether claims may increase their size.", Cell: func(o *meta.Object) any { return o.Bool("allowVolumeExpansion") }},
 			registry.Age(),
 		},
 		Validate:  validateClass,
@@ -67,7 +69,7 @@ func classes() *registry.Kind {
 	})
 }
 
-// validateClass bounds the parameters, and keeps them as they were.
+// validateClass checks the parameters, which are immutable, and the topologies.
 func validateClass(w *registry.Change[StorageClass]) {
 	checkParameters(&w.Faults, w.New.Parameters)
 	checkTopologies(&w.Faults, w.New.AllowedTopologies)
@@ -76,20 +78,20 @@ func validateClass(w *registry.Change[StorageClass]) {
 	}
 }
 
-// checkTopologies checks that each term asks for something, and for something else
-// than those before it, and for each label once.
+// checkTopologies checks that no term is empty or equal to an earlier term, and that no term repeats a
+// label or a value.
 func checkTopologies(f *check.Faults, terms []core.TopologySelectorTerm) {
 	seen := map[string]bool{"{}": true}
 	for i, term := range terms {
-		at, asked := check.At("allowedTopologies").Index(i).Field("matchLabelExpressions"), map[string][]string{}
+		at, values := check.At("allowedTopologies").Index(i).Field("matchLabelExpressions"), map[string][]string{}
 		for j, e := range term.MatchLabelExpressions {
 			f.Unique(at.Index(j).Field("values"), e.Values)
-			if _, again := asked[e.Key]; again {
+			if _, duplicate := values[e.Key]; duplicate {
 				f.Duplicate(at.Index(j).Field("key"), e.Key)
 			}
-			asked[e.Key] = slices.Sorted(slices.Values(e.Values))
+			values[e.Key] = slices.Sorted(slices.Values(e.Values))
 		}
-		text, err := json.Marshal(asked)
+		text, err := json.Marshal(values)
 		if err == nil && seen[string(text)] {
 			f.Duplicate(at, "")
 		}
@@ -97,7 +99,7 @@ func checkTopologies(f *check.Faults, terms []core.TopologySelectorTerm) {
 	}
 }
 
-// checkParameters bounds what is passed to a driver.
+// checkParameters checks number and size of the parameters of a driver.
 func checkParameters(f *check.Faults, parameters map[string]string) {
 	const maxParameters, maxBytes = 512, 256 << 10
 	at, size := check.At("parameters"), 0

@@ -12,58 +12,58 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// CSIDriver says what a storage driver needs of the cluster. Its name is the one that the
-// driver reports, at most 63 characters.
+// CSIDriver describes the requirements of a CSI driver. Its name must be the name that the driver
+// reports, of at most 63 characters.
 type CSIDriver struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what the driver needs.
+	// Spec lists the requirements.
 	Spec CSIDriverSpec `json:"spec" protobuf:"2"`
 }
 
-// CSIDriverSpec is what a driver needs of those who call it.
+// CSIDriverSpec lists the requirements of a CSI driver.
 type CSIDriverSpec struct {
-	// AttachRequired makes pods wait until their volume is attached to the node: true unless
-	// set. It cannot change.
+	// AttachRequired makes pods wait until the volume is attached through a VolumeAttachment; default
+	// true. Immutable.
 	AttachRequired *bool `json:"attachRequired,omitempty" protobuf:"1" schema:"default=true"`
-	// PodInfoOnMount tells the driver, when it mounts a volume, for which pod: false unless
-	// set. With orch names it cannot change.
+	// PodInfoOnMount passes information about the pod to the driver when a volume is mounted; default
+	// false. Immutable with orch names.
 	PodInfoOnMount *bool `json:"podInfoOnMount,omitempty" protobuf:"2" schema:"default=false"`
-	// VolumeLifecycleModes are the kinds of volumes that the driver has: Persistent, by a
-	// claim (the default), and Ephemeral, written in the pod. They cannot change.
+	// VolumeLifecycleModes are the supported kinds of volumes: Persistent (default) and Ephemeral, for
+	// inline volumes of pods. Immutable.
 	VolumeLifecycleModes []string `json:"volumeLifecycleModes,omitempty" protobuf:"3" schema:"listType=set,repeats,unchecked,items.enum=Persistent|Ephemeral"`
-	// StorageCapacity makes the scheduler look at the capacity that the driver reports, and
-	// choose nodes that have room: false unless set.
+	// StorageCapacity makes the scheduler consider the CSIStorageCapacity objects of the driver;
+	// default false.
 	StorageCapacity *bool `json:"storageCapacity,omitempty" protobuf:"4" schema:"default=false"`
-	// FSGroupPolicy says whose volumes get the group of the pod: None, all of them (File), or
-	// those with a file system type that one node alone writes (ReadWriteOnceWithFSType, the
-	// default). With orch names it cannot change.
+	// FSGroupPolicy decides whether volumes get the fsGroup of the pod: None, File (always), or
+	// ReadWriteOnceWithFSType (default), for volumes with a file system type and the access mode
+	// ReadWriteOnce. Immutable with orch names.
 	FSGroupPolicy *string `json:"fsGroupPolicy,omitempty" protobuf:"5" schema:"default=ReadWriteOnceWithFSType,enum=File|None|ReadWriteOnceWithFSType"`
-	// TokenRequests are the tokens of the pod's service account that the driver gets when it
-	// mounts a volume, of different audiences.
+	// TokenRequests are tokens of the pod's service account that are passed to the driver when a volume
+	// is mounted. The audiences must be unique.
 	TokenRequests []TokenRequest `json:"tokenRequests,omitempty" protobuf:"6" schema:"listType=atomic"`
-	// RequiresRepublish has the driver mount volumes again from time to time, so that it can
-	// bring their contents up to date: false unless set.
+	// RequiresRepublish makes the kubelet mount volumes periodically again, so that the driver can
+	// refresh their contents; default false.
 	RequiresRepublish *bool `json:"requiresRepublish,omitempty" protobuf:"7" schema:"default=false"`
-	// SELinuxMount says that volumes may be mounted with an SELinux label: false unless set.
+	// SELinuxMount declares that the driver supports SELinux mount options; default false.
 	SELinuxMount *bool `json:"seLinuxMount,omitempty" protobuf:"8" schema:"default=false"`
-	// NodeAllocatableUpdatePeriodSeconds is how often a node asks anew how many volumes it may
-	// have, in seconds, at least 10. Unset, it asks only when it registers the driver.
+	// NodeAllocatableUpdatePeriodSeconds is the period in seconds, at least 10, after which a node
+	// updates its volume limit. Unset means only when the driver is registered.
 	NodeAllocatableUpdatePeriodSeconds *int64 `json:"nodeAllocatableUpdatePeriodSeconds,omitempty" protobuf:"9" schema:"min=10,reason.min=must be greater than or equal to 10 seconds"`
-	// ServiceAccountTokenInSecrets passes the tokens among the secrets of a call, not among
-	// the attributes of the volume, which drivers may log. It needs tokenRequests.
+	// ServiceAccountTokenInSecrets passes the tokens as secrets instead of volume attributes, which
+	// drivers may log. It requires tokenRequests.
 	ServiceAccountTokenInSecrets *bool `json:"serviceAccountTokenInSecrets,omitempty" protobuf:"10"`
-	// PreventPodSchedulingIfMissing keeps pods with volumes of the driver off nodes on which it
-	// does not run: false unless set. Then nodes without the driver count as having no limit.
+	// PreventPodSchedulingIfMissing keeps pods with volumes of the driver from nodes without the
+	// driver; default false, which treats such nodes as having no volume limit.
 	PreventPodSchedulingIfMissing *bool `json:"preventPodSchedulingIfMissing,omitempty" protobuf:"11" schema:"default=false"`
 }
 
-// TokenRequest is a token that a driver gets.
+// TokenRequest is a request for a service account token.
 type TokenRequest struct {
-	// Audience that the token is for; empty is the API server. At most one request is for each.
+	// Audience of the token. Empty is the API server.
 	Audience string `json:"audience" protobuf:"1"`
-	// ExpirationSeconds is how long the token lasts, in seconds, at least 600.
+	// ExpirationSeconds is the requested lifetime in seconds: at least 600.
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"2" schema:"min=600,max=4294967296,reason.min=may not specify a duration less than 10 minutes,reason.max=may not specify a duration larger than 2^32 seconds"`
 }
 
@@ -75,10 +75,10 @@ func drivers() *registry.Kind {
 			older.Same[CSIDriver]("v1beta1", "1.14", "1.19", "1.22", names.GroupStorage+"/v1"),
 		},
 		Columns: []registry.Column{
-			{Name: "AttachRequired", Type: "boolean", Doc: "Whether pods wait for volumes to be attached.", JSONPath: ".spec.attachRequired"},
-			{Name: "PodInfoOnMount", Type: "boolean", Doc: "Whether the driver learns of the pod.", JSONPath: ".spec.podInfoOnMount"},
-			{Name: "StorageCapacity", Type: "boolean", Doc: "Whether the scheduler looks at the capacity.", JSONPath: ".spec.storageCapacity"},
-			{Name: "TokenRequests", Type: "string", Doc: "The audiences of the tokens that the driver gets.", Cell: func(o *meta.Object) any {
+			{Name: "AttachRequired", Type: "boolean", Doc: "Whether volumes must be attached.", JSONPath: ".spec.attachRequired"},
+			{Name: "PodInfoOnMount", Type: "boolean", Doc: "Whether the driver gets information about the pod.", JSONPath: ".spec.podInfoOnMount"},
+			{Name: "StorageCapacity", Type: "boolean", Doc: "Whether the scheduler considers the capacity.", JSONPath: ".spec.storageCapacity"},
+			{Name: "TokenRequests", Type: "string", Doc: "The audiences of the requested tokens.", Cell: func(o *meta.Object) any {
 				var list []string
 				for _, r := range o.Objects("spec", "tokenRequests") {
 					list = append(list, r.String("audience"))
@@ -88,8 +88,8 @@ func drivers() *registry.Kind {
 				}
 				return strings.Join(list, ",")
 			}},
-			{Name: "RequiresRepublish", Type: "boolean", Doc: "Whether volumes are mounted again from time to time.", JSONPath: ".spec.requiresRepublish"},
-			{Name: "Modes", Type: "string", Doc: "The kinds of volumes that the driver has.", Cell: func(o *meta.Object) any {
+			{Name: "RequiresRepublish", Type: "boolean", Doc: "Whether volumes are mounted again periodically.", JSONPath: ".spec.requiresRepublish"},
+			{Name: "Modes", Type: "string", Doc: "The supported kinds of volumes.", Cell: func(o *meta.Object) any {
 				return strings.Join(o.Strings("spec", "volumeLifecycleModes"), ",")
 			}},
 			registry.Age(),
@@ -112,7 +112,7 @@ func drivers() *registry.Kind {
 	})
 }
 
-// checkDriverName bounds the name of a driver, which volumes carry.
+// checkDriverName checks the name of a driver, which is limited because it is part of volumes.
 func checkDriverName(name string, prefix bool) []string {
 	faults := meta.NameChecker(meta.CheckDNSSubdomain)(name, prefix)
 	if len(name) > 63 && !prefix {
@@ -121,6 +121,8 @@ func checkDriverName(name string, prefix bool) []string {
 	return faults
 }
 
+// validateDriver checks uniqueness and immutability. With Kubernetes names, podInfoOnMount and
+// fsGroupPolicy are mutable, see compat.DriverChanges.
 func validateDriver(w *registry.Change[CSIDriver]) {
 	s, at := &w.New.Spec, check.At("spec")
 	modes := at.Field("volumeLifecycleModes")
@@ -138,7 +140,7 @@ func validateDriver(w *registry.Change[CSIDriver]) {
 		w.Invalid(at.Field("serviceAccountTokenInSecrets"), *in, "serviceAccountTokenInSecrets is set but no tokenRequests are specified")
 	}
 	if w.Old != nil {
-		w.Unchanged(at.Field("attachedRequired"), s.AttachRequired, w.Old.Spec.AttachRequired) // the word that clients know
+		w.Unchanged(at.Field("attachedRequired"), s.AttachRequired, w.Old.Spec.AttachRequired) // kube-apiserver misspells the field
 		if !w.Rules.Has(compat.DriverChanges) {
 			w.Unchanged(at.Field("podInfoOnMount"), s.PodInfoOnMount, w.Old.Spec.PodInfoOnMount)
 			w.Unchanged(at.Field("fsGroupPolicy"), s.FSGroupPolicy, w.Old.Spec.FSGroupPolicy)

@@ -53,7 +53,7 @@ func TestCSIDriver(t *testing.T) {
 	})
 }
 
-// TestCSIDriverIsFixedWithOrchNames: the specification calls these fields immutable.
+// TestCSIDriverIsFixedWithOrchNames checks that the fields are immutable, as in the specification.
 func TestCSIDriverIsFixedWithOrchNames(t *testing.T) {
 	k := kindtest.Of(t, names.Orch, storage.Kinds(), "CSIDriver")
 	old, _ := k.Create(t, `{}`)
@@ -64,7 +64,7 @@ func TestCSIDriverIsFixedWithOrchNames(t *testing.T) {
 	})
 }
 
-// TestCSIDriverWarns: of tokens that a driver may log, once, when they are asked for.
+// TestCSIDriverWarns checks the warning about tokens that a driver may log.
 func TestCSIDriverWarns(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, storage.Kinds(), "CSIDriver")
 	plain, _ := k.Create(t, `{}`)

@@ -9,69 +9,69 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// CSINode lists the storage drivers that run on a node. It has the name of the node, whose
-// agent makes it when drivers register. Without it the node has none.
+// CSINode lists the CSI drivers on a node. The kubelet creates it, with the name of the node, when
+// drivers register.
 type CSINode struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
 	// Spec lists the drivers.
 	Spec CSINodeSpec `json:"spec" protobuf:"2"`
-	// Status is how the drivers are.
+	// Status is the health of the drivers' storage.
 	Status CSINodeStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// CSINodeSpec lists the drivers of a node.
+// CSINodeSpec lists the drivers on a node.
 type CSINodeSpec struct {
-	// Drivers that run on the node, by different names.
+	// Drivers on the node, with unique names.
 	Drivers []CSINodeDriver `json:"drivers" protobuf:"1" patchStrategy:"merge" patchMergeKey:"name" schema:"optional,listType=map,listMapKeys=name,repeats"`
 }
 
-// CSINodeDriver is a driver that runs on a node. Only its limits change while it does.
+// CSINodeDriver is a driver on a node. Only its limits can change while it is listed.
 type CSINodeDriver struct {
-	// Name of the driver, as that of its CSIDriver.
+	// Name of the driver, as in its CSIDriver.
 	Name string `json:"name" protobuf:"1" schema:"required,maxLength=63,format=csi-driver"`
-	// NodeID is what the storage behind the driver calls the node, at most 256 characters.
+	// NodeID identifies the node at the storage system, in at most 256 characters.
 	NodeID string `json:"nodeID" protobuf:"2" schema:"required"`
-	// TopologyKeys are the labels of the node that say where it is to the driver.
+	// TopologyKeys are the node labels that describe the topology to the driver.
 	TopologyKeys []string `json:"topologyKeys" protobuf:"3" schema:"optional,listType=atomic"`
-	// Allocatable is how much the node takes of the driver.
+	// Allocatable is the volume limit of the node.
 	Allocatable *VolumeNodeResources `json:"allocatable,omitempty" protobuf:"4"`
 }
 
-// VolumeNodeResources is how many volumes a node takes.
+// VolumeNodeResources is a volume limit.
 type VolumeNodeResources struct {
-	// Count of different volumes that the node can use at a time. Unset, it has no limit.
+	// Count is the number of volumes that the node can use at the same time. Unset means no limit.
 	Count *int32 `json:"count,omitempty" protobuf:"1" schema:"min=0"`
 }
 
-// CSINodeStatus is how the drivers of a node are.
+// CSINodeStatus is the health of the storage on a node.
 type CSINodeStatus struct {
-	// StorageHealth says of each driver what is wrong with the storage behind it.
+	// StorageHealth lists the health of the storage by driver.
 	StorageHealth []StorageHealth `json:"storageHealth,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,gate=CSIVolumeHealth"`
 }
 
-// StorageHealth is what is wrong with the storage behind a driver, as a node sees it.
+// StorageHealth is the health of a driver's storage, as seen from a node.
 type StorageHealth struct {
 	// Name of the driver.
 	Name string `json:"name" protobuf:"1"`
-	// HealthConditions are what is wrong; none is healthy.
+	// HealthConditions are the problems. Empty means healthy.
 	HealthConditions []StorageHealthCondition `json:"healthConditions,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// StorageHealthCondition is one thing that is wrong with a storage.
+// StorageHealthCondition is a problem of a storage system.
 type StorageHealthCondition struct {
-	// Status is how bad it is: StorageUnreachable or StorageDegraded.
+	// Status is StorageUnreachable or StorageDegraded.
 	Status string `json:"status" protobuf:"1" schema:"enum=StorageDegraded|StorageUnreachable"`
-	// Reason is a word for programs.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason" protobuf:"2"`
-	// Message is a text for people.
+	// Message explains the problem to people.
 	Message string `json:"message,omitempty" protobuf:"3"`
-	// AccessMode of the volumes that it concerns; unset: all.
+	// AccessMode of the affected volumes. Unset means all.
 	AccessMode *string `json:"accessMode,omitempty" protobuf:"4"`
-	// VolumeMode of the volumes that it concerns; unset: all.
+	// VolumeMode of the affected volumes. Unset means all.
 	VolumeMode *string `json:"volumeMode,omitempty" protobuf:"5"`
-	// LastTransitionTime is since when the status is so.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"6"`
 }
 
@@ -83,12 +83,12 @@ func nodes() *registry.Kind {
 			older.Same[CSINode]("v1beta1", "1.14", "1.17", "1.22", names.GroupStorage+"/v1"),
 		},
 		Columns: []registry.Column{
-			{Name: "Drivers", Type: "integer", Doc: "How many drivers run on the node.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "drivers"))) }},
+			{Name: "Drivers", Type: "integer", Doc: "The number of drivers on the node.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "drivers"))) }},
 			registry.Age(),
 		},
 		Prepare: func(w *registry.Change[CSINode]) {
 			if len(w.New.Spec.Drivers) == 0 {
-				w.New.Spec.Drivers = nil // clients read null
+				w.New.Spec.Drivers = nil // clients expect null for an empty list
 			}
 		},
 		Status:    true,
@@ -97,8 +97,8 @@ func nodes() *registry.Kind {
 	})
 }
 
-// validateNode checks the drivers, and that one that goes on running is the same one. What
-// is wrong with the keys is told of the driver.
+// validateNode checks the drivers, and that drivers which stay are unchanged except for their limits.
+// Violations in topology keys have the path of the driver, as at kube-apiserver.
 func validateNode(w *registry.Change[CSINode]) {
 	list, before, seen := check.At("spec", "drivers"), map[string]CSINodeDriver{}, map[string]bool{}
 	if w.Old != nil {

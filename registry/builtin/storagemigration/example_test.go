@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// A caller has the objects of a resource stored anew, as with kubectl apply.
+// A caller migrates the stored objects of a resource, as with kubectl apply.
 func ExampleKinds() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -1,8 +1,8 @@
-// Package storagemigration holds the kind by which a caller has the objects of a resource stored
-// anew, in the version and shape that writes have now: StorageVersionMigration. It is none of
-// those that a server has by itself:
+// Package storagemigration defines the kind StorageVersionMigration, which rewrites the stored objects
+// of a resource in the current storage version. The kind is not among the default kinds of a server;
+// register it:
 //
-//	b.Register(migration.Kinds()...)
+//	b.Register(storagemigration.Kinds()...)
 package storagemigration
 
 import (
@@ -18,37 +18,37 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// StorageVersionMigration asks for the migration of a resource, once. The controller
-// storage-version-migrator carries it out.
+// StorageVersionMigration requests a migration of a resource. The controller storage-version-migrator
+// runs it once.
 type StorageVersionMigration struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec says what is migrated.
+	// Spec selects the resource.
 	Spec StorageVersionMigrationSpec `json:"spec,omitempty" protobuf:"2"`
-	// Status tells how far it is.
+	// Status is the progress of the migration.
 	Status StorageVersionMigrationStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// StorageVersionMigrationSpec says what is migrated. It cannot change.
+// StorageVersionMigrationSpec selects the resource to migrate. It is immutable.
 type StorageVersionMigrationSpec struct {
-	// Resource whose objects are stored anew.
+	// Resource whose objects are rewritten.
 	Resource Resource `json:"resource" protobuf:"1" schema:"immutable"`
 }
 
-// Resource names a resource type in whatever version.
+// Resource identifies a resource, independent of the version.
 type Resource struct {
-	// Group of the resource, empty for the core group.
+	// Group of the resource. Empty is the core group.
 	Group string `json:"group" protobuf:"1"`
 	// Resource is the plural name.
 	Resource string `json:"resource" protobuf:"2" schema:"required"`
 }
 
-// StorageVersionMigrationStatus tells how far a migration is.
+// StorageVersionMigrationStatus is the progress of a migration.
 type StorageVersionMigrationStatus struct {
-	// Conditions of the migration: Running, then Succeeded or Failed.
+	// Conditions are Running, and then Succeeded or Failed, which are final.
 	Conditions []meta.Condition `json:"conditions,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats,unchecked"`
-	// ResourceVersion at which the migration began: what is as old was looked at.
+	// ResourceVersion at the start of the migration. Objects that existed at this version are migrated.
 	ResourceVersion string `json:"resourceVersion,omitempty" protobuf:"2"`
 }
 
@@ -61,10 +61,10 @@ func Kinds() []*registry.Kind {
 			older.Same[StorageVersionMigration]("v1beta1", "1.35", "1.37", "1.40", names.GroupMigration+"/v1"),
 		},
 		Columns: []registry.Column{
-			{Name: "Resource", Type: "string", Doc: "What is migrated.", Cell: func(o *meta.Object) any {
+			{Name: "Resource", Type: "string", Doc: "The resource that is migrated.", Cell: func(o *meta.Object) any {
 				return meta.GroupResource{Group: o.String("spec", "resource", "group"), Resource: o.String("spec", "resource", "resource")}.String()
 			}},
-			{Name: "Status", Type: "string", Doc: "How far it is.", Cell: state},
+			{Name: "Status", Type: "string", Doc: "The progress of the migration.", Cell: stateCell},
 		},
 		Validate:  validate,
 		Reference: &compat.Reference{DeleteAnswersStatus: true, PutWithVersion: true, NoGeneration: true, OptionalVersions: []string{"v1beta1"}},
@@ -85,36 +85,37 @@ func validate(w *registry.Change[StorageVersionMigration]) {
 	}
 }
 
-// validateStatus lets a migration begin once and end once.
+// validateStatus keeps status.resourceVersion once it is set, and Succeeded and Failed once they are
+// true. Both cannot be true.
 func validateStatus(w *registry.Change[StorageVersionMigration]) {
-	at, now, was := check.At("status"), &w.New.Status, &w.Old.Status
-	if version := now.ResourceVersion; version != "" {
+	at, status, old := check.At("status"), &w.New.Status, &w.Old.Status
+	if version := status.ResourceVersion; version != "" {
 		if _, err := strconv.ParseUint(version, 10, 63); err != nil {
 			w.Invalid(at.Field("resourceVersion"), version, "must be a resourceVersion")
 		}
 	}
-	conditions.Check(&w.Faults, at.Field("conditions"), now.Conditions)
-	if was.ResourceVersion != "" {
-		w.Unchanged(at.Field("resourceVersion"), now.ResourceVersion, was.ResourceVersion)
+	conditions.Check(&w.Faults, at.Field("conditions"), status.Conditions)
+	if old.ResourceVersion != "" {
+		w.Unchanged(at.Field("resourceVersion"), status.ResourceVersion, old.ResourceVersion)
 	}
-	if list := at.Field("conditions"); now.is("Succeeded") && now.is("Failed") {
-		w.Invalid(list, now.Conditions, "Both success and failed conditions cannot be true at the same time")
+	if list := at.Field("conditions"); status.hasCondition("Succeeded") && status.hasCondition("Failed") {
+		w.Invalid(list, status.Conditions, "Both success and failed conditions cannot be true at the same time")
 	} else {
 		for _, end := range []string{"Succeeded", "Failed"} {
-			if was.is(end) && !now.is(end) {
-				w.Invalid(list, now.Conditions, end+" condition cannot be set to false once it is true")
+			if old.hasCondition(end) && !status.hasCondition(end) {
+				w.Invalid(list, status.Conditions, end+" condition cannot be set to false once it is true")
 			}
 		}
 	}
 }
 
-// is reports whether a condition is true.
-func (s *StorageVersionMigrationStatus) is(kind string) bool {
+// hasCondition reports whether a condition of the given type is True.
+func (s *StorageVersionMigrationStatus) hasCondition(kind string) bool {
 	return slices.ContainsFunc(s.Conditions, func(c meta.Condition) bool { return c.Type == kind && c.Status == "True" })
 }
 
-// state is the condition that is true.
-func state(o *meta.Object) any {
+// stateCell shows the type of the condition that is True.
+func stateCell(o *meta.Object) any {
 	for _, kind := range []string{"Succeeded", "Failed", "Running"} {
 		if o.HasCondition(kind) {
 			return kind

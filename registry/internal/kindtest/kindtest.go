@@ -1,5 +1,5 @@
-// Package kindtest takes objects through what a kind does with them, for the
-// tests of built-in kinds.
+// Package kindtest runs objects through the defaulting, preparation and validation of a built-in kind,
+// for the tests of the kind.
 package kindtest
 
 import (
@@ -17,10 +17,10 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Kind is a compiled kind under test.
+// Kind is a compiled kind under test, in its storage version.
 type Kind struct{ *resource.Version }
 
-// Of returns the kind of that name.
+// Of compiles the kind of the given name.
 func Of(t *testing.T, p names.Profile, kinds []*registry.Kind, kind string) Kind {
 	t.Helper()
 	for _, k := range kinds {
@@ -34,7 +34,7 @@ func Of(t *testing.T, p names.Profile, kinds []*registry.Kind, kind string) Kind
 	return Kind{}
 }
 
-// Object reads an object; apiVersion, kind and a name are filled in.
+// Object decodes an object. apiVersion and kind are set, and name and namespace if they are missing.
 func (k Kind) Object(t *testing.T, body string) *meta.Object {
 	t.Helper()
 	tree, _, err := codec.DecodeJSON([]byte(body), codec.Limits{})
@@ -52,7 +52,7 @@ func (k Kind) Object(t *testing.T, body string) *meta.Object {
 	return obj
 }
 
-// Create takes a body through a create. It returns the object and its causes as
+// Create runs a create. It returns the resulting object and the causes of the violations in the form
 // reason:field.
 func (k Kind) Create(t *testing.T, body string) (*meta.Object, []string) {
 	t.Helper()
@@ -60,8 +60,8 @@ func (k Kind) Create(t *testing.T, body string) (*meta.Object, []string) {
 	return obj, causes(k.write(t, k.NewChange(t.Context(), obj, nil, "")))
 }
 
-// Texts takes a body through a create, or a patch of old through an update by a
-// sub-resource, and returns what clients are told.
+// Texts runs a create of body or, if old is not nil, an update of old with the merge patch body through
+// a subresource, and returns the causes in the form "field: message".
 func (k Kind) Texts(t *testing.T, old *meta.Object, body, subresource string) []string {
 	t.Helper()
 	var obj *meta.Object
@@ -77,8 +77,7 @@ func (k Kind) Texts(t *testing.T, old *meta.Object, body, subresource string) []
 	return out
 }
 
-// Warnings takes a valid body through a create, or a patch of old through an update by a
-// sub-resource, and returns the warnings.
+// Warnings runs a valid create or update as Texts does, and returns the warnings.
 func (k Kind) Warnings(t *testing.T, old *meta.Object, body, subresource string) []string {
 	t.Helper()
 	obj := k.Object
@@ -90,8 +89,7 @@ func (k Kind) Warnings(t *testing.T, old *meta.Object, body, subresource string)
 	return k.Warn(w)
 }
 
-// Update takes a merge patch of old through an update, by a sub-resource if
-// that is not empty.
+// Update runs an update of old with a merge patch, through a subresource unless it is "".
 func (k Kind) Update(t *testing.T, old *meta.Object, patch, subresource string) (*meta.Object, []string) {
 	t.Helper()
 	obj := k.patched(t, old, patch, subresource)
@@ -116,8 +114,8 @@ func (k Kind) patched(t *testing.T, old *meta.Object, patch, subresource string)
 	return obj
 }
 
-// write returns the causes of a write, after the kind's pool, of which everything
-// is free, gave the object what it lacks.
+// write runs a write up to validation and returns the causes. All values of the kind's allocator are
+// free.
 func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause {
 	t.Helper()
 	require.NoError(t, k.Defaults(w))
@@ -134,28 +132,27 @@ func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause 
 	return found
 }
 
-// Creates takes bodies through a create, each with the causes that it has, in order; nil
-// is none. A cause is reason:field, and may go on with ": " and the end of what clients are
-// told.
+// Creates runs creates and compares the causes of each body, in order; nil means none. A cause has the
+// form reason:field, and may be followed by ": " and the end of the expected message.
 func (k Kind) Creates(t *testing.T, cases map[string][]string) {
 	t.Helper()
 	for body, want := range cases {
 		obj := k.Object(t, body)
-		told(t, want, k.write(t, k.NewChange(t.Context(), obj, nil, "")), body)
+		compareCauses(t, want, k.write(t, k.NewChange(t.Context(), obj, nil, "")), body)
 	}
 }
 
-// Updates takes merge patches of an object through an update, with causes as in Creates.
+// Updates runs updates of old with merge patches, with causes as in Creates.
 func (k Kind) Updates(t *testing.T, old *meta.Object, cases map[string][]string) {
 	t.Helper()
 	for patch, want := range cases {
 		obj := k.patched(t, old, patch, "")
-		told(t, want, k.write(t, k.NewChange(t.Context(), obj, old, "")), patch)
+		compareCauses(t, want, k.write(t, k.NewChange(t.Context(), obj, old, "")), patch)
 	}
 }
 
-// told compares causes with those of a row, and texts that the row names.
-func told(t *testing.T, want []string, got []meta.Cause, about string) {
+// compareCauses compares causes with the expected ones, and messages if they are given.
+func compareCauses(t *testing.T, want []string, got []meta.Cause, input string) {
 	t.Helper()
 	words := causes(got)
 	for i := range min(len(want), len(got)) {
@@ -168,10 +165,10 @@ func told(t *testing.T, want []string, got []meta.Cause, about string) {
 			words[i] += ": " + got[i].Message
 		}
 	}
-	assert.Equal(t, append([]string{}, want...), words, about)
+	assert.Equal(t, append([]string{}, want...), words, input)
 }
 
-// Cell returns what a column shows of an object.
+// Cell returns the value of the column for obj.
 func (k Kind) Cell(t *testing.T, obj *meta.Object, column string) any {
 	t.Helper()
 	for _, c := range k.Columns {
@@ -183,7 +180,7 @@ func (k Kind) Cell(t *testing.T, obj *meta.Object, column string) any {
 	return nil
 }
 
-// merge applies a JSON merge patch.
+// merge applies a JSON merge patch to dst in place.
 func merge(dst, patch map[string]any) map[string]any {
 	for k, v := range patch {
 		below, ok := v.(map[string]any)

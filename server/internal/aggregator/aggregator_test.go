@@ -132,7 +132,7 @@ func TestPathVersion(t *testing.T) {
 		"/apis/example.com/v1": example, "/apis/example.com/v1/": example, "/openapi/v3/apis/example.com/v1": example,
 		"/apis/example.com": {}, "/apis": {}, "/api/v1": {}, "/apis/example.com/v1/x": {}, "/apis//v1": {}, "/openapi/v3/api/v1": {}, "/": {},
 	} {
-		gv, ok := PathVersion(path)
+		gv, ok := pathVersion(path)
 		assert.Equal(t, want != meta.GroupVersion{}, ok, path)
 		if ok {
 			assert.Equal(t, want, gv, path)

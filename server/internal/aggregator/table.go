@@ -81,6 +81,9 @@ func (d *Documents) equal(of *Documents) bool { return *d == *of }
 
 // Table returns what the objects say now.
 func (a *Aggregator) Table() *Table {
+	if a == nil {
+		return nil
+	}
 	if a.o.Objects.Changed() != a.synced.Load() {
 		a.follow()
 	}
@@ -206,8 +209,11 @@ func (a *Aggregator) learn(of *Version, change func(*Documents)) {
 	a.publish()
 }
 
-// Remote returns a version that another server serves, nil if this one does or nobody.
+// Remote returns a version that another server serves, or nil. A nil Table has no such versions.
 func (t *Table) Remote(gv meta.GroupVersion) *Version {
+	if t == nil {
+		return nil
+	}
 	if v := t.versions[gv]; v != nil && v.way != nil {
 		return v
 	}
@@ -228,9 +234,9 @@ func (t *Table) Priority(gv meta.GroupVersion) Priority {
 	return defaultPriority(t.names, gv)
 }
 
-// PathVersion returns the version that a path is about that names no resource: that of its
+// pathVersion returns the version that a path is about that names no resource: that of its
 // discovery document, or of its OpenAPI document.
-func PathVersion(path string) (gv meta.GroupVersion, ok bool) {
+func pathVersion(path string) (gv meta.GroupVersion, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(path, "/"), "/apis/")
 	if !ok {
 		rest, ok = strings.CutPrefix(path, "/openapi/v3/apis/")

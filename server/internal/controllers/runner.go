@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/workqueue"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -25,7 +25,7 @@ type Runner struct {
 	client     controller.Client
 	log        *slog.Logger
 	panicked   Panicked
-	feed       *watch.Feed
+	feed       *objectcache.Feed
 	queue      *workqueue.Queue
 	seen       atomic.Int64  // the revision up to which the controller was shown everything
 	ended      chan struct{} // closed when Run has returned
@@ -37,7 +37,7 @@ type Panicked func(controller string, p any, about ...any)
 
 // NewRunner returns a runner that has seen nothing. An error says which metrics are not
 // registered.
-func NewRunner(c controller.Controller, hub *watch.Hub, client controller.Client, log *slog.Logger, to prometheus.Registerer, panicked Panicked) (*Runner, error) {
+func NewRunner(c controller.Controller, hub *objectcache.Set, client controller.Client, log *slog.Logger, to prometheus.Registerer, panicked Panicked) (*Runner, error) {
 	feed := hub.Feed
 	if c.Identity {
 		feed = hub.IdentityFeed

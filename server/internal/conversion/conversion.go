@@ -80,6 +80,21 @@ func (w *Webhooks) Webhook(t *resource.Type) *Webhook {
 	return h
 }
 
+// Attach lets a type convert its objects by the webhook that its definition names, if it names one.
+func (w *Webhooks) Attach(t *resource.Type) {
+	if h := w.Webhook(t); h != nil {
+		t.Converter = h
+	}
+}
+
+// Detach closes the connections of a type that is no longer served to its webhook. Conversions
+// that are under way finish.
+func Detach(t *resource.Type) {
+	if h, ok := t.Converter.(*Webhook); ok {
+		h.End()
+	}
+}
+
 // End lets the connections go, and what metrics tell of the definition. Conversions that are
 // under way come to their end.
 func (h *Webhook) End() {

@@ -14,7 +14,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/internal/readindex"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
@@ -36,7 +36,7 @@ type Request struct {
 	Limit    time.Duration // for the request, unless it is long-running
 	Deadline WriteDeadline
 	Usage    capacity.Usage
-	Index    readindex.Index // the newest revision that the request reads
+	Index    consistency.ReadIndex // the newest revision that the request reads
 
 	LongRunning bool // a watch or a connection: lasts as long as the caller wants
 	Connects    bool // goes on to another server or an agent of a node

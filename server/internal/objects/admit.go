@@ -8,18 +8,16 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
-	"orch.io/controlplane/storage"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// admit makes the object of an attempt and takes it through defaults, the record of who owns
-// its fields, and the mutating phase of admission. entry is that of the live object, nil if
-// there is none. The request of a write that admission renamed is used as it is.
-func (s *Store) admit(ctx context.Context, a *attempt, entry *watch.Entry) (obj, live *meta.Object, err error) {
+// admit makes the object of an attempt, and runs defaulting, field management and the mutating phase of admission.
+// entry is that of the live object, or nil. The request of a write that admission renamed is used as it is.
+func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry) (obj, live *meta.Object, err error) {
 	if renamed := a.renamed; renamed != nil {
 		r := renamed.request
-		a.renamed, a.serial = nil, renamed.serial
-		a.ask(s, r)
+		a.renamed, a.required = nil, renamed.required
+		a.admitting(s, r)
 		r.Forms = (*forms)(a.Write)
 		return r.Object, nil, nil
 	}
@@ -47,7 +45,7 @@ func (s *Store) admit(ctx context.Context, a *attempt, entry *watch.Entry) (obj,
 			return nil, nil, err
 		}
 	}
-	a.ask(s, s.admissionRequest(a.Write, obj, live))
+	a.admitting(s, s.admissionRequest(a.Write, obj, live))
 	return obj, live, s.runMutating(ctx, a, sent)
 }
 
@@ -91,16 +89,16 @@ func (s *Store) runMutating(ctx context.Context, a *attempt, sent map[string]any
 		r.Object.SetName(a.Key.Name)
 	}
 	if r.Name = r.Object.Name(); r.Name != a.Key.Name {
-		return &renamedError{r, a.serial}
+		return &renamedError{r, a.required}
 	}
 	return nil
 }
 
 // renamedError says that admission gave a new object another name than that of its write. The
-// request goes on under that name, with the preconditions of the sequences that it joined.
+// request goes on under that name, with the preconditions that the attempt has so far.
 type renamedError struct {
-	request *admission.Request
-	serial  []storage.Write
+	request  *admission.Request
+	required []*precondition
 }
 
 // Error implements error.
@@ -114,14 +112,14 @@ const maxRenames = 8
 // follow makes a write under the name that admission gave the new object.
 func (s *Store) follow(ctx context.Context, w *Write, renamed *renamedError) (*Result, error) {
 	if w.renames == maxRenames {
-		renamed.request.Ended(false)
+		renamed.request.Ended(false, true)
 		return nil, meta.Internal(errors.New("admission gives the object another name each time"))
 	}
 	one := *w
 	one.Key.Name, one.MustCreate, one.renamed, one.renames = renamed.request.Name, true, renamed, w.renames+1
 	res, err := s.Write(ctx, &one)
 	if one.renamed != nil {
-		one.renamed.request.Ended(false)
+		one.renamed.request.Ended(false, true)
 	}
 	w.admissions = one.admissions
 	return res, err

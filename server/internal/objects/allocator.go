@@ -9,35 +9,33 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
-// allocator knows which values the objects of a type hold of which each is one
-// object's alone: those of its registry.Pool and of its unique fields. It knows of
-// the objects in the cache, which the feed tells of, and of the writes under way here,
-// so that no two choose one value. Whose a value is, the commit decides, see
-// Store.reservations.
+// allocator knows which unique values the objects of a type hold: those of its registry.Pool and of its unique
+// fields. It follows the cache by a feed, and knows the writes under way in this server, so that no two of them
+// choose the same value. The commit decides which object gets a value, see Store.reserve.
 //
-// A value is known by its claim: what it is of, and the value.
+// A claim is a text that names a value and the pool or field that it belongs to.
 type allocator struct {
 	t *resource.Type
 	sync.Mutex
-	feed     *watch.Feed
-	held     map[string][]meta.Key // by whom
-	underWay map[string]int        // how many writes claim what
+	feed     *objectcache.Feed
+	held     map[string][]meta.Key // the objects that hold a claim
+	underWay map[string]int        // the number of writes that have a claim
 }
 
-// newAllocator returns the allocator of a type, nil if it needs none.
-func newAllocator(hub *watch.Hub, t *resource.Type) *allocator {
+// newAllocator returns the allocator of a type, nil if the type has no unique values.
+func newAllocator(hub *objectcache.Set, t *resource.Type) *allocator {
 	if t.Pool == nil && !t.Hub.Schema().HasUnique() {
 		return nil
 	}
 	return &allocator{t: t, feed: hub.Feed(t.GroupResource()), held: map[string][]meta.Key{}, underWay: map[string]int{}}
 }
 
-// claims returns what an object of the hub, or nil, holds, each once and
-// in order. A type without an allocator, nil, has nothing to hold.
+// claims returns the claims of an object of the hub, or of nil, sorted and without duplicates. A nil allocator has
+// none.
 func (p *allocator) claims(obj *meta.Object) (claims []string) {
 	if p == nil || obj == nil {
 		return nil
@@ -50,7 +48,7 @@ func (p *allocator) claims(obj *meta.Object) (claims []string) {
 	return slices.Compact(claims)
 }
 
-// poolClaims returns what an object of the hub holds of the pool, if there is one.
+// poolClaims returns the claims of an object of the hub to values of the pool.
 func (p *allocator) poolClaims(obj *meta.Object) (claims []string) {
 	if p.t.Pool == nil {
 		return nil
@@ -69,11 +67,10 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 	return "unique/" + namespace + "/" + v.Field + v.Text
 }
 
-// allot lets the kind give obj what it lacks of the pool, by what the sources of that
-// say, and nothing that was found to be another's, and claims what obj holds then. What
-// a write under way claims is not chosen; that it is all that is left, or that obj has a
-// wish for it, is a *storage.ConflictError: the next attempt races for it, since the
-// other write may yet be refused.
+// allot has the kind give obj the values of the pool that it lacks, as the sources of the pool define it, and claims
+// the values of obj. Values that other objects hold are not chosen. If the only value left, or the one that obj asks
+// for, is claimed by a write under way, the error is a *storage.ConflictError: the next attempt competes for the
+// value, because the other write may fail.
 func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.Cause, error) {
 	p.Lock()
 	defer p.Unlock()
@@ -106,8 +103,8 @@ func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Ob
 	return causes, nil
 }
 
-// claim keeps other writes from choosing what an attempt claims, in place of what it
-// claimed before. It claims nothing when the cache shows the object or it has failed.
+// claim sets the claims of an attempt, which other writes do not choose. An attempt has none after the cache shows
+// the object or the write has failed.
 func (p *allocator) claim(a *attempt, claims []string) {
 	if len(claims)+len(a.underWay) == 0 {
 		return
@@ -117,7 +114,7 @@ func (p *allocator) claim(a *attempt, claims []string) {
 	p.underWayOf(a, claims)
 }
 
-// underWayOf is claim with the lock held. What is not to be written claims nothing.
+// underWayOf is claim; the lock is held. A dry run claims nothing.
 func (p *allocator) underWayOf(a *attempt, claims []string) {
 	if a.DryRun {
 		return
@@ -133,8 +130,7 @@ func (p *allocator) underWayOf(a *attempt, claims []string) {
 	a.underWay = claims
 }
 
-// heldByOthers reports whether objects hold a value that the cache shows, but the
-// one of a key.
+// heldByOthers reports whether an object in the cache other than that of key has a claim.
 func (p *allocator) heldByOthers(claim string, key meta.Key) bool {
 	p.Lock()
 	defer p.Unlock()
@@ -142,7 +138,7 @@ func (p *allocator) heldByOthers(claim string, key meta.Key) bool {
 	return slices.ContainsFunc(p.held[claim], func(k meta.Key) bool { return k != key })
 }
 
-// catchUp takes in what changed since the last call.
+// catchUp applies the changes since the last call.
 func (p *allocator) catchUp() {
 	changes, reset := p.feed.Changes()
 	if reset {
@@ -161,8 +157,8 @@ func (p *allocator) catchUp() {
 	}
 }
 
-// duplicates returns a cause for each unique value of obj that another object holds.
-// Those that live holds already it keeps.
+// duplicates returns a cause for each unique value of obj that another object holds. Values that the live object holds
+// already are not checked.
 func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (causes []meta.Cause, err error) {
 	claims := a.added()
 	if len(claims) == 0 {
@@ -176,7 +172,7 @@ func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (c
 		}
 		other := slices.Contains(a.unseenClaims, claim)
 		if !other && p.heldByOthers(claim, a.Key) {
-			if err := s.CatchUp(ctx); err != nil { // another server may have freed the value
+			if err := s.CatchUp(ctx); err != nil { // another server may have released the value
 				return nil, err
 			}
 			other = p.heldByOthers(claim, a.Key)

@@ -12,15 +12,15 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
-// Client is the way to the objects for the parts of the server itself, as the
-// server: a controller.Client. The zero Client is there before its store, for the
-// parts that a server is built from; its calls fail until then.
+// Client is the controller.Client of the server's own parts, with the rights of the server. The zero Client can be
+// handed out before the Store exists; its calls fail until Open.
 type Client struct {
 	store atomic.Pointer[Store] // nil until Open
 }
@@ -28,7 +28,7 @@ type Client struct {
 // Open gives the client its store.
 func (c *Client) Open(s *Store) { c.store.Store(s) }
 
-// of returns the store and the version of a type that the server itself works with.
+// of returns the Store and the hub version of a type.
 func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 	s := c.store.Load()
 	if s == nil {
@@ -41,8 +41,8 @@ func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 	return s, t.Hub, nil
 }
 
-// ownWrite returns what every write of the server itself has, and its time. The user is the
-// one of actor.With, or the server.
+// ownWrite returns a Write of the server itself, with the context that limits its time. The user is that of
+// actor.With, or the server.
 func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key, sub *resource.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
 	manager := s.o.Names.Wire(names.ServerManager)
 	o := meta.NewObject(map[string]any{})
@@ -64,15 +64,15 @@ func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key,
 	return ctx, cancel, w
 }
 
-// Audited is how a write of a built-in controller ended, for the audit.
+// Audited is the end of a write of a built-in controller, for the audit.
 type Audited struct {
 	Verb  string
-	Sent  *meta.Object // the body of the request that the write stands for
-	Entry *watch.Entry // the object as it is now, or as it last was; nil after an error
+	Sent  *meta.Object       // the body that a request for the same write would have
+	Entry *objectcache.Entry // the object after the write, or its last state; nil after an error
 	Err   error
 }
 
-// audited audits a write of a built-in controller and returns its error as the controller sees it.
+// audited audits a write of a built-in controller, and returns the error for the controller.
 func (s *Store) audited(w *Write, verb string, sent *meta.Object, res *Result, err error) error {
 	if err != nil {
 		err = s.refusal(err)
@@ -96,7 +96,7 @@ func (nobody) Annotate(string, string) {}
 
 func (nobody) AnnotateExternal(string, string) bool { return true }
 
-// refusal is an error as the server's own parts see it.
+// refusal returns an error as the server's own parts see it.
 func (s *Store) refusal(err error) error {
 	if damaged := (*controller.UnreadableError)(nil); errors.As(err, &damaged) {
 		return damaged
@@ -136,7 +136,7 @@ func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace strin
 // ownList returns the objects of a namespace for the server itself.
 func (s *Store) ownList(ctx context.Context, v *resource.Version, namespace string) ([]*meta.Object, error) {
 	all := &Selection{Namespace: namespace}
-	page, err := s.entries(ctx, s.o.Hub.Cache(v.GroupResource()), watch.Query{Namespace: namespace}, all)
+	page, err := s.entries(ctx, s.o.Hub.Cache(v.GroupResource()), objectcache.Query{Namespace: namespace}, all)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 
 // shown returns an object that was written, as the cache has it if that is still so: others
 // decode that one, too.
-func (s *Store) shown(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Object, error) {
+func (s *Store) shown(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*meta.Object, error) {
 	if kept := s.o.Hub.Cache(v.GroupResource()).Get(e.Key()); kept != nil && kept.Revision() == e.Revision() {
 		e = kept
 	}
@@ -191,15 +191,15 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return c.update(ctx, r, key, subresource, change, func(*Write) {})
 }
 
-// UpdateSerially is Update as one of a sequence of writes, see Write.Serial: change may look
-// at other objects that the caches show, and what it concludes holds when it is stored.
+// UpdateSerially is Update as the next write of a sequence, see Write.Sequence: change may read other objects from the
+// caches, and its conclusions hold when the object is stored.
 func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Serial = serial })
+	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Sequence = resource.SerialKey(serial) })
 }
 
-// Admitted is the Client of what is part of writes that admission was asked about, which is
-// not asked again about updates. It may be for several of them at once: so it depends on the
-// term of none, and reads what is there now, not when one of their requests began.
+// Admitted is the Client for updates that are part of admitted writes, and skip admission themselves. An update may
+// serve several writes: it does not depend on the LeaderFence of one of them, and reads are as new as the call, not as
+// the request of one of them.
 type Admitted struct{ *Client }
 
 func (c Admitted) anew(ctx context.Context) context.Context {
@@ -221,11 +221,11 @@ func (c Admitted) List(ctx context.Context, r meta.GroupResource, namespace stri
 
 // Update implements controller.Client.
 func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	return c.update(WithTerm(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
+	return c.update(consistency.WithLeaderFence(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }
 
-// Acts is the Client of what answers a request to an acting sub-resource: admission was
-// asked about the body, and is not asked again about what that makes of the object.
+// Acts is the Client of an acting sub-resource. Admission has admitted the body of the request, and does not run again
+// for the changes that the sub-resource makes to the object.
 type Acts struct{ *Client }
 
 // Update implements registry.Client.
@@ -238,7 +238,7 @@ func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, su
 	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Admitted = sub != nil && sub.Act != nil })
 }
 
-// Delete implements registry.Client. Like the update, it is part of the admitted request.
+// Delete implements registry.Client. It is part of the admitted request, too.
 func (c Acts) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
 	return c.Client.Delete(Unadmitted(ctx), r, key, o)
 }
@@ -262,8 +262,8 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 		item.Act, item.Body = nil, nil
 		w.Sub, w.Own = &item, nil
 	}
-	var refused error // the caller's own word
-	var seen string   // the resourceVersion that the write is based on
+	var refused error // the error of change
+	var seen string   // the resourceVersion of the live object
 	var sent *meta.Object
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		in := live.Clone()
@@ -278,7 +278,7 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	case refused != nil && errors.Is(err, refused):
 		return nil, refused
 	case meta.IsNotFound(err), err == nil && FormatRevision(res.Entry.Revision()) == seen:
-		w.audit = nil // nothing was asked for
+		w.audit = nil // no request would have been sent
 	}
 	if err := s.audited(w, "update", sent, res, err); err != nil {
 		return nil, err
@@ -329,12 +329,12 @@ func given(s string) *string {
 	return &s
 }
 
-// Fence returns that of a namespace, see Store.Fence.
+// Fence returns the fence of a namespace, see Store.Fence.
 func (c *Client) Fence(ctx context.Context, namespace string) (storage.Revision, error) {
 	return c.fence(ctx, namespace, (*Store).Fence)
 }
 
-// RaiseFence raises that of a namespace, see Store.RaiseFence.
+// RaiseFence raises the fence of a namespace, see Store.RaiseFence.
 func (c *Client) RaiseFence(ctx context.Context, namespace string) (storage.Revision, error) {
 	return c.fence(ctx, namespace, (*Store).RaiseFence)
 }
@@ -401,7 +401,7 @@ func (c *Client) Schema(k meta.GroupVersionKind) *schema.Schema {
 	return nil
 }
 
-// Convert returns an object of a type as callers of another of its versions see it.
+// Convert returns an object of a type in another of its versions.
 func (c *Client) Convert(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
 	v := c.version(meta.GroupVersionKind{Group: version.Group, Version: version.Version, Kind: obj.Kind()})
 	if v == nil {

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // Content is the Client of who empties namespaces: it lists and deletes objects of the
@@ -74,7 +74,7 @@ func (s *Store) Unknown(namespace string) map[meta.GroupResource]int {
 			continue
 		}
 		cache := s.o.Hub.Cache(r)
-		if n := len(cache.List(watch.Query{Namespace: namespace}, "", 0).Entries) + len(cache.Damaged(namespace)); n > 0 {
+		if n := len(cache.List(objectcache.Query{Namespace: namespace}, "", 0).Entries) + len(cache.Damaged(namespace)); n > 0 {
 			unknown[r] = n
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // convertedView is the FormKey.View of what a converter makes of an entry: the text of
@@ -20,18 +20,18 @@ const convertedView = 0xff
 // differently, and the definition does not change then.
 const conversionAge = time.Minute
 
-func convertedForm(v *resource.Version) watch.FormKey {
-	return watch.FormKey{Version: v.FormName(), View: convertedView, MaxAge: conversionAge}
+func convertedForm(v *resource.Version) objectcache.EncodingKey {
+	return objectcache.EncodingKey{Version: v.FormName(), View: convertedView, MaxAge: conversionAge}
 }
 
 // InVersion returns entries as a version shows them. If a converter has to be asked, it is asked about
 // many entries at a time, and its answers are kept with the entries for conversionAge.
-func InVersion(ctx context.Context, entries []*watch.Entry, v *resource.Version) ([]*watch.Entry, error) {
+func InVersion(ctx context.Context, entries []*objectcache.Entry, v *resource.Version) ([]*objectcache.Entry, error) {
 	if v.Converter == nil {
 		return entries, nil
 	}
 	var about []int
-	var some []*watch.Entry
+	var some []*objectcache.Entry
 	for i, e := range entries {
 		if asks(e, v) {
 			about, some = append(about, i), append(some, e)
@@ -40,21 +40,21 @@ func InVersion(ctx context.Context, entries []*watch.Entry, v *resource.Version)
 	if len(about) == 0 {
 		return entries, nil
 	}
-	texts, err := watch.Forms(ctx, some, convertedForm(v), func(some []*watch.Entry) ([][]byte, error) { return convert(ctx, some, v) })
+	texts, err := objectcache.Encode(ctx, some, convertedForm(v), func(some []*objectcache.Entry) ([][]byte, error) { return convert(ctx, some, v) })
 	if err != nil {
 		return nil, err
 	}
 	out := slices.Clone(entries)
 	for n, i := range about {
-		out[i] = watch.NewEntry(some[n].Key(), some[n].Revision(), texts[n])
+		out[i] = objectcache.NewEntry(some[n].Key(), some[n].Revision(), texts[n])
 		out[i].MarkConforming(v.SchemaMark())
 	}
 	return out, nil
 }
 
 // EntryIn is InVersion for one entry.
-func EntryIn(ctx context.Context, e *watch.Entry, v *resource.Version) (*watch.Entry, error) {
-	out, err := InVersion(ctx, []*watch.Entry{e}, v)
+func EntryIn(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*objectcache.Entry, error) {
+	out, err := InVersion(ctx, []*objectcache.Entry{e}, v)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +62,10 @@ func EntryIn(ctx context.Context, e *watch.Entry, v *resource.Version) (*watch.E
 }
 
 // asks reports whether a converter has to be asked to show an entry in a version.
-func asks(e *watch.Entry, v *resource.Version) bool { return v.Asks(e.Field("apiVersion")) }
+func asks(e *objectcache.Entry, v *resource.Version) bool { return v.Asks(e.Field("apiVersion")) }
 
 // convert returns the texts that a version has of entries.
-func convert(ctx context.Context, entries []*watch.Entry, v *resource.Version) ([][]byte, error) {
+func convert(ctx context.Context, entries []*objectcache.Entry, v *resource.Version) ([][]byte, error) {
 	objs := make([]*meta.Object, len(entries))
 	for i, e := range entries {
 		objs[i] = e.Object()

@@ -10,12 +10,11 @@ import (
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
 
-// Create stores a new object; a generated name that is taken is drawn again a few
-// times. The write has what every attempt has in common.
+// Create stores a new object. If a generated name is taken, it tries a few others. w has the fields that all of these
+// writes have in common.
 func (s *Store) Create(ctx context.Context, w *Write, obj *meta.Object) (*Result, error) {
 	generate := obj.Name() == "" && obj.GenerateName() != ""
 	for attempt := 1; ; attempt++ {
@@ -88,8 +87,7 @@ func OtherKind(name, kind string, want meta.GroupVersionKind) error {
 	}})
 }
 
-// Status maps an error of a store to the Status that callers see, nil if it is not
-// theirs to know what failed.
+// Status returns the Status that callers see for an error of a Store, nil if its cause is internal.
 func Status(err error) *meta.Status {
 	var st *meta.Status
 	var damaged *controller.UnreadableError
@@ -101,14 +99,14 @@ func Status(err error) *meta.Status {
 	case errors.As(err, &trouble):
 		return unavailable(err, trouble)
 	case errors.As(err, &damaged):
-		st := meta.Internal(damaged) // nothing that the caller does differently helps
+		st := meta.Internal(damaged) // no change of the request helps
 		st.Details = &meta.Details{Name: damaged.Keys[0].Name, Group: damaged.Resource.Group, Kind: damaged.Resource.Resource,
 			Causes: []meta.Cause{{Reason: meta.CauseUnexpected, Message: damaged.Error()}}}
 		return st
 	case errors.As(err, &conversion):
 		told := *conversion
 		if told.Stack() != nil {
-			told.Err = errors.New("the conversion failed") // what it panicked with is for the log
+			told.Err = errors.New("the conversion failed") // the panic value is logged only
 		}
 		return meta.Internal(&told)
 	case errors.Is(err, codec.ErrNull):
@@ -117,7 +115,7 @@ func Status(err error) *meta.Status {
 		st := meta.Timeout("Timeout: request did not complete within the allotted timeout")
 		st.Details = &meta.Details{}
 		return st
-	case errors.Is(err, storage.ErrClosed), errors.Is(err, watch.ErrClosed):
+	case errors.Is(err, storage.ErrClosed):
 		return meta.Unavailable("the server is shutting down")
 	case errors.Is(err, errDeposed):
 		return meta.Unavailable("%v", errDeposed)

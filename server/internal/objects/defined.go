@@ -9,14 +9,12 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// asDefined returns an object of the hub as the definition of its type stores objects by now,
-// which the caches show: a write that knows an earlier state of it leaves nothing that somebody
-// would have to find and put right.
+// asDefined returns an object of the hub in the storage version that the caches show by now for its definition, so
+// that a write which began under an earlier state of the definition leaves nothing to convert.
 //
-// A new object depends on the definition: whoever looks for objects when that has changed,
-// since it goes or since they are to be stored anew, sees this one, or it is not stored. So does one
-// that comes to be stored in another version. Any other one that is there depends on itself: who looked
-// has stored it anew, or may leave it as it is.
+// A new object, and one whose stored version changes, has the definition as a precondition: a migration or deletion
+// of all objects, which begins with a change of the definition, either sees the object, or the commit fails. Any other
+// write depends on the object itself, which the migration has rewritten, or need not rewrite.
 func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*meta.Object, error) {
 	t := a.Version.Type
 	if !t.Defined() {
@@ -26,13 +24,13 @@ func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*m
 	if a.entry == nil || a.entry.Field("apiVersion") != now.Hub.GVK().APIVersion() {
 		definitions := meta.GroupResource{Group: s.o.Names.Group(names.GroupExtensions), Resource: "customresourcedefinitions"}
 		key := meta.Key{Name: t.GroupResource().String()}
-		e := s.o.Hub.Cache(definitions).Get(key) // before the type, which is of this state or of a later one
+		e := s.o.Hub.Cache(definitions).Get(key) // before the type, which is then of this state or a later one
 		there := s.o.Types().Type(t.GroupResource())
 		if a.entry == nil && (e == nil || there == nil || there.Closed || !sameDefinition(there, t)) {
 			return nil, closed(a.Version.Resource().GroupResource(), a.Key.Name)
 		}
 		if e != nil {
-			a.definition = []storage.Write{{Key: resource.StorageKey(definitions, key), Expect: e.Revision(), Guard: true}}
+			a.require(&precondition{Write: storage.Write{Key: resource.StorageKey(definitions, key), Expect: e.Revision(), Guard: true}, reason: becauseDefined})
 		}
 		now = s.current(t)
 	}
@@ -42,8 +40,7 @@ func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*m
 	return now.Hub.Convert(ctx, obj)
 }
 
-// current returns the type that the definition of a type makes by now, as the caches show
-// it. The type itself stands for one that is gone.
+// current returns the type that the definition of t makes by now, or t if the definition is gone.
 func (s *Store) current(t *resource.Type) *resource.Type {
 	if now := s.o.Types().Type(t.GroupResource()); now != nil && sameDefinition(now, t) {
 		return now
@@ -51,8 +48,7 @@ func (s *Store) current(t *resource.Type) *resource.Type {
 	return t
 }
 
-// sameDefinition reports whether two types were made by one definition, changed
-// or not.
+// sameDefinition reports whether two types were made by the same definition object, at whatever revision.
 func sameDefinition(a, b *resource.Type) bool {
 	return a.Origin.UID == b.Origin.UID
 }

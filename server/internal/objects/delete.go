@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -22,14 +22,13 @@ type Deletion struct {
 	Grace        *int64  // seconds
 	Unreadable   bool    // delete the object only if it cannot be read
 
-	listed   *watch.Entry // the object as a list showed it
-	selector *Selector    // of that list; nil: the object is deleted whatever it is by now
+	listed   *objectcache.Entry // the object as a list showed it
+	selector *Selector          // of that list; nil: the object is deleted whatever it is by now
 }
 
-// Delete starts the deletion of the object of a write, or ends it if nothing holds
-// it: an object with finalizers gets a deletionTimestamp and stays; removing the
-// last finalizer, by whatever verb, ends it. The entry of the result is nil if the
-// object was there but could not be read.
+// Delete deletes the object of a write. An object with finalizers gets a deletionTimestamp and stays until the last
+// finalizer is removed, by whatever verb. The entry of the result is nil if the object existed but could not be
+// read.
 func (s *Store) Delete(ctx context.Context, w *Write, d *Deletion) (*Result, error) {
 	if d.Unreadable {
 		if err := w.allow(ctx, verbUnreadable); err != nil {
@@ -40,10 +39,9 @@ func (s *Store) Delete(ctx context.Context, w *Write, d *Deletion) (*Result, err
 	return s.Write(ctx, w)
 }
 
-// DeleteAll deletes the objects of a list in a version, some at the same time; of makes the
-// write and the deletion of each. What is not selected any more when its turn comes stays.
-// The error is that of the first one in order that could not be deleted; those after it may
-// be gone or not.
+// DeleteAll deletes the objects of a list, several at the same time. of returns the write and the deletion of each. An
+// object that the list does not select any more when it is deleted stays. The error is that of the first object in
+// order that could not be deleted; later objects may be deleted or not.
 func (s *Store) DeleteAll(ctx context.Context, v *resource.Version, sel *Selection, page *Page, of func(meta.Key) (*Write, *Deletion)) error {
 	var selector *Selector
 	if !page.Whole {
@@ -57,11 +55,10 @@ func (s *Store) DeleteAll(ctx context.Context, v *resource.Version, sel *Selecti
 	return nil
 }
 
-// deletionsAtOnce is how many objects DeleteAll deletes at a time, so that they
-// share the waits for the disk.
+// deletionsAtOnce is how many objects DeleteAll deletes at the same time, so that their commits share an fsync.
 const deletionsAtOnce = 32
 
-func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*watch.Entry, of func(meta.Key) (*Write, *Deletion)) error {
+func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*objectcache.Entry, of func(meta.Key) (*Write, *Deletion)) error {
 	errs, panics := make([]error, len(entries)), make([]any, len(entries))
 	var all sync.WaitGroup
 	for i, e := range entries {
@@ -84,15 +81,15 @@ func (s *Store) deleteSome(ctx context.Context, selector *Selector, entries []*w
 	return nil
 }
 
-// concerns reports whether a deletion is about an object as it is now.
-func (d *Deletion) concerns(ctx context.Context, c *watch.Cache, now *watch.Entry) (bool, error) {
+// concerns reports whether a deletion applies to the present state of its object.
+func (d *Deletion) concerns(ctx context.Context, c *objectcache.Cache, now *objectcache.Entry) (bool, error) {
 	if d.selector == nil || now.Revision() == d.listed.Revision() {
 		return true, nil
 	}
 	if !c.Selects(d.selector.Query, now) {
 		return false, nil
 	}
-	selected, err := d.selector.Filter(ctx, []*watch.Entry{now})
+	selected, err := d.selector.Filter(ctx, []*objectcache.Entry{now})
 	return len(selected) > 0, err
 }
 
@@ -119,7 +116,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	}
 	r, chain := s.admissionRequest(a.Write, nil, live), s.admissionChain(a.Write)
 	r.Operation = admission.Delete
-	a.ask(s, r)
+	a.admitting(s, r)
 	if err := chain.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
@@ -148,33 +145,29 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	return change{obj: obj}, nil
 }
 
-// erase removes the record. The answer and the watch show the object as it was;
-// one of a kind that ends gracefully shows its end, see store.
+// erase removes the record. The answer and watches show the last state of the object; see store for kinds with
+// graceful deletion.
 func (s *Store) erase(ctx context.Context, a *attempt) (*Result, error) {
 	if !a.DryRun {
 		a.claims = nil
-		reserved, err := s.reservations(ctx, a, a.entry.Object())
+		released, err := s.requireForCommit(ctx, a, a.entry.Object())
 		if err != nil {
 			return nil, err
 		}
 		gone := storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}
-		if _, err = s.commit(ctx, gone, reserved...); err != nil {
-			_, err = s.commitRebased(ctx, a, err, gone, reserved)
-		}
-		if err != nil {
+		if _, err = s.commit(ctx, gone, a.required, released); err != nil {
 			return nil, err
 		}
 	}
 	return &Result{Entry: a.entry, Deleted: true}, nil
 }
 
-// verbUnreadable is what one must be allowed to do to delete an object of which
-// nobody knows who holds it: finalizers, owners and admission cannot be asked.
+// verbUnreadable is the verb that the deletion of an unreadable object requires, because its finalizers and owners are
+// unknown and admission cannot run.
 const verbUnreadable = "unsafe-delete-ignore-read-errors"
 
-// deleteUnreadable deletes the record of an object that cannot be read. It has no
-// uid that anybody could tell, so a precondition on that never holds: the garbage
-// collector leaves such an object alone, whoever owned it.
+// deleteUnreadable deletes the record of an object that cannot be read. Its uid is unknown, so a uid precondition
+// never holds: the garbage collector does not delete such an object.
 func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.UnreadableError) (*Result, error) {
 	if err := w.allow(ctx, verbUnreadable); err != nil {
 		return nil, err
@@ -186,7 +179,7 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.Un
 		return nil, meta.Conflict(u.Resource, w.Key.Name, "Precondition failed: "+u.Error())
 	}
 	if !w.DryRun {
-		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: u.Revision}); err != nil {
+		if _, err := s.commit(ctx, storage.Write{Key: w.Version.StorageKey(w.Key), Expect: u.Revision}, nil, nil); err != nil {
 			return nil, err
 		}
 		s.o.Log.Warn("an object that could not be read was deleted", about...)
@@ -194,7 +187,7 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.Un
 	return &Result{Deleted: true}, nil
 }
 
-// checkPreconditions holds the preconditions against the live object.
+// checkPreconditions compares the preconditions of the caller with the live object.
 func (d *Deletion) checkPreconditions(t *resource.Type, live *meta.Object) error {
 	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
 	if t.Held != nil { // one that is emptied first has a delete of its own
@@ -209,8 +202,8 @@ func (d *Deletion) checkPreconditions(t *resource.Type, live *meta.Object) error
 	return nil
 }
 
-// begin marks obj as being deleted, with the finalizers of the propagation
-// policy. The latest policy wins; own finalizers stay.
+// begin sets the deletionTimestamp of obj, and the finalizer of the propagation policy in place of that of an earlier
+// one. Other finalizers stay.
 func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
 	if own := d.policy(t, obj); own != "" && !t.NoDependents {
 		finalizers := slices.DeleteFunc(obj.Finalizers(), func(f string) bool { return f == meta.FinalizerOrphan || f == meta.FinalizerForeground })
@@ -241,8 +234,7 @@ func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
 	}
 }
 
-// policy returns what shall become of the dependents of obj, empty if its finalizers
-// say that already or nothing does.
+// policy returns the propagation policy for obj, empty if its finalizers stay as they are.
 func (d *Deletion) policy(t *resource.Type, obj *meta.Object) string {
 	if d.Orphan != nil {
 		if *d.Orphan {

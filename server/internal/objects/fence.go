@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/storage"
 )
 
-// Fence returns the revision at which the fence of a namespace was raised last, 0 if it never
-// was. The caches show what was stored before that.
+// Fence returns the revision of the last RaiseFence of a namespace, 0 if there was none, when the caches show all
+// writes that were stored before.
 func (s *Store) Fence(ctx context.Context, namespace string) (storage.Revision, error) {
 	rec, err := s.mark(ctx, resource.FencePrefix+namespace)
 	if err != nil {
@@ -21,30 +22,22 @@ func (s *Store) Fence(ctx context.Context, namespace string) (storage.Revision, 
 	return rec.Revision, s.wait(ctx, rec.Revision)
 }
 
-// RaiseFence raises the fence of a namespace. When it returns no write is stored any more that
-// rests on the fence as it was, and the caches show those that were. It does not depend on the
-// term of who asks for it, since it may be for several writers at once.
+// RaiseFence raises the fence of a namespace and returns its revision. From then on no write is stored that has
+// an earlier fence as a precondition, and the caches show the writes that were stored before. RaiseFence does not
+// depend on the LeaderFence of ctx, because it may serve several writes at once.
 func (s *Store) RaiseFence(ctx context.Context, namespace string) (storage.Revision, error) {
-	return s.commit(WithTerm(ctx, nil), storage.Write{Key: resource.FencePrefix + namespace, Value: []byte("raised"), Expect: storage.AnyRevision})
+	raised := storage.Write{Key: resource.FencePrefix + namespace, Value: []byte("raised"), Expect: storage.AnyRevision}
+	return s.commit(consistency.WithLeaderFence(ctx, nil), raised, nil, nil)
 }
 
-// fence returns the comparison with the fence that admission's word rests on.
-func (a *attempt) fence() []storage.Write {
-	if a.request == nil || a.request.Fence == nil {
-		return nil
-	}
-	return []storage.Write{{Key: resource.FencePrefix + a.request.Namespace, Expect: *a.request.Fence, Guard: true}}
-}
-
-// sweepFences removes the fences of namespaces in which nothing is stored any more. Who counts
-// something there later raises the fence before: for him, too, nothing comes that was decided
-// before he counted.
+// sweepFences removes the fences of namespaces without stored objects. A plugin that counts in such a namespace
+// later raises the fence first, so that a write admitted before the removal is not stored unseen.
 func (s *Store) sweepFences(ctx context.Context) error {
 	return s.sweepEmptied(ctx, resource.FencePrefix, func(rest string) string { return rest })
 }
 
-// sweepEmptied removes the records below a prefix that belong to namespaces in which nothing is
-// stored any more. of returns the namespace by the rest of a key, "" if there is none.
+// sweepEmptied removes the records below a prefix that belong to namespaces without stored objects. of returns
+// the namespace that the rest of a key names, "" if it names none.
 func (s *Store) sweepEmptied(ctx context.Context, prefix string, of func(rest string) (namespace string)) error {
 	at, records, err := s.backend.Scan(ctx, prefix, "", 0)
 	if err != nil {
@@ -59,7 +52,7 @@ func (s *Store) sweepEmptied(ctx context.Context, prefix string, of func(rest st
 			return err
 		}
 		namespace := of(strings.TrimPrefix(rec.Key, prefix))
-		if here, _ := s.o.Hub.Held(namespace); namespace != "" && here == 0 {
+		if here, _ := s.o.Hub.StoredBytes(namespace); namespace != "" && here == 0 {
 			ws = append(ws, storage.Write{Key: rec.Key, Expect: rec.Revision})
 		}
 	}

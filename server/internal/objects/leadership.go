@@ -12,37 +12,41 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/election"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
-// Leadership is what servers over one store agree by who of them leads: a Lease in the
-// system namespace, and a record that stands for the term of who does, which the commit
-// that begins the term writes together with the Lease. Neither admission nor access control
-// is asked, no namespace needs to be there, and the Lease is where it is whether its kind is
-// served or not: there is nothing but the store that could keep all servers from leading.
+// Leadership elects one of the servers that share a store by a Lease in the system namespace. A second record stands
+// for the term of the leader: the commit that begins a term writes both, and the commits of a leader compare the
+// second one (consistency.LeaderFence). Leadership uses the backend alone: no admission, no access control, no
+// namespace, and no served kind, so that nothing else can keep all servers from leading.
 //
-// It implements election.Record, for one candidate.
+// Leadership implements election.Record for one candidate.
 type Leadership struct {
 	store *Store
 	key   meta.Key
-	term  storage.Revision // that this candidate won last; 0: none
+	term  storage.Revision // the last one that this candidate won; 0: none
 }
 
-// Leadership returns that of a Lease of a name.
+// Leadership returns a Leadership by the Lease with a name.
 func (s *Store) Leadership(name string) *Leadership {
 	return &Leadership{store: s, key: meta.Key{Namespace: s.o.Names.SystemNamespace("system"), Name: name}}
 }
 
-// Lease returns where the Lease is.
+// Lease returns the namespace and name of the Lease.
 func (l *Leadership) Lease() meta.Key { return l.key }
 
-// Term returns the term that the candidate has won.
-func (l *Leadership) Term(end func()) *Term {
-	return &Term{Key: l.termKey(), Revision: l.term, End: end}
+// Fence returns the LeaderFence of the term that the candidate won last. lost is called when a commit finds that
+// another term has begun.
+func (l *Leadership) Fence(lost func()) *consistency.LeaderFence {
+	return &consistency.LeaderFence{Record: l.termKey(), Revision: l.term, Lost: lost}
 }
+
+// Term returns the revision at which the candidate won its last term, 0 if it has won none.
+func (l *Leadership) Term() storage.Revision { return l.term }
 
 func (l *Leadership) leaseKey() string { return resource.StorageKey(l.store.leases(), l.key) }
 
@@ -53,7 +57,7 @@ func (s *Store) leases() meta.GroupResource {
 	return meta.GroupResource{Group: s.o.Names.Group(names.GroupCoordination), Resource: "leases"}
 }
 
-// unknownHolder stands for who holds a Lease that cannot be read, which counts as any other.
+// unknownHolder is the holder of a Lease that cannot be read.
 const unknownHolder = "?"
 
 // Get implements election.Record.
@@ -71,9 +75,8 @@ func (l *Leadership) Get(ctx context.Context) (*election.Lease, error) {
 	return lease, nil
 }
 
-// Put implements election.Record. A renewal for which the store has no room counts as made, if
-// the lease has not changed: nobody else can begin a term either, and who leads may be the one
-// who makes room.
+// Put implements election.Record. A renewal for which the store has no room counts as made if the Lease is
+// unchanged: no other server can begin a term either, and the controllers of the leader may make room.
 func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) (*election.Lease, error) {
 	expect, err := ParseRevision(lease.ResourceVersion)
 	if err != nil {
@@ -112,7 +115,7 @@ func (l *Leadership) Put(ctx context.Context, lease *election.Lease, wins bool) 
 	return &stored, nil
 }
 
-// unrenewed returns a lease that there was no room to renew, if it is still that of a revision.
+// unrenewed returns a lease that could not be renewed for lack of room, if it is still at a revision.
 func (l *Leadership) unrenewed(ctx context.Context, lease *election.Lease, at storage.Revision) (*election.Lease, error) {
 	now, err := l.store.mark(ctx, l.leaseKey())
 	if err == nil && now.Revision != at {
@@ -121,7 +124,7 @@ func (l *Leadership) unrenewed(ctx context.Context, lease *election.Lease, at st
 	return lease, err
 }
 
-// encode returns a lease as the store gets it, complete.
+// encode returns the complete Lease object as the backend gets it.
 func (l *Leadership) encode(lease *election.Lease) ([]byte, error) {
 	lease.APIVersion, lease.Kind = l.store.leases().Group+"/v1", "Lease"
 	lease.Namespace, lease.Name = l.key.Namespace, l.key.Name
@@ -145,7 +148,7 @@ func (l *Leadership) Await(ctx context.Context, seen *election.Lease) error {
 	if err != nil {
 		return err
 	}
-	cursor, err := l.store.o.Hub.Cache(l.store.leases()).Watch(watch.Query{Namespace: l.key.Namespace, Name: l.key.Name}, rev)
+	cursor, err := l.store.o.Hub.Cache(l.store.leases()).Watch(objectcache.Query{Namespace: l.key.Namespace, Name: l.key.Name}, rev)
 	if err != nil {
 		return err
 	}

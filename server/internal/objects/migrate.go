@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
-	"orch.io/controlplane/internal/readindex"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -23,6 +24,21 @@ type Migration struct {
 	Kept      int           // of Done, that hold what the kind cannot show, cannot be read, or would be too large
 	Rate      float64       // objects a second, 0 until it is known
 	Left      time.Duration // time until the end at that rate, 0 if it is not known
+}
+
+// String returns the figures in one line, in the form of the backup commands.
+func (m Migration) String() string {
+	text := fmt.Sprintf("%d of %d objects", m.Done, m.Total)
+	if m.Total > 0 {
+		text += fmt.Sprintf(" (%d%%)", 100*m.Done/m.Total)
+	}
+	if m.Rate > 0 {
+		text += fmt.Sprintf(", %.0f/s", m.Rate)
+	}
+	if m.Left > 0 {
+		text += fmt.Sprintf(", %s left", m.Left.Round(time.Second))
+	}
+	return text
 }
 
 // meter sets Rate and Left for a migration that began at begun.
@@ -49,7 +65,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	if t.Virtual {
 		return m, nil
 	}
-	ctx = readindex.Without(ctx) // it may be a request's, which it outlasts
+	ctx = consistency.WithoutReadIndex(ctx) // a migration outlasts the request that starts it
 	if err := s.CatchUp(ctx); err != nil {
 		return m, err
 	}
@@ -59,7 +75,7 @@ func (s *Store) Migrate(ctx context.Context, t *resource.Type, tell func(Migrati
 	m.Total = cache.Len() + m.Kept
 	m.Done = m.Kept
 	for start, more := "", true; more; {
-		page := cache.List(watch.Query{}, start, migrationPage)
+		page := cache.List(objectcache.Query{}, start, migrationPage)
 		if _, err := InVersion(ctx, page.Entries, t.Hub); err != nil { // which the entries keep
 			return m, err
 		}
@@ -89,7 +105,7 @@ func count(yes bool) int {
 // storeAnew stores an object as the type stores objects now, unless it is, however it
 // or its definition changes meanwhile. kept is whether its record holds more than the type
 // shows.
-func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
+func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
 	for tries := 1; e != nil; tries++ {
 		rewritten, kept, err = s.tryStoreAnew(ctx, t, e)
 		var conflict *storage.ConflictError
@@ -115,7 +131,7 @@ func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *watch.Entry)
 	return false, false, nil
 }
 
-func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *watch.Entry) (rewritten, kept bool, err error) {
+func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *objectcache.Entry) (rewritten, kept bool, err error) {
 	obj, err := Object(ctx, e, t.Hub)
 	if err != nil {
 		return false, false, err
@@ -130,7 +146,7 @@ func (s *Store) tryStoreAnew(ctx context.Context, t *resource.Type, e *watch.Ent
 	if !old {
 		return false, kept, nil
 	}
-	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()})
+	_, err = s.commit(ctx, storage.Write{Key: key, Value: value, Expect: e.Revision()}, nil, nil)
 	if errors.Is(err, storage.ErrTooLarge) {
 		s.o.Log.Warn("an object stays stored as it is, since it would be too large as objects are stored now", "key", key)
 		return false, true, nil

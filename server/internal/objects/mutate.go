@@ -8,13 +8,13 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // mutate makes the new object of a write, its own, and returns it with the live one
 // of the entry, nil if there is none. Both are of the working version: there, what
 // came through a sub-resource is taken into the live object.
-func (s *Store) mutate(ctx context.Context, w *Write, entry *watch.Entry) (obj, live *meta.Object, err error) {
+func (s *Store) mutate(ctx context.Context, w *Write, entry *objectcache.Entry) (obj, live *meta.Object, err error) {
 	v, working := w.Version.ItemVersion(w.Sub), w.Version.Working()
 	var visibleLive *meta.Object
 	if entry != nil {

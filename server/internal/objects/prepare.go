@@ -11,12 +11,13 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
-// prepare takes an object that was admitted through everything up to the commit: what
-// defaults and the kind make of it and say to it, and the validating phase of admission.
+// prepare runs the steps between the mutating phase of admission and the commit: the hooks of the kind, allotment,
+// defaults, validation, and the validating phase of admission.
 func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object) error {
 	v := a.Version.Working()
 	p := s.allocators[v.GroupResource()]
@@ -29,8 +30,8 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	if err := s.allot(ctx, a, obj, live); err != nil {
 		return err
 	}
-	// What the kind does not have goes: plugins and webhooks know the field's forms of a
-	// kind, and a program may have another.
+	// Fields that the kind does not have are dropped: plugins and webhooks may know another version of the kind
+	// than the program has.
 	if _, faults := v.Conform(obj); len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made values that %s cannot have: %v", v.Kind, faults))
 	}
@@ -50,8 +51,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	return err
 }
 
-// validate says what is wrong with an object that is to be written, and warns of what
-// is not wrong.
+// validate returns the violations of an object to be written as a *meta.Status, and sends the warnings of the kind.
 func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change[meta.Object]) error {
 	v, obj := a.Version.Working(), write.New
 	duplicates, err := s.duplicates(ctx, a, obj)
@@ -81,7 +81,7 @@ func (s *Store) validate(ctx context.Context, a *attempt, write *registry.Change
 	return nil
 }
 
-// allot gives an object of a kind with a pool the values that it lacks.
+// allot gives an object the values of the pool of its kind that it lacks, if there is a pool.
 func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) error {
 	p := s.allocators[a.Version.GroupResource()]
 	if p == nil || p.t.Pool == nil || a.Sub != nil {
@@ -98,13 +98,13 @@ func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) e
 	return err
 }
 
-// sources returns the objects that say what a pool gives, as the cache has them.
+// sources returns the objects in the cache that define a pool.
 func (s *Store) sources(ctx context.Context, p *registry.Pool) (list []*meta.Object, err error) {
 	t := s.o.Types().Type(meta.GroupResource{Group: s.o.Names.Group(p.Source.Group), Resource: p.Source.Resource})
 	if t == nil {
 		return nil, nil
 	}
-	for _, e := range s.o.Hub.Cache(t.GroupResource()).List(watch.Query{}, "", 0).Entries {
+	for _, e := range s.o.Hub.Cache(t.GroupResource()).List(objectcache.Query{}, "", 0).Entries {
 		obj, err := Object(ctx, e, t.Hub)
 		if err != nil {
 			return nil, err
@@ -114,7 +114,7 @@ func (s *Store) sources(ctx context.Context, p *registry.Pool) (list []*meta.Obj
 	return list, nil
 }
 
-// admissionChain returns the plugins that a write goes through.
+// admissionChain returns the plugins that run for a write.
 func (s *Store) admissionChain(w *Write) *admission.Chain {
 	if w.Admitted {
 		return &admission.Chain{}
@@ -135,13 +135,13 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		Verb: verb, Options: options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
 		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.admissions,
 		Serialize: func(ctx context.Context, sequence meta.Key) error {
-			_, err := s.lastOf(ctx, sequence)
+			_, err := s.lastOf(ctx, resource.SequenceKey(sequence))
 			return err
 		},
 	}
 }
 
-// initialize gives a new object what only the server gives.
+// initialize sets the metadata of a new object that only the server sets.
 func (s *Store) initialize(w *Write, obj *meta.Object) {
 	m := obj.Metadata()
 	for _, f := range []string{"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"} {
@@ -157,7 +157,7 @@ func (s *Store) initialize(w *Write, obj *meta.Object) {
 	}
 }
 
-// inherit gives a changed object the metadata that writes cannot change.
+// inherit copies the metadata that a write cannot change from the live object.
 func inherit(obj, live *meta.Object) {
 	m, old := obj.Metadata(), live.Metadata()
 	for _, f := range []string{"uid", "creationTimestamp", "generation", "namespace"} {
@@ -173,7 +173,7 @@ func inherit(obj, live *meta.Object) {
 	keep(m, old, "resourceVersion")
 }
 
-// dropRepeatedOwners leaves each owner in metadata.ownerReferences once.
+// dropRepeatedOwners removes duplicates from metadata.ownerReferences.
 func dropRepeatedOwners(obj *meta.Object) {
 	list := obj.List("metadata", "ownerReferences")
 	if len(list) < 2 {
@@ -200,12 +200,11 @@ func keep(m, old map[string]any, field string) {
 	delete(m, field)
 }
 
-// Admit asks admission about the body of a request that stores nothing, such as a
-// review, or about the options of a connection that does more than to read, and records
-// who wrote it.
+// Admit runs admission for the body of a request that stores nothing, such as a review, or for the options of a
+// connection that does more than read. It records the owner of the fields of a body.
 func (s *Store) Admit(ctx context.Context, w *Write, obj *meta.Object) error {
 	request := s.admissionRequest(w, obj, nil)
-	defer request.Ended(false)
+	defer request.Ended(false, true)
 	if w.Sub != nil {
 		request.Kind = w.Sub.WireKind(w.Version)
 	}

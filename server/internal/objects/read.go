@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -61,7 +61,7 @@ func tooLarge(asked, current storage.Revision) *meta.Status {
 }
 
 // Entry returns the entry of an object as the cache shows it, nil if there is none.
-func (s *Store) Entry(t *resource.Type, key meta.Key) (*watch.Entry, error) {
+func (s *Store) Entry(t *resource.Type, key meta.Key) (*objectcache.Entry, error) {
 	cache := s.o.Hub.Cache(t.GroupResource())
 	if e := cache.Get(key); e != nil {
 		return e, nil
@@ -73,7 +73,7 @@ func (s *Store) Entry(t *resource.Type, key meta.Key) (*watch.Entry, error) {
 }
 
 // Live returns the newest entry of an object, or nil.
-func (s *Store) Live(ctx context.Context, t *resource.Type, key meta.Key) (*watch.Entry, error) {
+func (s *Store) Live(ctx context.Context, t *resource.Type, key meta.Key) (*objectcache.Entry, error) {
 	if err := s.CatchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Store) Live(ctx context.Context, t *resource.Type, key meta.Key) (*watc
 // Object decodes an entry for a version of its type. The object may be shared:
 // it must not be modified. An object that cannot be shown in the version is a
 // *resource.ConversionError, or what the converter of the type says.
-func Object(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Object, error) {
+func Object(ctx context.Context, e *objectcache.Entry, v *resource.Version) (*meta.Object, error) {
 	if asks(e, v) {
 		var err error
 		if e, err = EntryIn(ctx, e, v); err != nil {
@@ -102,7 +102,7 @@ func Object(ctx context.Context, e *watch.Entry, v *resource.Version) (*meta.Obj
 }
 
 // Shows reports whether a version can show an entry.
-func Shows(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
+func Shows(ctx context.Context, e *objectcache.Entry, v *resource.Version) bool {
 	if v == v.Working() && !asks(e, v) {
 		return true
 	}
@@ -111,7 +111,7 @@ func Shows(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
 }
 
 // AsStored reports whether a version shows an entry as it is stored.
-func AsStored(ctx context.Context, e *watch.Entry, v *resource.Version) bool {
+func AsStored(ctx context.Context, e *objectcache.Entry, v *resource.Version) bool {
 	if !v.AsStored() && v == v.Hub && !asks(e, v) && !e.Conforms(v.SchemaMark()) {
 		_, _ = Object(ctx, e, v) // finds out
 	}
@@ -135,7 +135,7 @@ type Selection struct {
 
 // Page is one page of a list.
 type Page struct {
-	watch.Page
+	objectcache.Page
 	Continue  string
 	Remaining int64 // -1: not told
 	Whole     bool  // nothing was left out by selectors
@@ -167,37 +167,37 @@ func (s *Store) List(ctx context.Context, v *resource.Version, sel *Selection) (
 
 // entries reads the entries that a list asks for: at the version of its continue
 // token, at one exact version, or the newest.
-func (s *Store) entries(ctx context.Context, cache *watch.Cache, q watch.Query, sel *Selection) (watch.Page, error) {
+func (s *Store) entries(ctx context.Context, cache *objectcache.Cache, q objectcache.Query, sel *Selection) (objectcache.Page, error) {
 	limit := int(max(sel.Limit, 0))
 	switch {
 	case sel.Continue != "":
 		if sel.Version != "" && sel.Version != "0" {
-			return watch.Page{}, meta.BadRequest("specifying resource version is not allowed when using continue")
+			return objectcache.Page{}, meta.BadRequest("specifying resource version is not allowed when using continue")
 		}
 		token, err := parseToken(sel.Continue)
 		if err != nil {
-			return watch.Page{}, err
+			return objectcache.Page{}, err
 		}
 		if token.Revision == anyState {
 			if err := s.CatchUp(ctx); err != nil {
-				return watch.Page{}, err
+				return objectcache.Page{}, err
 			}
 			return cache.List(q, token.Start, limit), nil
 		}
 		if err := s.AtLeast(ctx, "", token.Revision); err != nil {
-			return watch.Page{}, err // of a server that is ahead of this one, or made up
+			return objectcache.Page{}, err // of a server that is ahead of this one, or made up
 		}
 		p, err := cache.ListAt(ctx, token.Revision, q, token.Start, limit)
 		return p, goneToken(err, token.Start)
 	case sel.Match == "Exact", sel.Match == "" && sel.Limit > 0 && sel.Revision > 0:
 		if err := s.AtLeast(ctx, "", sel.Revision); err != nil {
-			return watch.Page{}, err
+			return objectcache.Page{}, err
 		}
 		p, err := cache.ListAt(ctx, sel.Revision, q, "", limit)
 		return p, expired(err)
 	}
 	if err := s.AtLeast(ctx, sel.Version, sel.Revision); err != nil {
-		return watch.Page{}, err
+		return objectcache.Page{}, err
 	}
 	return cache.List(q, "", limit), nil
 }
@@ -278,7 +278,7 @@ func trailing(d *json.Decoder) error {
 // goneToken is the 410 for a page whose history is gone. It carries a token for
 // the rest of the list as it is now.
 func goneToken(err error, start string) error {
-	if !errors.Is(err, watch.ErrGone) {
+	if !errors.Is(err, storage.ErrCompacted) {
 		return err
 	}
 	st := meta.Expired("%s",
@@ -290,7 +290,7 @@ func goneToken(err error, start string) error {
 }
 
 func expired(err error) error {
-	if !errors.Is(err, watch.ErrGone) {
+	if !errors.Is(err, storage.ErrCompacted) {
 		return err
 	}
 	return meta.Expired("%s", "The resourceVersion for the provided list is too old.")

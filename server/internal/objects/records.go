@@ -193,7 +193,7 @@ func (r *Records) Commit(ctx context.Context, ws ...storage.Write) (storage.Revi
 			return 0, err
 		}
 	}
-	rev, err := r.over(ctx).Commit(ctx, out...)
+	rev, err := r.Backend.Commit(ctx, out...)
 	var conflict *storage.ConflictError
 	if errors.As(err, &conflict) {
 		conflict.Current, _ = r.read(ctx, conflict.Current)
@@ -231,9 +231,9 @@ func (r *Records) commitSequence(ctx context.Context, first storage.Write, then 
 		size += len(record)
 	}
 	if size > storage.SequenceBytes {
-		return storage.CommitSequence(ctx, struct{ storage.Backend }{r.over(ctx)}, first, then...)
+		return storage.CommitSequence(ctx, struct{ storage.Backend }{r.Backend}, first, then...)
 	}
-	return storage.CommitSequence(ctx, r.over(ctx), first, then...)
+	return storage.CommitSequence(ctx, r.Backend, first, then...)
 }
 
 // Watch implements storage.Backend. The event of a record that cannot be converted

@@ -10,44 +10,44 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
-// Each value that an object holds as its own, of a registry.Pool or of a unique field,
-// is reserved by a record of its own, which is written and removed by the commits of
-// the object: two servers over one store do not give a value twice, whatever they
-// believe is free. The record says who holds the value, by storage key and uid. One
-// whose holder does not hold it, as another program may have left it, is nobody's.
+// Each value that an object holds alone, of a registry.Pool or of a unique field, is reserved by a record of its
+// own. The record names the holder by storage key and uid, and is written and removed by commits of the holder, so
+// that two servers over one store never give a value to two objects, whatever their caches show. A record whose
+// holder does not hold the value, as another program may leave it, reserves nothing.
 
-// reservations returns what is to be committed with a write of obj: that what it rests on, by
-// the word of admission or as its definition, is as it was, its place in a sequence, what is
-// reserved for what it comes to hold, then what is given back. A *storage.ConflictError says
-// that somebody else holds a value that obj holds; who tries again sees it.
-func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) ([]storage.Write, error) {
+// reserve adds a precondition for each value that obj begins to hold: its record is as it was found, and names obj
+// after the commit. If another object holds the value, the error is a *storage.ConflictError, because the value may
+// be free when the write is retried; the validation of the retry reports a value that is not.
+func (s *Store) reserve(ctx context.Context, a *attempt, obj *meta.Object) error {
 	t := a.Version.Type
-	ws, err := a.bases()
-	if err != nil {
-		return nil, err
-	}
-	ws = slices.Concat(ws, a.fence(), a.serial, a.definition)
 	for _, claim := range a.added() {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		key, holds, err := s.holderOf(ctx, s.allocators[t.GroupResource()], claim, rec)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if _, damaged := s.o.Hub.Cache(t.GroupResource()).DamagedAt(key); damaged && holds {
 			a.unseenClaims = append(a.unseenClaims, claim)
 		}
 		if holds {
-			return nil, &storage.ConflictError{Key: rec.Key} // it may have been given back since: who looks again asks
+			return &storage.ConflictError{Key: rec.Key}
 		}
-		ws = append(ws, storage.Write{Key: rec.Key, Value: []byte(holder(t, a.Key, obj)), Expect: rec.Revision})
+		reserved := storage.Write{Key: rec.Key, Value: []byte(holder(t, a.Key, obj)), Expect: rec.Revision}
+		a.require(&precondition{Write: reserved, reason: becauseUnique})
 	}
+	return nil
+}
+
+// releases returns the removal of the records of the values that obj does not hold any more.
+func (s *Store) releases(ctx context.Context, a *attempt, obj *meta.Object) (ws []storage.Write, err error) {
+	t := a.Version.Type
 	for _, claim := range without(a.held, a.claims) {
 		rec, err := s.reservation(ctx, t, claim)
 		if err != nil {
@@ -60,7 +60,7 @@ func (s *Store) reservations(ctx context.Context, a *attempt, obj *meta.Object) 
 	return ws, nil
 }
 
-// without returns the claims that are not among others; both are in order.
+// without returns the claims that are not among others. Both are sorted.
 func without(claims, others []string) (rest []string) {
 	for _, c := range claims {
 		if _, found := slices.BinarySearch(others, c); !found {
@@ -70,17 +70,17 @@ func without(claims, others []string) (rest []string) {
 	return rest
 }
 
-// What a commit of objects may have, with what it may have for a term.
+// Bounds of a commit, less what a LeaderFence takes.
 const (
 	commitLength = storage.CommitLength - 1
-	commitBytes  = storage.CommitBytes - termBytes
+	commitBytes  = storage.CommitBytes - leaderFenceBytes
 )
 
-// reservable is the most values that a write can reserve, with what it writes itself and
-// what it only compares.
+// reservable is the largest number of values that a write can reserve. The rest is for the write itself and its
+// other preconditions.
 const reservable = commitLength - 1 - 4
 
-// checkReservable refuses a write that reserves more than every store commits at once.
+// checkReservable refuses a write that reserves more values than every backend commits together.
 func checkReservable(a *attempt, obj *meta.Object) error {
 	t := a.Version.Type
 	claims := a.added()
@@ -109,30 +109,32 @@ func parseHolder(text string) (r meta.GroupResource, key meta.Key, uid string, o
 	return r, key, text[i+1:], ok
 }
 
-// withReservations divides what belongs to a write into what is committed with it and
-// what may be committed after it. The former has everything that is reserved, which
-// fits, see checkReservable; what is not given back at once is nobody's.
-func withReservations(w storage.Write, reserved []storage.Write) (now, later []storage.Write) {
-	now = append(make([]storage.Write, 0, 1+len(reserved)), w)
-	size := len(w.Key)
-	for _, r := range reserved {
-		size += len(r.Key) + len(r.Value)
-		if r.Value == nil && (len(now) == commitLength || size > commitBytes) {
+// divide returns the writes to commit together with the preconditions, and the releases for which there is no room
+// beside them. What is reserved fits, see checkReservable. A reservation that is not removed reserves nothing.
+func divide(w storage.Write, required []*precondition, released []storage.Write) (together, later []storage.Write) {
+	length, size := 1+len(required), len(w.Key)
+	for _, p := range required {
+		size += len(p.Key) + len(p.Value)
+	}
+	together = append(make([]storage.Write, 0, 1+len(required)+len(released)), w)
+	for _, r := range released {
+		if size += len(r.Key); length == commitLength || size > commitBytes {
 			later = append(later, r)
 			continue
 		}
-		now = append(now, r)
+		together = append(together, r)
+		length++
 	}
-	return now, later
+	return together, later
 }
 
-// reservation returns the record of a claim, see mark.
+// reservation returns the record of a claim as mark does.
 func (s *Store) reservation(ctx context.Context, t *resource.Type, claim string) (storage.Record, error) {
 	return s.mark(ctx, resource.ReservationKey(t.GroupResource(), claim))
 }
 
-// mark returns a record that is written over whatever it says: without a revision if there is
-// none, and without a value if it cannot be read.
+// mark returns a record to be replaced whatever its value is: with revision 0 if it does not exist, and without a
+// value if it cannot be read.
 func (s *Store) mark(ctx context.Context, key string) (storage.Record, error) {
 	rec, err := s.backend.Get(ctx, key, 0)
 	var damaged *storage.DamagedError
@@ -145,13 +147,13 @@ func (s *Store) mark(ctx context.Context, key string) (storage.Record, error) {
 	return rec, err
 }
 
-// holderOf returns who holds the value of a reservation, as far as that is known, and
-// whether he holds it.
+// holderOf returns the key of the object that a reservation names, as far as it is known, and reports whether that
+// object holds the value.
 func (s *Store) holderOf(ctx context.Context, p *allocator, claim string, rec storage.Record) (by meta.Key, holds bool, err error) {
 	if rec.Revision == 0 {
 		return by, false, nil
 	}
-	// Record and holder are of one commit: the cache shows who has the value, or had.
+	// The record and its holder were written by one commit, so the cache shows the holder, or that it is gone.
 	if err := s.o.Hub.Wait(ctx, rec.Revision); err != nil {
 		return by, false, err
 	}
@@ -177,14 +179,13 @@ func (s *Store) holderOf(ctx context.Context, p *allocator, claim string, rec st
 	return key, obj.UID() == uid && slices.Contains(p.claims(obj), claim), nil
 }
 
-// reservationsAtOnce is how many records ReserveHeld makes with one commit.
+// reservationsAtOnce is how many records ReserveHeld writes with one commit.
 const reservationsAtOnce = 32
 
-// ReserveHeld reserves what the objects of the store hold and is not reserved, as a
-// store of an older release has it, or one that was filled before a field became
-// unique. Of several objects that hold one value the first one gets it; the log tells
-// of the others. What is nobody's, as a server leaves it that ends in the middle of a deletion
-// or an administrator who deletes what cannot be read, goes, and goes first: it takes no room.
+// ReserveHeld reserves the values that objects of the store hold without a reservation, as an older release leaves
+// them, or a store that was filled before a field became unique. If several objects hold one value, the first one
+// gets it, and the others are logged. Orphaned reservations, as a server leaves that is killed during a deletion, or
+// an administrator who deletes an unreadable object, are removed first, which makes room.
 func (s *Store) ReserveHeld(ctx context.Context) error {
 	there, err := s.allReservations(ctx)
 	if err != nil {
@@ -193,7 +194,7 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 	var lacking, left []storage.Write
 	held := map[string]bool{}
 	for r, p := range s.allocators {
-		for _, e := range s.o.Hub.Cache(r).List(watch.Query{}, "", 0).Entries {
+		for _, e := range s.o.Hub.Cache(r).List(objectcache.Query{}, "", 0).Entries {
 			missing, err := s.unreserved(ctx, p, e, there, held)
 			if err != nil {
 				return err
@@ -205,27 +206,27 @@ func (s *Store) ReserveHeld(ctx context.Context) error {
 		if held[key] {
 			continue
 		}
-		nobodys, err := s.nobodys(ctx, rec)
+		orphaned, err := s.orphaned(ctx, rec)
 		if err != nil {
 			return err
 		}
-		if nobodys {
+		if orphaned {
 			left = append(left, storage.Write{Key: key, Expect: rec.Revision})
 		}
 	}
 	for _, all := range [][]storage.Write{left, lacking} {
 		for ws := range slices.Chunk(all, reservationsAtOnce) {
 			if err := s.commitEach(ctx, ws); err != nil {
-				return fmt.Errorf("reserving what objects hold: %w", err)
+				return fmt.Errorf("reserving unique values: %w", err)
 			}
 		}
 	}
 	return nil
 }
 
-// nobodys reports whether a reservation is that of no object. One of a type that has nothing to
-// reserve here may be that of another release, as long as its holder is there.
-func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
+// orphaned reports whether no object holds the value of a reservation. A reservation of a type that reserves nothing
+// in this release may be that of another release, as long as its holder exists.
+func (s *Store) orphaned(ctx context.Context, rec storage.Record) (bool, error) {
 	plural, claim, _ := strings.Cut(strings.TrimPrefix(rec.Key, resource.ReservationPrefix), "/")
 	var r meta.GroupResource
 	r.Resource, r.Group, _ = strings.Cut(plural, ".")
@@ -238,11 +239,10 @@ func (s *Store) nobodys(ctx context.Context, rec storage.Record) (bool, error) {
 		return rec.Value != nil && s.o.Types().Type(r) != nil, nil
 	}
 	there, err := s.UID(ctx, of, key)
-	return err == nil && there != uid, nil // one that cannot be read may be its holder
+	return err == nil && there != uid, nil // an unreadable object may be the holder
 }
 
-// allReservations returns the records of all reservations, by key; the caches show
-// what they speak of.
+// allReservations returns the records of all reservations by key. The caches show the holders.
 func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record, error) {
 	at, records, err := s.backend.Scan(ctx, resource.ReservationPrefix, "", 0)
 	if err != nil {
@@ -258,9 +258,9 @@ func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record,
 	return there, s.o.Hub.Wait(ctx, at)
 }
 
-// unreserved returns the reservations that an object lacks, and notes them among
-// those that are there, and what it holds.
-func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, there map[string]storage.Record, held map[string]bool) (missing []storage.Write, err error) {
+// unreserved returns the reservations that an object lacks. It adds them to there, and the keys of all that the
+// object holds to held.
+func (s *Store) unreserved(ctx context.Context, p *allocator, e *objectcache.Entry, there map[string]storage.Record, held map[string]bool) (missing []storage.Write, err error) {
 	obj, err := Object(ctx, e, p.t.Hub)
 	if err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, th
 			return nil, err
 		}
 		if holds && (rec.Value != nil || p.heldByOthers(claim, e.Key())) {
-			s.o.Log.Warn("two objects hold a value that only one may hold; neither was changed", "resource", p.t.GroupResource(),
+			s.o.Log.Warn("two objects hold the same unique value; neither was changed", "resource", p.t.GroupResource(),
 				"value", claim, "first", other, "other", e.Key())
 			continue
 		}
@@ -286,20 +286,4 @@ func (s *Store) unreserved(ctx context.Context, p *allocator, e *watch.Entry, th
 		there[key] = storage.Record{Key: key, Value: []byte(by), Revision: cmp.Or(rec.Revision, e.Revision())}
 	}
 	return missing, nil
-}
-
-// commitEach makes writes, but not those of records that another server changed
-// meanwhile.
-func (s *Store) commitEach(ctx context.Context, ws []storage.Write) error {
-	_, err := s.backend.Commit(ctx, ws...)
-	var conflict *storage.ConflictError
-	if !errors.As(err, &conflict) {
-		return err
-	}
-	for _, w := range ws {
-		if _, err := s.backend.Commit(ctx, w); err != nil && !errors.As(err, &conflict) {
-			return err
-		}
-	}
-	return nil
 }

@@ -9,14 +9,14 @@ import (
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 )
 
 // Index declares to a cache which fields objects of a type are selected by.
-func Index(h *watch.Hub, t *resource.Type) {
-	var unsure func(*watch.Entry) bool
+func Index(h *objectcache.Set, t *resource.Type) {
+	var unsure func(*objectcache.Entry) bool
 	if t.Webhook != nil {
-		unsure = func(e *watch.Entry) bool { return asks(e, t.Hub) }
+		unsure = func(e *objectcache.Entry) bool { return asks(e, t.Hub) }
 	}
 	h.Cache(t.GroupResource()).Index(unsure, t.Fields...)
 }
@@ -27,15 +27,15 @@ func Index(h *watch.Hub, t *resource.Type) {
 // Narrow find out. What they find is kept with the entries, as it is small, longer than
 // the objects that it was read from.
 type Selector struct {
-	Query   watch.Query
+	Query   objectcache.Query
 	version *resource.Version
-	own     watch.Query     // of what was found out
-	filled  map[string]bool // fields that are selected by and may have a default
+	own     objectcache.Query // of what was found out
+	filled  map[string]bool   // fields that are selected by and may have a default
 }
 
 // NewSelector returns a selection in a version.
 func NewSelector(v *resource.Version, sel *Selection) *Selector {
-	s := &Selector{version: v, Query: watch.Query{Namespace: sel.Namespace, Name: sel.Name, Labels: sel.Labels, Fields: sel.Fields}}
+	s := &Selector{version: v, Query: objectcache.Query{Namespace: sel.Namespace, Name: sel.Name, Labels: sel.Labels, Fields: sel.Fields}}
 	plain, some := true, !sel.Labels.Empty()
 	for _, r := range sel.Fields.Requirements() {
 		f := v.Selectable(r.Field)
@@ -59,7 +59,7 @@ func NewSelector(v *resource.Version, sel *Selection) *Selector {
 	}
 	if some && (!plain || v.Converter != nil) {
 		s.Query.Unsure = s.unsure
-		s.own = watch.Query{Labels: sel.Labels, Fields: sel.Fields, Field: func(e *watch.Entry, field string) string { return e.Field(fieldsFound, field) }}
+		s.own = objectcache.Query{Labels: sel.Labels, Fields: sel.Fields, Field: func(e *objectcache.Entry, field string) string { return e.Field(fieldsFound, field) }}
 	}
 	return s
 }
@@ -73,7 +73,7 @@ func hubName(v *resource.Version, name string) string {
 }
 
 // stored is the value of a field as far as what is stored tells it.
-func (s *Selector) stored(e *watch.Entry, field string) string {
+func (s *Selector) stored(e *objectcache.Entry, field string) string {
 	if f := s.version.Selectable(field); f != nil {
 		return e.Selectable(&f.SelectableField)
 	}
@@ -81,12 +81,12 @@ func (s *Selector) stored(e *watch.Entry, field string) string {
 }
 
 // unsure implements Query.Unsure.
-func (s *Selector) unsure(e *watch.Entry, field string) bool {
+func (s *Selector) unsure(e *objectcache.Entry, field string) bool {
 	v := s.version
 	switch {
 	case asks(e, v):
 		return true
-	case field == watch.FieldLabels || s.Query.Field == nil:
+	case field == objectcache.FieldLabels || s.Query.Field == nil:
 		return false
 	case s.filled[field]:
 		return s.stored(e, field) == "" && !(v == v.Hub && e.Conforms(v.SchemaMark()))
@@ -96,8 +96,8 @@ func (s *Selector) unsure(e *watch.Entry, field string) bool {
 }
 
 // doubts reports whether an entry does not tell whether it is selected.
-func (s *Selector) doubts(e *watch.Entry) bool {
-	if !s.Query.Labels.Empty() && s.unsure(e, watch.FieldLabels) {
+func (s *Selector) doubts(e *objectcache.Entry) bool {
+	if !s.Query.Labels.Empty() && s.unsure(e, objectcache.FieldLabels) {
 		return true
 	}
 	for _, r := range s.Query.Fields.Requirements() {
@@ -110,7 +110,7 @@ func (s *Selector) doubts(e *watch.Entry) bool {
 
 // Filter returns those of some entries, which Query selects, that the selection is about.
 // It fails if one cannot be shown.
-func (s *Selector) Filter(ctx context.Context, entries []*watch.Entry) ([]*watch.Entry, error) {
+func (s *Selector) Filter(ctx context.Context, entries []*objectcache.Entry) ([]*objectcache.Entry, error) {
 	if s.Query.Unsure == nil {
 		return entries, nil
 	}
@@ -118,7 +118,7 @@ func (s *Selector) Filter(ctx context.Context, entries []*watch.Entry) ([]*watch
 	if err != nil {
 		return nil, err
 	}
-	var out []*watch.Entry
+	var out []*objectcache.Entry
 	for _, e := range entries {
 		if selects(e) {
 			out = append(out, e)
@@ -129,14 +129,13 @@ func (s *Selector) Filter(ctx context.Context, entries []*watch.Entry) ([]*watch
 
 // Narrow is Filter for the changes that a cursor on Query delivers: an object that begins to
 // be selected is added, one that ceases to be is deleted.
-func (s *Selector) Narrow(ctx context.Context, events []watch.Event) ([]watch.Event, error) {
+func (s *Selector) Narrow(ctx context.Context, events []objectcache.Event) ([]objectcache.Event, error) {
 	if s.Query.Unsure == nil {
 		return events, nil
 	}
-	var states []*watch.Entry
+	var states []*objectcache.Entry
 	for _, ev := range events {
-		old, now := ev.States()
-		for _, e := range [...]*watch.Entry{old, now} {
+		for _, e := range [...]*objectcache.Entry{ev.Old, ev.New} {
 			if e != nil {
 				states = append(states, e)
 			}
@@ -146,9 +145,9 @@ func (s *Selector) Narrow(ctx context.Context, events []watch.Event) ([]watch.Ev
 	if err != nil {
 		return nil, err
 	}
-	var out []watch.Event
+	var out []objectcache.Event
 	for _, ev := range events {
-		if ev, seen := ev.Narrow(selects); seen {
+		if ev, seen := objectcache.Narrow(ev, selects); seen {
 			out = append(out, ev)
 		}
 	}
@@ -156,44 +155,44 @@ func (s *Selector) Narrow(ctx context.Context, events []watch.Event) ([]watch.Ev
 }
 
 // find returns what tells which of the entries, all of which Query selects, are selected.
-func (s *Selector) find(ctx context.Context, entries []*watch.Entry) (func(*watch.Entry) bool, error) {
-	var some []*watch.Entry
+func (s *Selector) find(ctx context.Context, entries []*objectcache.Entry) (func(*objectcache.Entry) bool, error) {
+	var some []*objectcache.Entry
 	for _, e := range entries {
 		if s.doubts(e) {
 			some = append(some, e)
 		}
 	}
-	texts, err := watch.Forms(ctx, some, foundForm(s.version), func(some []*watch.Entry) ([][]byte, error) { return readFound(ctx, some, s.version) })
+	texts, err := objectcache.Encode(ctx, some, foundForm(s.version), func(some []*objectcache.Entry) ([][]byte, error) { return readFound(ctx, some, s.version) })
 	if err != nil {
 		return nil, err
 	}
-	not := map[*watch.Entry]bool{}
+	not := map[*objectcache.Entry]bool{}
 	for i, e := range some {
-		if !s.own.Matches(watch.NewEntry(e.Key(), e.Revision(), texts[i])) {
+		if !s.own.Matches(objectcache.NewEntry(e.Key(), e.Revision(), texts[i])) {
 			not[e] = true
 		}
 	}
-	return func(e *watch.Entry) bool { return !not[e] }, nil
+	return func(e *objectcache.Entry) bool { return !not[e] }, nil
 }
 
 // fill makes a page of those of its objects that are selected, and of further ones of the
 // same state as far as there is room.
-func (s *Selector) fill(ctx context.Context, c *watch.Cache, p watch.Page, limit int) (watch.Page, error) {
+func (s *Selector) fill(ctx context.Context, c *objectcache.Cache, p objectcache.Page, limit int) (objectcache.Page, error) {
 	if s.Query.Unsure == nil {
 		return p, nil
 	}
 	selected, err := s.Filter(ctx, p.Entries)
 	for err == nil && p.Next != "" && len(selected) <= limit {
-		var next watch.Page
+		var next objectcache.Page
 		if next, err = c.ListAt(ctx, p.Revision, s.Query, p.Next, max(limit, candidates)); err != nil {
-			return watch.Page{}, expired(err)
+			return objectcache.Page{}, expired(err)
 		}
-		var more []*watch.Entry
+		var more []*objectcache.Entry
 		more, err = s.Filter(ctx, next.Entries)
 		selected, p.Next = append(selected, more...), next.Next
 	}
 	if err != nil {
-		return watch.Page{}, err
+		return objectcache.Page{}, err
 	}
 	if p.Entries = selected; limit > 0 && len(selected) > limit {
 		k := selected[limit].Key()
@@ -211,8 +210,8 @@ const foundView = 0xfe
 // fieldsFound is where that has the fields, by the names that they have in the version.
 const fieldsFound = "fields"
 
-func foundForm(v *resource.Version) watch.FormKey {
-	key := watch.FormKey{Version: v.FormName(), View: foundView}
+func foundForm(v *resource.Version) objectcache.EncodingKey {
+	key := objectcache.EncodingKey{Version: v.FormName(), View: foundView}
 	if v.Converter != nil {
 		key.MaxAge = conversionAge
 	}
@@ -221,7 +220,7 @@ func foundForm(v *resource.Version) watch.FormKey {
 
 // readFound returns the labels and fields of entries as a version shows them: texts of objects
 // that have nothing else.
-func readFound(ctx context.Context, entries []*watch.Entry, v *resource.Version) ([][]byte, error) {
+func readFound(ctx context.Context, entries []*objectcache.Entry, v *resource.Version) ([][]byte, error) {
 	shown, err := InVersion(ctx, entries, v)
 	if err != nil {
 		return nil, err

@@ -11,35 +11,39 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// A sequence orders writes that admission plugins serialize, see admission.Request. Its record in the
-// store is replaced by each of these writes, in the same commit, on condition that it is the
-// record that admission saw: so no other write of the sequence comes between.
+// A sequence orders writes of any objects, on all servers over the store. Its record is replaced by each of its
+// writes, in the same commit, on condition that it is the record that the write saw; so no other write of the
+// sequence comes between the reads of a write and its commit. Write.Sequence names the sequence of a write of the
+// server itself; admission plugins use Request.Serialize.
 
-// ask notes the request about which admission is asked for an attempt.
-func (a *attempt) ask(s *Store, r *admission.Request) {
-	a.request = r
-	r.Serialize = func(ctx context.Context, sequence meta.Key) error {
-		key := resource.SequenceKey(sequence)
-		if slices.ContainsFunc(a.serial, func(w storage.Write) bool { return w.Key == key }) {
-			return nil
-		}
-		last, err := s.lastOf(ctx, sequence)
-		if err != nil {
-			return err
-		}
-		a.serial = append(a.serial, storage.Write{Key: key, Value: []byte(a.Version.StorageKey(a.Key)), Expect: last})
+// joinSequence makes the write the next one of a sequence: when it returns, the caches show the last one.
+func (s *Store) joinSequence(ctx context.Context, a *attempt, key string) error {
+	if slices.ContainsFunc(a.required, func(p *precondition) bool { return p.Key == key }) {
 		return nil
 	}
+	last, err := s.lastOf(ctx, key)
+	if err != nil {
+		return err
+	}
+	a.require(&precondition{Write: storage.Write{Key: key, Value: []byte(a.Version.StorageKey(a.Key)), Expect: last}, reason: becauseSerial})
+	return nil
 }
 
-// lastOf returns the revision of the last write of a sequence, 0 if there is none, when the caches
-// show that write.
-func (s *Store) lastOf(ctx context.Context, sequence meta.Key) (storage.Revision, error) {
-	last, err := s.mark(ctx, resource.SequenceKey(sequence))
+// lastOf returns the revision of the last write of a sequence, 0 if there is none, when the caches show it.
+func (s *Store) lastOf(ctx context.Context, key string) (storage.Revision, error) {
+	last, err := s.mark(ctx, key)
 	if err != nil {
 		return 0, err
 	}
 	return last.Revision, s.wait(ctx, last.Revision)
+}
+
+// admitting sets the request that admission decides for an attempt.
+func (a *attempt) admitting(s *Store, r *admission.Request) {
+	a.request = r
+	r.Serialize = func(ctx context.Context, sequence meta.Key) error {
+		return s.joinSequence(ctx, a, resource.SequenceKey(sequence))
+	}
 }
 
 // sweepSequences removes the sequences of namespaces without stored objects. A write that read such a sequence

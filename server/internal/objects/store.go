@@ -8,23 +8,32 @@
 //
 // # What keeps objects right
 //
-// The backend's comparison alone: a write looks at an object, makes a new one of it,
-// and commits that on the condition that the object is still the one that it looked at
-// (Store.Write); values that only one object may hold are records in the same commit
-// (Store.reservations). What admission counts it takes before the commit, which depends on the
-// fence of the namespace that was there before (Store.Fence): who counts anew raises that, and
-// nothing comes that he does not see. Everything kept in memory is there to fail rarely and early:
-// turns, so that writers of one key do not undo each other's attempts; allocator, to
-// choose a value that is likely free; usage, to bound what this server lets in. Another
-// server over the same store knows nothing of them, and need not.
+// The backend's comparisons alone. A write reads the live object, makes a new one, and commits it on condition that
+// the record of the object is unchanged (Store.Write) and that each record is unchanged on which a step of the write
+// depended: its preconditions (precondition.go). These are
 //
-// A look begins with CatchUp, so it sees every commit that was acknowledged before the
-// request came, and after a conflict what that found (ReadIndex). A write is answered when the cache shows it, so whoever was answered sees it, by
-// whatever way he reads. A commit that has begun is not ended by a caller who goes
-// away, but by Options.RequestTime.
+//   - the objects that decided admission, such as the namespace, which must not be terminating;
+//   - the fence of the namespace, for plugins that count objects: a plugin that counts anew raises the fence, so
+//     that it has counted every write that was admitted before, or that write is never stored (Store.RaiseFence);
+//   - the last write of each sequence that the write joins (sequence.go);
+//   - the definition of the kind, for new objects and for those whose stored version changes (Store.asDefined);
+//   - the reservations of values that only one object may hold, which the commit writes, too (Store.reserve);
+//   - the term of the leader for which a controller writes (consistency.LeaderFence).
 //
-// Objects that come from the cache are shared and never changed; the one that Mutate
-// makes is the write's own until it is stored.
+// If one has failed, the write is retried from the start, except that a changed object which the plugins accept is
+// compared in its new revision, and that a lost leader is refused as unavailable (preconditionError).
+//
+// What is kept in memory only makes conflicts rare: writeQueues, so that writers of one key wait for each other;
+// allocator, to choose a value that is likely free; usage, to bound what this server admits. Another server over the
+// same store does not know it, and need not.
+//
+// A read begins with CatchUp, so it sees every commit that was acknowledged before the request came, and after a
+// conflict the record that was found instead (consistency.ReadIndex). A write is acknowledged when the caches show
+// it, so that its caller sees it in every read. A commit that has begun ends after Options.RequestTime, not with the
+// caller's context.
+//
+// Objects from a cache are shared and never changed; the object that Mutate returns belongs to the write until it is
+// stored.
 //
 // # Records
 //
@@ -61,11 +70,10 @@
 //
 // # Locks
 //
-// turns.mu, usage.mu and that of an allocator are never held together, nor while the
-// store, admission or another writer is waited for. Under an allocator's lock a kind
-// chooses values (registry.Pool.Allot) and the cache is looked at; under that of usage
-// the hub's count is. What a write claims or takes up there is given back after the cache
-// shows it, or after it failed: so between the two nothing looks free that is taken.
+// writeQueues.mu, usage.mu and the lock of an allocator are never held together, nor while waiting for the backend,
+// admission or another writer. The lock of an allocator is held while a kind chooses values (registry.Pool.Allot) and
+// the cache is read; that of usage while the hub's count is read. A write gives back its claim on a value, or on
+// room, after the cache shows the object or the write has failed, so that nothing in use looks free in between.
 package objects
 
 import (
@@ -82,9 +90,9 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/internal/readindex"
+	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
@@ -92,7 +100,7 @@ import (
 type Options struct {
 	Names     names.Profile
 	Records   *Records
-	Hub       *watch.Hub // over Records.Store
+	Hub       *objectcache.Set // over Records.Store
 	Types     func() *resource.State
 	Admission *admission.Chain
 	Log       *slog.Logger
@@ -116,9 +124,9 @@ type Store struct {
 	backend    storage.Backend                   // Records.Store
 	allocators map[meta.GroupResource]*allocator // of the types that need one
 	usage      usage
-	turns      turns
-	encodings  sync.Pool     // of *[]byte, room to encode in
-	index      readindex.Key // see CatchUp
+	queues     writeQueues
+	encodings  sync.Pool         // of *[]byte, room to encode in
+	index      consistency.Store // see CatchUp
 }
 
 // New returns a store over what the options hold; types are those that are there

@@ -11,17 +11,15 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// How often a store is looked through for reservations that are nobody's and fences of namespaces that
-// are gone, and when it is after it had no room for what lacks.
+// The time between two sweeps, and until the next one if the store had no room for a missing reservation.
 const (
-	sweepAgain  = time.Hour
-	sweepLacked = time.Minute
+	sweepInterval = time.Hour
+	sweepRetry    = time.Minute
 )
 
-// Sweep returns the controller that puts reservations right, see ReserveHeld, while servers run.
-// Those that are nobody's, and fences of namespaces that are gone, are in nobody's way, but would
-// stay for good. It has one key. ok is whether any type has something to reserve, or there are
-// namespaces.
+// Sweep returns the controller that adds missing reservations and deletes orphaned ones, see ReserveHeld, and the
+// fences and sequences of namespaces that are gone. Orphaned records do no harm, but would stay for good. The
+// controller has one key. ok is false if no type has reservations and there are no namespaces.
 func (s *Store) Sweep() (c controller.Controller, ok bool) {
 	var types []meta.GroupResource
 	for r := range s.allocators {
@@ -41,9 +39,9 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 		},
 		Forget: func() { asked.Store(false) },
 		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
-			again, err := sweepAgain, s.ReserveHeld(ctx)
+			again, err := sweepInterval, s.ReserveHeld(ctx)
 			if errors.Is(err, storage.ErrFull) {
-				again, err = sweepLacked, nil
+				again, err = sweepRetry, nil
 			}
 			return again, errors.Join(err, s.sweepFences(ctx), s.sweepSequences(ctx))
 		},

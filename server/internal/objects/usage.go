@@ -6,25 +6,23 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/compat"
-	"orch.io/controlplane/server/internal/watch"
+	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
 
-// usage holds objects to Options.NamespaceBytes and Options.StoreBytes. What
-// there is, the caches count; what is being written is counted here until they
-// show it, so that the bounds hold however many write at once. A write near a
-// bound may meet one that is counted twice for a moment. What counts is the object as
-// the hub has it, whichever version is stored: its record may be three times as large.
+// usage enforces Options.NamespaceBytes and Options.StoreBytes. The caches count the stored objects. usage counts the
+// growth of writes under way until the caches show them, so that concurrent writes cannot exceed the bounds; for a
+// moment a write may be counted twice. An object counts with its size in the hub version; its record may be three
+// times as large.
 type usage struct {
 	mu      sync.Mutex
 	pending map[string]int64 // by namespace
 	total   int64
 }
 
-// allow reserves the bytes by which a write makes the store grow, until release.
-// What does not grow always passes, and so does the begin of a deletion. An object that is
-// too large is refused first.
-func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) (release func(), err error) {
+// allow reserves the bytes by which a write makes the store grow, until release. A write that does not grow its object
+// is always allowed, and so is the begin of a deletion. An object that is too large is refused first.
+func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *objectcache.Entry) (release func(), err error) {
 	if err := s.checkSize(w, change, obj, old); err != nil {
 		return nil, err
 	}
@@ -39,7 +37,7 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *wat
 	a, namespace := &s.usage, w.Key.Namespace
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	here, total := s.o.Hub.Held(namespace)
+	here, total := s.o.Hub.StoredBytes(namespace)
 	here, total = here+a.pending[namespace], total+a.total
 	switch {
 	case all > 0 && total+grown > all:
@@ -57,14 +55,14 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *wat
 }
 
 // beginsDeletion reports whether a write marks the object as being deleted.
-func beginsDeletion(obj *meta.Object, old *watch.Entry) bool {
+func beginsDeletion(obj *meta.Object, old *objectcache.Entry) bool {
 	return old != nil && obj.Terminating() && !old.Object().Terminating()
 }
 
 // checkSize refuses an object that is larger than Options.ObjectBytes. A write that makes the
 // object smaller passes, and so does the begin of a deletion: otherwise objects from before
 // the bound could not be repaired or removed.
-func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old *watch.Entry) error {
+func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old *objectcache.Entry) error {
 	size := int64(len(change.Value))
 	switch {
 	case s.o.ObjectBytes <= 0 || size <= s.o.ObjectBytes:

@@ -247,6 +247,6 @@ func TestNoConnector(t *testing.T) {
 	c := newCluster(t, func(b *server.Builder) { b.Connector = nil })
 	for _, path := range []string{apitest.PodsPath + "/one/log", apitest.PodsPath + "/one/exec?command=x", apitest.PodsPath + "/one/proxy/x"} {
 		got := c.Must(503, "GET", path, nil)
-		assert.Equal(t, "this server connects to no nodes and pods: it was not told how", got.Body["message"])
+		assert.Equal(t, "this server has no Connector to nodes and pods", got.Body["message"])
 	}
 }

@@ -77,7 +77,7 @@ func TestFullStoreWithoutLeader(t *testing.T) {
 		assert.Equal(t, before+1, after)
 		for _, i := range []int{1, 2} {
 			assert.Zero(t, f.leads(i, "controlplane-cleanup"))
-			assert.Contains(t, f.logs[i].String(), "the store is full, so that nobody can be elected")
+			assert.Contains(t, f.logs[i].String(), "store is full; running cleanup without a leader")
 			assert.Equal(t, 1, strings.Count(f.logs[i].String(), `msg="asking for the lease fails" lease=kube-system/controlplane-apis`), "it is told once")
 		}
 		led, _ := f.counts()

@@ -256,11 +256,11 @@ func TestAdmissionPluginReadsAreLinearizable(t *testing.T) {
 		if _, is := b.Storage.(*apitest.LaggingStore); !is {
 			return
 		}
-		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, env admission.Env) error {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				if r.Name == "c" {
 					between()
-					_, read = env.Admitted.Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "other"})
+					_, read = env.Accounting.Get(ctx, meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "other"})
 				}
 				return nil
 			}
@@ -285,7 +285,7 @@ func TestCallbacksMayReadOtherServers(t *testing.T) {
 	second := servertest.New(t, apitest.WithStorage(store))
 	var read func(ctx context.Context) error
 	one := apitest.InProcess(t, servertest.New(t, apitest.WithStorage(store), func(b *server.Builder) {
-		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, _ admission.Env) error {
+		b.Admission = append(b.Admission, admission.Plugin{Name: "Reads", Setup: func(p *admission.Plugin, _ admission.PluginContext) error {
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				if r.Name != "asks" || r.Operation != admission.Create {
 					return nil

@@ -182,7 +182,7 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 		time.Sleep(time.Second) // the Lease is its own still: another term begins
 		assert.Equal(t, 0, f.leader(testLease, 0))
 		apitest.InProcess(t, f.servers[0]).Must(200, "GET", apitest.ConfigMapsPath+"/made", nil)
-		assert.Contains(t, f.logs[0].String(), `msg="a write was refused, since another server leads"`)
+		assert.Contains(t, f.logs[0].String(), `msg="write refused: another server leads"`)
 	})
 }
 

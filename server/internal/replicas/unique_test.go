@@ -240,7 +240,7 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 	require.NoError(t, err)
 	log := &apitest.LogBuffer{}
 	s := servertest.New(t, withSites(store), func(b *server.Builder) { b.Logger = slog.New(slog.NewTextHandler(log, nil)) })
-	assert.Contains(t, log.String(), "two objects hold a value that only one may hold")
+	assert.Contains(t, log.String(), "two objects hold the same unique value")
 	assert.Contains(t, log.String(), `spec.host=both`)
 	assert.NotContains(t, log.String(), `spec.host=h`)
 	require.Len(t, reserved(t, store), 2)

@@ -162,3 +162,14 @@ func Truthy(q url.Values, name string) bool {
 	v, ok := q[name]
 	return ok && len(v) > 0 && v[0] != "0" && !strings.EqualFold(v[0], "false")
 }
+
+// ConnectsBy reports whether requests to a sub-resource of that name are long-running, by the
+// conventions of the field. It is for types that another server serves; those of this server say so
+// themselves.
+func ConnectsBy(subresource string) bool {
+	switch subresource {
+	case "attach", "exec", "log", "portforward", "proxy":
+		return true
+	}
+	return false
+}

@@ -276,8 +276,8 @@ func TestReleaseFaults(t *testing.T) {
 	t.Parallel()
 	for release, want := range map[string]string{
 		"1.14": "Release: 1.14 is not known: there are 1.15 to 1.37", "1.99": "Release: 1.99 is not known: there are 1.15 to 1.37",
-		"v1.22": `Release: "v1.22" is no release: it has a form like 1.37`, "1.22.3": `Release: "1.22.3" is no release: it has a form like 1.37`,
-		"1.022": `Release: "1.022" is no release: it has a form like 1.37`, "x": `Release: "x" is no release: it has a form like 1.37`,
+		"v1.22": `Release: invalid release "v1.22": must have a form like 1.37`, "1.22.3": `Release: invalid release "1.22.3": must have a form like 1.37`,
+		"1.022": `Release: invalid release "1.022": must have a form like 1.37`, "x": `Release: invalid release "x": must have a form like 1.37`,
 	} {
 		_, err := (&server.Builder{Release: release}).Build(t.Context())
 		assert.ErrorContains(t, err, want, release)

@@ -252,7 +252,7 @@ func TestGateFaults(t *testing.T) {
 	}
 	b = &server.Builder{Authorizer: auth.AllowAll, Release: "new"}
 	_, err = b.Build(t.Context())
-	assert.ErrorContains(t, err, `Release: "new" is no release`)
+	assert.ErrorContains(t, err, `Release: invalid release "new"`)
 }
 
 // TestFeatureGatesInMetricsAndLog: feature gates are in the metrics with their stages, and setting

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/eventlog"
 )
 
 // Cursor is one reader's position. It belongs to one goroutine.

@@ -18,8 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"orch.io/controlplane/internal/eventlog"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/eventlog"
 )
 
 // Commit is one commit of a store.

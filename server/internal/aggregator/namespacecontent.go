@@ -1,0 +1,204 @@
+package aggregator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/server/internal/controllers"
+)
+
+// Bounds of what is done to the objects of other servers.
+const (
+	contentTime = 15 * time.Second // of one collection in a namespace
+	contentPage = 500              // objects
+	maxContent  = 32 << 20         // bytes of a page
+	maxHead     = 10_000           // values of what an object says of itself
+)
+
+// collection is a namespaced resource whose objects another server stores. It implements
+// controllers.Collection.
+type collection struct {
+	meta.GroupResource
+	aggregator *Aggregator
+	version    *Version
+	verbs      []string
+}
+
+// Collections returns the namespaced resources that other servers store and delete, each in the
+// preferred version of its group. The errors are for versions whose resources are not known. A nil
+// Aggregator has none.
+func (a *Aggregator) Collections() (list []controllers.Collection, unknown []error) {
+	if a == nil {
+		return nil, nil
+	}
+	all := slices.Clone(a.Table().AllRemote())
+	slices.SortStableFunc(all, func(a, b *Version) int { return cmp.Compare(b.Priority.Version, a.Priority.Version) })
+	seen := map[meta.GroupResource]bool{}
+	for _, v := range all {
+		if !v.Available || v.Documents.Stale {
+			unknown = append(unknown, fmt.Errorf("%s: stale GroupVersion discovery: %s", v.GroupVersion, v.GroupVersion))
+		}
+		for _, r := range v.Documents.List() {
+			doc := meta.NewObject(treeOf(r))
+			c := collection{meta.GroupResource{Group: v.Group, Resource: doc.String("resource")}, a, v, doc.Strings("verbs")}
+			if doc.String("scope") == "Namespaced" && v.Available && !seen[c.GroupResource] && c.does("list") && (c.does("delete") || c.does("deletecollection")) {
+				seen[c.GroupResource] = true
+				list = append(list, c)
+			}
+		}
+	}
+	return list, unknown
+}
+
+func treeOf(v any) map[string]any {
+	tree, _ := v.(map[string]any)
+	return tree
+}
+
+func (c collection) does(verb string) bool { return slices.Contains(c.verbs, verb) }
+
+func (c collection) path(namespace, name string) string {
+	path := "/apis/" + c.version.Group + "/" + c.version.Version + "/namespaces/" + namespace + "/" + c.Resource
+	if name != "" {
+		path += "/" + name
+	}
+	return path
+}
+
+// Delete deletes the objects in a namespace that are not being deleted yet: all of them, or the first
+// ones if there are many and the server deletes one at a time.
+func (c collection) Delete(ctx context.Context, namespace string) error {
+	if err := c.deleteAll(ctx, namespace); err != nil {
+		return fmt.Errorf("deleting %s in %s: %w", c.GroupResource, namespace, err)
+	}
+	return nil
+}
+
+func (c collection) deleteAll(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, contentTime)
+	defer cancel()
+	if c.does("deletecollection") {
+		err := c.delete(ctx, c.path(namespace, ""), "")
+		if !errors.Is(err, badStatus(http.StatusMethodNotAllowed)) || !c.does("delete") {
+			return err
+		}
+	}
+	items, _, err := c.list(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	for _, o := range items {
+		if name := o.Name(); !o.Terminating() && name != "" && name == url.PathEscape(name) && name != "." && name != ".." {
+			if err := c.delete(ctx, c.path(namespace, name), o.UID()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// delete deletes what a path leads to, if that has the uid.
+func (c collection) delete(ctx context.Context, path, uid string) error {
+	options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+	if uid != "" {
+		options["preconditions"] = map[string]any{"uid": uid}
+	}
+	res, err := c.aggregator.send(ctx, c.version, http.MethodDelete, path, "", codec.EncodeValue(nil, options))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxContent)) // so that the connection can be used again
+	switch {
+	case res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusConflict || res.StatusCode >= 200 && res.StatusCode <= 299:
+		return nil
+	}
+	return badStatus(res.StatusCode)
+}
+
+// Left returns the number of objects in a namespace, and the finalizers of the first ones.
+func (c collection) Left(ctx context.Context, namespace string) (controllers.Remaining, error) {
+	ctx, cancel := context.WithTimeout(ctx, contentTime)
+	defer cancel()
+	items, more, err := c.list(ctx, namespace)
+	finalizers := map[string]int{}
+	for _, o := range items {
+		for _, f := range o.Finalizers() {
+			if len(f) <= maxWord {
+				finalizers[f]++
+			}
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("listing %s in %s: %w", c.GroupResource, namespace, err)
+	}
+	return controllers.Remaining{Resource: c.GroupResource, Objects: len(items) + more, Finalizers: finalizers}, err
+}
+
+// list returns the first objects in a namespace, and how many more there are at least.
+func (c collection) list(ctx context.Context, namespace string) (items []*meta.Object, more int, err error) {
+	res, err := c.aggregator.send(ctx, c.version, http.MethodGet, c.path(namespace, ""), fmt.Sprintf("limit=%d", contentPage), nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed {
+		return nil, 0, nil // it has none of them after all
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, 0, badStatus(res.StatusCode)
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxContent+1))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(text) > maxContent {
+		return nil, 0, fmt.Errorf("a list of more than %d bytes", maxContent)
+	}
+	all := codec.FindField(text, "items")
+	if !codec.IsObject(text, maxDepth) || all == nil {
+		return nil, 0, errors.New("the answer is no list")
+	}
+	for item := range codec.Items(all) { // of which no more than the metadata is a tree, as not all servers leave out the rest
+		about := codec.FindField(item, "metadata")
+		if codec.CountValues(about) > maxHead {
+			return nil, 0, fmt.Errorf("metadata of more than %d values", maxHead)
+		}
+		tree, err := codec.DecodeWithout(about, "managedFields")
+		if err != nil {
+			return nil, 0, err
+		}
+		items = append(items, meta.NewObject(map[string]any{"metadata": tree}))
+	}
+	if codec.ScalarText(codec.FindField(text, "metadata", "continue")) != "" {
+		more = 1
+	}
+	return items, more, nil
+}
+
+// send asks another server as this server itself.
+func (a *Aggregator) send(ctx context.Context, v *Version, method, path, query string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, v.URL(path, query).String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	a.head(r)
+	if body == nil {
+		r.Body, r.ContentLength = http.NoBody, 0
+		r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g="+a.o.Names.Group(names.GroupMeta)+", application/json")
+	} else {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return v.way.RoundTrip(r)
+}

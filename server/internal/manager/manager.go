@@ -1,0 +1,301 @@
+// Package manager runs the controllers of a server.
+//
+// If several servers share a store, most controllers run in one server at a time, which holds their
+// Lease (lead.go), and each server keeps a Lease that tells the others its address (heartbeat.go).
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/server/internal/controllers"
+	"orch.io/controlplane/server/internal/objectcache"
+	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/storage"
+)
+
+// Options configure a Manager.
+type Options struct {
+	Names     names.Profile
+	Backend   storage.Backend
+	Hub       *objectcache.Set
+	Objects   *objects.Store
+	Client    *objects.Client
+	Log       *slog.Logger
+	Metrics   *metrics.Registry
+	Panicked  controllers.Panicked
+	Advertise netip.AddrPort // where other machines reach the server; the zero AddrPort publishes no address
+}
+
+// Manager runs controllers. Its methods may be called from several goroutines.
+type Manager struct {
+	o            Options
+	leads        *prometheus.GaugeVec
+	slowRenewals *prometheus.CounterVec
+	members      []member      // set by Add, before Run
+	running      chan struct{} // see Running
+	failed       chan struct{} // closed when err is set
+	ended        sync.WaitGroup
+
+	mu         sync.Mutex // guards the fields below, and ended against an Add after Stop
+	started    bool
+	stopped    bool
+	drained    bool
+	err        error                 // why Run failed
+	runners    []*controllers.Runner // of the controllers that run now; replaced, never changed
+	cancel     context.CancelFunc    // ends Run; nil if it does not run
+	cancelLead context.CancelFunc    // ends the controllers that run by a Lease
+}
+
+// member is a controller of the server.
+type member struct {
+	controller.Controller
+	plugin *Plugin // the admission plugin that enqueues its keys, or nil
+}
+
+// Plugin is the controller of an admission plugin, which may enqueue keys itself.
+type Plugin struct {
+	Controller controller.Controller
+	runner     atomic.Pointer[controllers.Runner] // nil while it does not run
+}
+
+// Enqueue makes the controller reconcile a key after a pause. It does nothing while the controller
+// does not run.
+func (p *Plugin) Enqueue(key string, after time.Duration) {
+	if r := p.runner.Load(); r != nil {
+		r.Ask(key, after)
+	}
+}
+
+// New returns a Manager without controllers. The error is of its metrics.
+func New(o Options) (*Manager, error) {
+	set := metrics.For(o.Metrics)
+	m := &Manager{
+		o: o, running: make(chan struct{}), failed: make(chan struct{}),
+		leads:        set.Gauges(metrics.Family{Name: "leader_election_master_status", Help: "1 while this server leads the controllers of a Lease, 0 while another one may.", Labels: []string{"name"}}),
+		slowRenewals: set.Counters(metrics.Family{Name: "leader_election_slowpath_total", Help: "Renewals of a Lease that found it changed by another writer.", Labels: []string{"name"}}),
+	}
+	return m, set.Err()
+}
+
+// Add adds the selected ones of the controllers and plugins. It must be called before Run. The error
+// names controllers that are selected by name and missing.
+func (m *Manager) Add(s Selection, all []controller.Controller, plugins []*Plugin) error {
+	has := map[string]bool{}
+	add := func(c controller.Controller, p *Plugin) {
+		has[c.Name] = true
+		if s.Selects(c.Name) {
+			m.members = append(m.members, member{withIdentity(m.o.Names, c), p})
+		}
+	}
+	for _, c := range all {
+		add(c, nil)
+	}
+	for _, p := range plugins {
+		add(p.Controller, p)
+	}
+	return s.missing(has)
+}
+
+// Names returns the names of the controllers that are not of plugins.
+func (m *Manager) Names() (list []string) {
+	for _, c := range m.members {
+		if c.plugin == nil {
+			list = append(list, c.Name)
+		}
+	}
+	return list
+}
+
+// Has reports whether a controller was added.
+func (m *Manager) Has(name string) bool {
+	return slices.ContainsFunc(m.members, func(c member) bool { return c.Name == name })
+}
+
+// Run runs the controllers until the context ends or Stop is called, and returns when they have
+// stopped. It returns an error if it was called before.
+func (m *Manager) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	leading, stopLeading := context.WithCancel(ctx)
+	defer stopLeading()
+	m.mu.Lock()
+	if m.stopped {
+		m.mu.Unlock()
+		return nil
+	}
+	if m.started {
+		m.mu.Unlock()
+		return errors.New("the controllers were started already")
+	}
+	m.started, m.cancel, m.cancelLead = true, cancel, stopLeading
+	if m.drained {
+		stopLeading()
+	}
+	m.ended.Add(1)
+	m.mu.Unlock()
+	defer m.ended.Done()
+
+	every, led := m.groups()
+	var all, undecided sync.WaitGroup
+	undecided.Add(1 + len(led))
+	errs := make([]error, 1+len(led))
+	run := func(i int, part func(decided func()) error) {
+		all.Go(func() {
+			decided := sync.OnceFunc(undecided.Done)
+			defer decided()
+			if errs[i] = part(decided); errs[i] != nil {
+				m.fail(errs[i])
+				cancel()
+			}
+		})
+	}
+	run(0, func(begun func()) error { return m.work(ctx, every, m.o.Client, false, begun) })
+	id := candidateID()
+	for i, g := range led {
+		run(1+i, func(decided func()) error { return m.leadGroup(leading, g, id, decided) })
+	}
+	if m.o.Advertise.IsValid() && m.sharesStore() {
+		all.Go(func() { m.heartbeat(leading) })
+	}
+	undecided.Wait()
+	if m.failure() == nil {
+		close(m.running)
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Stop ends Run, or prevents it if it was not called yet.
+func (m *Manager) Stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = true
+	if m.cancel != nil {
+		m.cancel()
+	}
+}
+
+// Wait returns when Run has returned. It must be called after Stop.
+func (m *Manager) Wait() { m.ended.Wait() }
+
+// Drain releases the Leases of the server, so that other servers run its controllers.
+func (m *Manager) Drain() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drained = true
+	if m.cancelLead != nil {
+		m.cancelLead()
+	}
+}
+
+// Running returns a channel that is closed when the controllers have seen every object that existed
+// when Run began, and when it is known which server leads each Lease. It stays open if Run fails.
+func (m *Manager) Running() <-chan struct{} { return m.running }
+
+// fail records why the controllers do not run.
+func (m *Manager) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		m.err = err
+		close(m.failed)
+	}
+}
+
+// failure returns why the controllers do not run, or nil.
+func (m *Manager) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// work runs controllers until the context ends. It calls begun when they have seen every object that
+// exists. rerun is true if the same controllers ran before.
+func (m *Manager) work(ctx context.Context, members []member, client controller.Client, rerun bool, begun func()) error {
+	runners := make([]*controllers.Runner, 0, len(members))
+	for _, c := range members {
+		r, err := controllers.NewRunner(c.Controller, m.o.Hub, client, m.o.Log, m.o.Metrics, m.o.Panicked)
+		if err != nil {
+			for _, r := range runners {
+				r.Close()
+			}
+			return err
+		}
+		runners = append(runners, r)
+	}
+	m.mu.Lock()
+	m.runners = append(slices.Clip(m.runners), runners...)
+	m.mu.Unlock()
+	var all sync.WaitGroup
+	for i, r := range runners {
+		if p := members[i].plugin; p != nil {
+			p.runner.Store(r)
+			defer p.runner.Store(nil)
+		}
+		if rerun {
+			r.Forget()
+		}
+		r.Pull() // read the current objects, so that later deletions are seen
+	}
+	begun()
+	for _, r := range runners {
+		all.Go(func() { r.Run(ctx) })
+	}
+	all.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.runners = slices.DeleteFunc(slices.Clone(m.runners), func(r *controllers.Runner) bool { return slices.Contains(runners, r) })
+	return nil
+}
+
+// current returns the runners of the controllers that run now.
+func (m *Manager) current() []*controllers.Runner {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.runners
+}
+
+// Settle waits until Run has begun, the controllers of this server have seen every commit, and no key
+// is queued or due within five seconds. It returns the error of Run if Run failed.
+func (m *Manager) Settle(ctx context.Context) error {
+	select {
+	case <-m.running:
+	case <-m.failed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		if err := m.failure(); err != nil {
+			return err
+		}
+		rev, err := m.o.Backend.Revision(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.o.Hub.Wait(ctx, rev); err != nil {
+			return err
+		}
+		runners := m.current()
+		for _, r := range runners {
+			if err := r.Settle(ctx, rev); err != nil {
+				return err
+			}
+		}
+		if now, err := m.o.Backend.Revision(ctx); err != nil || now == rev && slices.Equal(runners, m.current()) {
+			return cmp.Or(err, m.failure())
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package objects
+
+import (
+	"context"
+	"time"
+
+	"orch.io/controlplane/internal/consistency"
+	"orch.io/controlplane/storage"
+)
+
+// With returns a context whose reads of this store use the ReadIndex of a request. A read whose context has none
+// asks the backend for the newest revision.
+func (s *Store) With(ctx context.Context, x *consistency.ReadIndex) context.Context {
+	return consistency.WithReadIndex(ctx, &s.index, x)
+}
+
+// anew returns a context whose reads are as new as the read, not as the request of ctx.
+func (s *Store) anew(ctx context.Context) context.Context {
+	return s.With(ctx, new(consistency.ReadIndex))
+}
+
+// after returns a context for a retry after a conflict, whose reads show the record that conflicted. If that
+// record is gone, the revision of its deletion is unknown, so the next read asks the backend.
+func (s *Store) after(ctx context.Context, conflict *storage.ConflictError) context.Context {
+	x, seen, found := new(consistency.ReadIndex), consistency.ReadIndexOf(ctx, &s.index).Revision.Load(), int64(conflict.Current.Revision)
+	if seen > 0 && found > 0 {
+		x.Revision.Store(max(seen, found))
+	}
+	return s.With(ctx, x)
+}
+
+// CatchUp waits until the caches show every commit that was acknowledged before the request of ctx began, or
+// before the call if ctx is not that of a request.
+func (s *Store) CatchUp(ctx context.Context) error {
+	x := consistency.ReadIndexOf(ctx, &s.index)
+	rev := storage.Revision(x.Revision.Load())
+	if rev == 0 {
+		var err error
+		if rev, err = s.backend.Revision(ctx); err != nil {
+			return err
+		}
+		x.Revision.Store(int64(rev))
+	}
+	return s.wait(ctx, rev)
+}
+
+// wait waits until the caches show a revision.
+func (s *Store) wait(ctx context.Context, rev storage.Revision) error {
+	if s.o.Hub.Revision() >= rev {
+		return nil
+	}
+	begun := time.Now()
+	err := s.o.Hub.Wait(ctx, rev)
+	if s.o.Waited != nil {
+		s.o.Waited(time.Since(begun))
+	}
+	return err
+}

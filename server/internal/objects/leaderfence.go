@@ -1,0 +1,61 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/controller"
+	"orch.io/controlplane/internal/consistency"
+	"orch.io/controlplane/storage"
+)
+
+// errDeposed is the error of a commit whose LeaderFence failed.
+var errDeposed = errors.New("another server leads this controller: its writes from this server are refused")
+
+// leaderFenceBytes bounds the key of a term, which a commit has besides all else.
+const leaderFenceBytes = 512
+
+// requireLeader appends the LeaderFence of ctx to the preconditions of a commit. Without a leader it refuses all
+// but deletions.
+func requireLeader(ctx context.Context, required []*precondition, ws []storage.Write) ([]*precondition, error) {
+	f := consistency.LeaderFenceOf(ctx)
+	switch {
+	case f == nil:
+		return required, nil
+	case f.Record != "":
+		return append(slices.Clip(required), &precondition{
+			Write: storage.Write{Key: f.Record, Expect: f.Revision, Guard: true}, reason: becauseLeader, lost: f.Lost,
+		}), nil
+	case slices.ContainsFunc(ws, writes), slices.ContainsFunc(required, func(p *precondition) bool { return writes(p.Write) }):
+		return nil, storage.ErrFull
+	}
+	return required, nil
+}
+
+func writes(w storage.Write) bool { return w.Value != nil }
+
+// Led is the Client of a controller that works under a LeaderFence, with whatever context it writes.
+type Led struct {
+	*Client
+	Fence *consistency.LeaderFence
+}
+
+// Create implements controller.Client.
+func (l Led) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
+	return l.Client.Create(consistency.WithLeaderFence(ctx, l.Fence), r, obj)
+}
+
+// Update implements controller.Client.
+func (l Led) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
+	return l.Client.Update(consistency.WithLeaderFence(ctx, l.Fence), r, key, subresource, change)
+}
+
+// Delete implements controller.Client.
+func (l Led) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+	return l.Client.Delete(consistency.WithLeaderFence(ctx, l.Fence), r, key, o)
+}
+
+// led reports whether the commits of ctx depend on a LeaderFence.
+func led(ctx context.Context) bool { return consistency.LeaderFenceOf(ctx) != nil }

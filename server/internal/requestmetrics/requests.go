@@ -1,0 +1,162 @@
+package requestmetrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/exchange"
+)
+
+// handles are the metrics with the labels of one key. Which of them are set depends on the event.
+type handles struct {
+	total         prometheus.Counter
+	duration, sli prometheus.Observer
+	size          prometheus.Observer // nil if the verb has none; of the event started it is the duration
+	running       prometheus.Gauge
+	watch         *Watch
+}
+
+// Watch are the metrics of the watches of a version.
+type Watch struct {
+	Events prometheus.Counter  // events sent
+	Sizes  prometheus.Observer // of events, in bytes
+	Slow   prometheus.Counter  // watches that fell behind the history
+}
+
+// Finished records a request that began at begun.
+func (m *Metrics) Finished(r *exchange.Request, w *exchange.Response, begun time.Time) {
+	took := time.Since(begun)
+	if r.Aborted {
+		m.of(r, aborted, 0).total.Inc()
+		if w.Code == 0 {
+			return
+		}
+	}
+	code := w.Code
+	if code == 0 { // net/http writes 200 for a handler that writes nothing
+		code = http.StatusOK
+	}
+	h := m.of(r, answered, code)
+	h.total.Inc()
+	h.duration.Observe(took.Seconds())
+	h.sli.Observe((took - r.Usage.Outside.Spent()).Seconds())
+	if h.size != nil {
+		h.size.Observe(float64(w.Size))
+	}
+	if r.Usage.Refused || code == http.StatusGatewayTimeout {
+		m.of(r, terminated, code).total.Inc()
+	}
+}
+
+// Running counts a watch or a connection as open until ended is called.
+func (m *Metrics) Running(r *exchange.Request) (ended func()) {
+	g := m.of(r, running, 0).running
+	g.Inc()
+	return g.Dec
+}
+
+// ReceivedBody records the size of the body of a request in bytes.
+func (m *Metrics) ReceivedBody(r *exchange.Request, size int) {
+	m.of(r, received, 0).size.Observe(float64(size))
+}
+
+// WatchStarted records that a watch has sent the initial events after a time.
+func (m *Metrics) WatchStarted(r *exchange.Request, took time.Duration) {
+	m.of(r, started, 0).size.Observe(took.Seconds())
+}
+
+// Watch returns the metrics of the watches of a version.
+func (m *Metrics) Watch(v *resource.Version) *Watch {
+	return m.handles(m.types(), key{event: streamed, version: v}).watch
+}
+
+// of returns the metrics of an event of a request.
+func (m *Metrics) of(r *exchange.Request, e event, code int) *handles {
+	k, scope := key{event: e, code: code}, scopeOf(r)
+	switch {
+	case !r.Routed:
+	case r.Remote != nil:
+		k.remote, k.path = remoteLabels(r)
+		k.scope, k.dry = scope, dryRunOf(r)
+	case r.Version != nil:
+		k.version, k.sub, k.scope, k.dry = r.Version, r.Sub, scope, dryRunOf(r)
+	case !r.IsResource:
+		k.path = pathLabel(r.Path)
+	}
+	k.verb = verbOf(r, k.sub, scope)
+	if e == received {
+		k.verb = r.Verb
+	}
+	return m.handles(m.types(), k)
+}
+
+func (m *Metrics) handles(state *resource.State, k key) *handles {
+	return m.kept.Get(m.serial(state), k, func() *handles { return m.make(k) }, m.drop)
+}
+
+// make makes the metrics of a key.
+func (m *Metrics) make(k key) *handles {
+	l, sub, code := m.labels(k), k.path, codeLabel(k.code)
+	switch {
+	case l == typeLabels{}:
+		k.scope, k.dry = "", ""
+	case k.sub != nil:
+		sub = k.sub.Name
+	}
+	labels := []string{k.verb, l.group, l.version, l.resource, sub, k.scope, component}
+	with := func(more ...string) []string { return append(labels[:len(labels):len(labels)], more...) }
+	switch k.event {
+	case aborted:
+		return &handles{total: m.aborts.WithLabelValues(labels[:6]...)}
+	case terminated:
+		return &handles{total: m.terminations.WithLabelValues(with(code)...)}
+	case running:
+		return &handles{running: m.running.WithLabelValues(labels...)}
+	case streamed:
+		return &handles{watch: &Watch{
+			Events: m.events.WithLabelValues(l.group, l.version, l.resource), Sizes: m.eventSizes.WithLabelValues(l.group, l.version, l.resource),
+			Slow: m.slowWatchers.WithLabelValues(l.group, l.resource),
+		}}
+	case started:
+		return &handles{size: m.watchStarts.WithLabelValues(l.group, l.version, l.resource, k.scope)}
+	case received:
+		return &handles{size: m.bodySizes.WithLabelValues(l.group, l.resource, k.verb)}
+	}
+	if v := k.version; v != nil && v.Deprecated != "" {
+		m.deprecated.WithLabelValues(l.group, l.version, l.resource, sub, v.Removed).Set(1)
+	}
+	h := &handles{
+		total:    m.requests.WithLabelValues(with(k.dry, code)...),
+		duration: m.duration.WithLabelValues(with(k.dry)...), sli: m.sli.WithLabelValues(labels...),
+	}
+	if k.verb == "GET" || k.verb == "LIST" {
+		h.size = m.responseSizes.WithLabelValues(labels...)
+	}
+	return h
+}
+
+// drop drops the metrics of versions that are no longer served. The lock of kept is held.
+func (m *Metrics) drop() {
+	state := m.types()
+	for l := range m.used {
+		if m.serves(state, l) {
+			continue
+		}
+		delete(m.used, l)
+		gone := prometheus.Labels{"group": l.group, "version": l.version, "resource": l.resource}
+		for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+			m.requests, m.aborts, m.terminations, m.duration, m.sli, m.responseSizes, m.running, m.deprecated, m.events, m.eventSizes, m.watchStarts,
+		} {
+			v.DeletePartialMatch(gone)
+		}
+		if state.Type(meta.GroupResource{Group: l.group, Resource: l.resource}) == nil {
+			delete(gone, "version")
+			m.bodySizes.DeletePartialMatch(gone)
+			m.slowWatchers.DeletePartialMatch(gone)
+		}
+	}
+}
