@@ -31,12 +31,10 @@
 //     proves that objects come back from every version and form. What built-in kinds
 //     imitate without need stands in internal/quirks, and what their comments say, for
 //     kubectl explain, in api/internal/comments.
-//   - [orch.io/controlplane/controller]: how parts of a server, also those of a
-//     program, work on its objects from inside: Client, Feed, Controller, Index.
-//     Below it fake, a Client without a server, for tests.
-//   - [orch.io/controlplane/client]: how programs work on kinds in code as callers, typed, at
-//     a server of the process or a remote one: Objects, Cache, Controller, Election. Below
-//     it kubeconfig, servers and credentials from kubeconfig files.
+//   - [orch.io/controlplane/client]: access to the objects of a server. Client is untyped, in the
+//     process or over HTTP; Of is typed, over HTTP or an in-process transport. Controller,
+//     with Feed and Index, runs in a server or outside; Cache and Election are for programs
+//     outside. Below it kubeconfig: servers and credentials from kubeconfig files.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faulty (a store
 //     that fails as a test wants it), storagetest, the kit that proves a store,
@@ -50,7 +48,7 @@
 //     kinds of a server compiled for its names, with all that is done with an object on
 //     its way to the store, codec, bytes to objects and back, apply, patches and who
 //     owns which field, manifests, objects in files, inprocess, requests without a
-//     socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
+//     socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, reconcile, the loop of a controller, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
 //     server of one's own that kubectl works with), aggregated (one that a cluster passes a
@@ -107,33 +105,34 @@
 //		},
 //	}
 //
-// A controller is a [orch.io/controlplane/controller.Controller]: it picks keys out of changes and makes
-// things right for one key at a time. It is given to the Builder in Controllers, and
-// works while Run of the server runs. The whole is controller's example of Controller.
+// A controller is a [orch.io/controlplane/client.Controller]: it maps changes to keys and
+// reconciles one key at a time. Pass it to the Builder in Controllers; it runs while Run of the
+// server runs. client.Run runs it outside of the server. The complete program is the example of
+// Controller in package client.
 //
-//	saver := controller.Controller{
+//	saver := client.Controller{
 //		Name:  "saver",
-//		Types: []meta.GroupResource{lamps},
-//		Observe: func(c controller.Event) []string {
-//			if c.Object == nil || !c.Object.Bool("spec", "lit") {
+//		Types: []meta.GroupResource{beacons},
+//		MapEvent: func(e client.Event) []string {
+//			if e.Object == nil || !e.Object.Bool("spec", "lit") {
 //				return nil
 //			}
-//			return []string{c.Key.Name}
+//			return []string{e.Key.Name}
 //		},
-//		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
-//			_, err := client.Update(ctx, lamps, meta.Key{Name: name}, "", func(o *meta.Object) error {
+//		Reconcile: func(ctx context.Context, c client.Client, name string) (time.Duration, error) {
+//			_, err := c.Update(ctx, beacons, meta.Key{Name: name}, "", func(o *meta.Object) error {
 //				o.Set(false, "spec", "lit")
 //				return nil
 //			})
-//			return 0, err // an error brings the key back after a pause
+//			return 0, err // after an error, the key is reconciled again
 //		},
 //	}
-//	b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []controller.Controller{saver}}
+//	b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []client.Controller{saver}}
 //
 // # How imports run
 //
-// One way only, also from folder to folder: server → admission → auth → controller →
-// registry → api; storage is below controller, and client is beside it. The packages in internal stand for
+// One way only, also from folder to folder: server → admission → auth → client →
+// registry → api; storage is below client. The packages in internal stand for
 // themselves, since what they share is only that programs do not see them: the compiled
 // kinds (resource) are between server and registry, all others are below registry.
 // Packages below storage, auth and admission implement what their parent defines, and

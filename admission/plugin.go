@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry"
@@ -75,7 +75,7 @@ type Env struct {
 
 	// Client reads and writes objects as the server itself, and gives a feed of
 	// changes. It works from the first request on, not in Setup.
-	Client controller.Client
+	Client client.Client
 
 	// Features are those of the server.
 	Features *features.Set
@@ -88,7 +88,7 @@ type Env struct {
 	// for that status could hold up every one of these writes, or wait for one itself. Get and
 	// List show the newest state, where those of Client, with the context of a request, may
 	// show the one that the request found when it came. nil: Client.
-	Admitted controller.Client
+	Admitted client.Client
 
 	// Fence returns the revision at which the fence of a namespace was raised last, by whichever
 	// server over the store, 0 if it never was. RaiseFence raises it: no write is stored from
@@ -115,7 +115,7 @@ type Env struct {
 	// Control has the server run a controller beside its own. It is for Setup. ask makes a
 	// key due after some time that no change does: asked for often it is due once. Before the
 	// controller runs it does nothing. nil: nobody runs any.
-	Control func(controller.Controller) (ask func(key string, after time.Duration))
+	Control func(client.Controller) (ask func(key string, after time.Duration))
 
 	// Services finds the endpoints of services, for plugins that call webhooks.
 	Services services.Resolver

@@ -11,7 +11,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/openapi"
@@ -84,7 +84,7 @@ func (s *Server) localVersions() (list []aggregator.LocalVersion) {
 
 // registers reports whether the server keeps APIServices for what it serves itself.
 func (s *Server) registers() bool {
-	return s.aggregation != nil && slices.ContainsFunc(s.controllers, func(c controller.Controller) bool { return c.Name == registration })
+	return s.aggregation != nil && slices.ContainsFunc(s.controllers, func(c client.Controller) bool { return c.Name == registration })
 }
 
 // registration is the name of the controller that does.

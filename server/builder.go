@@ -56,7 +56,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
@@ -107,11 +107,11 @@ type Builder struct {
 
 	// Prepare runs at the end of Build, before any request is answered: for
 	// objects that have to be there from the start. An error fails Build.
-	Prepare []func(context.Context, controller.Client) error
+	Prepare []func(context.Context, client.Client) error
 
 	// Controllers run beside the built-in controllers while Run runs; of several servers over
 	// one store one runs each, unless its field EveryServer is set.
-	Controllers []controller.Controller
+	Controllers []client.Controller
 
 	// RunControllers chooses the built-in controllers that run, see ControllerNames: "*" is
 	// all, "NAME" is one, "-NAME" leaves one out, wherever it stands, and "envtest" is those
@@ -187,9 +187,9 @@ type Builder struct {
 
 	kinds   []*registry.Kind
 	client  objects.Client
-	plugged []*plugged            // of admission plugins
-	finds   ServiceResolver // what services lead to
-	shown   *metrics.Registry     // what /metrics shows
+	plugged []*plugged        // of admission plugins
+	finds   ServiceResolver   // what services lead to
+	shown   *metrics.Registry // what /metrics shows
 	missing func(context.Context, Service) *aggregator.Fault
 	built   bool // a server was made of it
 
@@ -277,7 +277,7 @@ func (b *Builder) Kind(group, name string) *registry.Kind {
 // Client returns a client that works once the server is built, for parts that
 // the server is built from, such as an authorizer that reads roles. Until then
 // its methods fail with 503.
-func (b *Builder) Client() controller.Client { return &b.client }
+func (b *Builder) Client() client.Client { return &b.client }
 
 // Build makes the server and loads what the store holds. It reports every
 // fault of the configuration and of the kinds at once, joined, and a *NamesError
@@ -363,9 +363,9 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.Env{
 		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Admitted: objects.Admitted{Client: &b.client}, Fence: b.client.Fence, RaiseFence: b.client.RaiseFence, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
-			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
+			return b.runs(name) && slices.ContainsFunc(b.Controllers, func(c client.Controller) bool { return c.Name == name })
 		},
-		Control: func(c controller.Controller) func(string, time.Duration) {
+		Control: func(c client.Controller) func(string, time.Duration) {
 			p := &plugged{controller: c}
 			b.plugged = append(b.plugged, p)
 			return p.ask

@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 )
 
@@ -103,13 +103,13 @@ func (s *Server) identityOf(name string) *auth.User {
 }
 
 // withIdentity offers a built-in controller its identity, see actor.Take.
-func (s *Server) withIdentity(c controller.Controller) controller.Controller {
+func (s *Server) withIdentity(c client.Controller) client.Controller {
 	user := s.identityOf(c.Name)
 	if user == nil {
 		return c
 	}
 	reconcile := c.Reconcile
-	c.Reconcile = func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+	c.Reconcile = func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 		return reconcile(actor.Offer(ctx, user), cl, key)
 	}
 	return c
@@ -165,7 +165,7 @@ func (b *Builder) checkChoice() error {
 
 // choose keeps of all controllers of the server those that run. One that was asked for
 // by its name and is not there is a fault: nobody finds out otherwise.
-func (s *Server) choose(b *Builder, all []controller.Controller) error {
+func (s *Server) choose(b *Builder, all []client.Controller) error {
 	has := map[string]bool{}
 	for _, c := range all {
 		has[c.Name] = true

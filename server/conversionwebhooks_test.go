@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/testcerts"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -293,7 +293,7 @@ func TestAnUnreachableWebhook(t *testing.T) {
 	a.must(200, "PATCH", barPath("v1", "a"), `{"metadata":{"finalizers":null}}`)
 	assert.Equal(t, "Success", a.must(200, "DELETE", barPath("v2", "b"), nil).body["status"], "nothing but a Status can be shown")
 	a.must(200, "PATCH", barPath("v1", "b"), `{"metadata":{"finalizers":null}}`)
-	require.NoError(t, s.Objects().Delete(t.Context(), meta.GroupResource{Group: "example.com", Resource: "bars"}, meta.Key{Namespace: "default", Name: "c"}, controller.DeleteOptions{}))
+	require.NoError(t, s.Objects().Delete(t.Context(), meta.GroupResource{Group: "example.com", Resource: "bars"}, meta.Key{Namespace: "default", Name: "c"}, registry.DeleteOptions{}))
 	a.must(200, "PATCH", barPath("v1", "c"), `[{"op":"remove","path":"/metadata/finalizers"}]`, "Content-Type", "application/json-patch+json")
 	assert.Empty(t, a.must(200, "GET", barPath("v1", ""), nil).names())
 }

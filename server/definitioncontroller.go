@@ -12,7 +12,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
@@ -31,10 +31,10 @@ const (
 
 // definitionController gives out the names in each group, first come, first served,
 // and removes the objects of definitions that are being deleted.
-func (s *Server) definitionController() controller.Controller {
-	return controller.Controller{
+func (s *Server) definitionController() client.Controller {
+	return client.Controller{
 		Name: "definitions", Types: []meta.GroupResource{s.definitions.resource}, Identity: true,
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			if c.Object == nil {
 				return s.waiting() // whatever names it had
 			}
@@ -47,7 +47,7 @@ func (s *Server) definitionController() controller.Controller {
 			}
 			return keys
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 			if name, ok := strings.CutPrefix(key, removeKey); ok {
 				return s.removeDefined(ctx, cl, name)
 			}
@@ -256,7 +256,7 @@ func take(accepted *meta.Object, field string, want any, ok bool) {
 // lets it go when they are gone. Admission is not asked about the objects: it allowed the deletion
 // of the definition, and its webhooks often go together with the definition. One that cannot be served stays until it is repaired, or
 // somebody takes its finalizer away: the next definition of the name would find its objects.
-func (s *Server) removeDefined(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+func (s *Server) removeDefined(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 	key := meta.Key{Name: name}
 	crd, err := cl.Get(ctx, s.definitions.resource, key)
 	if meta.IsNotFound(err) || err == nil && !crd.Terminating() {
@@ -343,7 +343,7 @@ func told(crd *meta.Object, reason string, objects int) bool {
 }
 
 // tellRemoval writes into a definition's status what it waits for.
-func (s *Server) tellRemoval(ctx context.Context, cl controller.Client, key meta.Key, reason, message string) error {
+func (s *Server) tellRemoval(ctx context.Context, cl client.Client, key meta.Key, reason, message string) error {
 	_, err := cl.Update(ctx, s.definitions.resource, key, "status", func(o *meta.Object) error {
 		o.SetCondition("Terminating", "True", reason, message)
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 )
 
@@ -116,7 +116,7 @@ func (r *request) servedResource() string {
 
 func whatFailed(err error) string {
 	var conversion *resource.ConversionError
-	var unreadable *controller.UnreadableError
+	var unreadable *client.UnreadableError
 	var st *meta.Status
 	switch {
 	case errors.As(err, &conversion):

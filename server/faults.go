@@ -145,7 +145,7 @@ func (b *Builder) controllerFaults() (faults []error) {
 		default:
 			seen[c.Name] = i
 		}
-		if c.Observe == nil {
+		if c.MapEvent == nil {
 			faults = append(faults, fmt.Errorf("%s.Observe is nil", at))
 		}
 		if c.Reconcile == nil {

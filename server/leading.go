@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/election"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
@@ -23,7 +23,7 @@ const leaseDuration = election.Duration
 
 // member is a controller of the server, with the plugin that asks for its keys, if one does.
 type member struct {
-	controller.Controller
+	client.Controller
 	plugged *plugged // nil: none
 }
 
@@ -68,7 +68,7 @@ func (s *Server) sharesStore() bool {
 
 // leaseOf returns the name of the Lease by which a controller is led, or everyServer. A
 // program's own have one each: programs with other controllers may be over the same store.
-func leaseOf(c controller.Controller) string {
+func leaseOf(c client.Controller) string {
 	if i := slices.IndexFunc(builtinControllers, func(b builtinController) bool { return b.name == c.Name }); i >= 0 {
 		return builtinControllers[i].lease
 	}

@@ -18,7 +18,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -191,7 +191,7 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 			close(goOn)
 			f.cuts[0].SetPlan(nil)
 		}()
-		f.work = func(context.Context, controller.Client, string) (time.Duration, error) {
+		f.work = func(context.Context, client.Client, string) (time.Duration, error) {
 			<-goOn
 			return 0, nil
 		}

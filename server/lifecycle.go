@@ -12,14 +12,15 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/reconcile"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 )
 
 // builtinControllers are the controllers that every server has.
-func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), unadmitted(controllers.Events())}
+func (s *Server) builtinControllers() []client.Controller {
+	list := []client.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.elsewhere), controllers.Garbage(s.names, s.objects.UID, s.servedElsewhere), unadmitted(controllers.Events())}
 	if s.definitions.cache != nil {
 		list = append(list, s.definitionController())
 	}
@@ -56,9 +57,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 
 // unadmitted makes a controller delete without asking admission: its deletions expire objects,
 // or complete deletions that admission has allowed.
-func unadmitted(c controller.Controller) controller.Controller {
+func unadmitted(c client.Controller) client.Controller {
 	reconcile := c.Reconcile
-	c.Reconcile = func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+	c.Reconcile = func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 		return reconcile(objects.Unadmitted(ctx), cl, key)
 	}
 	return c
@@ -66,8 +67,8 @@ func unadmitted(c controller.Controller) controller.Controller {
 
 // plugged is the controller of an admission plugin, which may ask for keys itself.
 type plugged struct {
-	controller controller.Controller
-	runner     atomic.Pointer[controllers.Runner] // nil until Run
+	controller client.Controller
+	runner     atomic.Pointer[reconcile.Loop[client.Event]] // nil until Run
 }
 
 func (p *plugged) ask(key string, after time.Duration) {
@@ -92,7 +93,7 @@ func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 //
 // Where several servers may be over the store (storage.Shared), most controllers run in one
 // of them at a time, in the one that holds their Lease in the system namespace; see
-// controller.Controller. A server that is shut down or drained gives its Leases up when the
+// client.Controller. A server that is shut down or drained gives its Leases up when the
 // controllers have stopped, and another one begins at once; one that dies is replaced when
 // its Leases have run out, after 15 seconds. Over any other store all run at once.
 func (s *Server) Run(ctx context.Context) error {
@@ -165,10 +166,10 @@ func (s *Server) runFault() error {
 
 // work runs controllers until the context ends. begun is called when they know every object
 // that was there; again says that they ran before.
-func (s *Server) work(ctx context.Context, members []member, client controller.Client, again bool, begun func()) error {
-	runners := make([]*controllers.Runner, 0, len(members))
+func (s *Server) work(ctx context.Context, members []member, c client.Client, again bool, begun func()) error {
+	runners := make([]*reconcile.Loop[client.Event], 0, len(members))
 	for _, m := range members {
-		r, err := controllers.NewRunner(m.Controller, s.hub, client, s.log, s.metrics.registry, s.panicked)
+		r, err := s.newLoop(m.Controller, c)
 		if err != nil {
 			for _, r := range runners {
 				r.Close()
@@ -198,12 +199,28 @@ func (s *Server) work(ctx context.Context, members []member, client controller.C
 	all.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runners = slices.DeleteFunc(slices.Clone(s.runners), func(r *controllers.Runner) bool { return slices.Contains(runners, r) })
+	s.runners = slices.DeleteFunc(slices.Clone(s.runners), func(r *reconcile.Loop[client.Event]) bool { return slices.Contains(runners, r) })
 	return nil
 }
 
+// newLoop returns the loop of a controller.
+func (s *Server) newLoop(k client.Controller, c client.Client) (*reconcile.Loop[client.Event], error) {
+	feed := s.hub.Feed
+	if k.Identity {
+		feed = s.hub.IdentityFeed
+	}
+	return reconcile.New(reconcile.Options[client.Event]{
+		Name: k.Name, Workers: k.Workers, MapEvent: k.MapEvent, Forget: k.Forget, Log: s.log, Metrics: s.metrics.registry,
+		Attrs: func(e client.Event) []any {
+			return []any{"resource", e.Resource, "namespace", e.Key.Namespace, "name", e.Key.Name}
+		},
+		Reconcile: func(ctx context.Context, key string) (time.Duration, error) { return k.Reconcile(ctx, c, key) },
+		Panicked:  func(p any, attrs ...any) { s.panicked(k.Name, p, attrs...) },
+	}, reconcile.Feed[client.Event](feed(k.Types...)))
+}
+
 // running returns the runners of the controllers that run now.
-func (s *Server) running() []*controllers.Runner {
+func (s *Server) running() []*reconcile.Loop[client.Event] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runners

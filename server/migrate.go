@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objects"
@@ -117,16 +117,16 @@ func (s *Server) storedOnce(ctx context.Context, t *resource.Type) error {
 
 // migrator carries out the migrations that callers ask for, one at a time. Its keys are
 // their names.
-func (s *Server) migrator(r meta.GroupResource) controller.Controller {
-	return controller.Controller{
+func (s *Server) migrator(r meta.GroupResource) client.Controller {
+	return client.Controller{
 		Name: "storage-version-migrator", Types: []meta.GroupResource{r},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if e.Object == nil || migrationEnded(e.Object) {
 				return nil
 			}
 			return []string{e.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			return s.migrateAsAsked(ctx, cl, r, meta.Key{Name: name})
 		},
@@ -151,7 +151,7 @@ const (
 )
 
 // migrateAsAsked carries out a migration, unless it has to wait: then it returns how long.
-func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key) (time.Duration, error) {
+func (s *Server) migrateAsAsked(ctx context.Context, cl client.Client, r meta.GroupResource, key meta.Key) (time.Duration, error) {
 	end, err := s.beginMigration(ctx)
 	if err != nil {
 		return 0, err
@@ -172,7 +172,7 @@ func (s *Server) migrateAsAsked(ctx context.Context, cl controller.Client, r met
 }
 
 // carryOut migrates a resource type, and says in the status of who asked how that goes.
-func (s *Server) carryOut(ctx context.Context, cl controller.Client, r meta.GroupResource, asked *meta.Object, of meta.GroupResource) error {
+func (s *Server) carryOut(ctx context.Context, cl client.Client, r meta.GroupResource, asked *meta.Object, of meta.GroupResource) error {
 	key := meta.Key{Name: asked.Name()}
 	over := errors.New("the migration is gone, or another server has ended it")
 	say := func(running string, end, message string) error {

@@ -8,8 +8,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/election"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/objects"
 )
 
@@ -29,7 +29,7 @@ func (s *Server) present(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), election.Duration/3)
 	defer cancel()
 	leases := meta.GroupResource{Group: s.names.Group(names.GroupCoordination), Resource: "leases"}
-	if err := s.client.Delete(ctx, leases, l.Lease(), controller.DeleteOptions{}); err != nil && !meta.IsNotFound(err) {
+	if err := s.client.Delete(ctx, leases, l.Lease(), registry.DeleteOptions{}); err != nil && !meta.IsNotFound(err) {
 		s.log.Warn("that the server goes is seen by others only when its lease has run out", "lease", l.Lease().String(), "error", err)
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/reconcile"
 	"orch.io/controlplane/internal/resource"
-	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
@@ -57,7 +57,7 @@ type Server struct {
 	slis          *slis
 	client        *objects.Client
 	chain         *admission.Chain
-	controllers   []controller.Controller
+	controllers   []client.Controller
 	plugged       []*plugged // controllers of admission plugins
 	checks        map[string]func(context.Context) error
 	version       string
@@ -85,14 +85,14 @@ type Server struct {
 	broken         chan struct{} // closed when Run has failed
 	mu             sync.Mutex    // guards the rest, so that nothing is added to the groups after closing
 	closing        bool
-	ran            bool                  // Run was called
-	fault          error                 // for which broken is closed
-	runners        []*controllers.Runner // of the controllers that run now
+	ran            bool                            // Run was called
+	fault          error                           // for which broken is closed
+	runners        []*reconcile.Loop[client.Event] // of the controllers that run now
 }
 
 // Objects returns the server's own way to its objects, without authentication
 // and authorization: for the program that runs it, not for callers.
-func (s *Server) Objects() controller.Client { return s.client }
+func (s *Server) Objects() client.Client { return s.client }
 
 // Metrics is where metrics are registered that /metrics shows: for what a program does
 // around the server. They stay when the server has ended.

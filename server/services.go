@@ -11,24 +11,24 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // serviceResolver finds the endpoint of a service by its objects, unless the program names one.
 type serviceResolver struct {
 	names  names.Profile
-	client controller.Client
+	client client.Client
 	own    ServiceResolver // of the program, asked first; or nil
-	slices *controller.Index[sliceNames]
+	slices *client.Index[sliceNames]
 }
 
-func newServiceResolver(p names.Profile, client controller.Client, own ServiceResolver) *serviceResolver {
-	s := &serviceResolver{names: p, client: client, own: own}
+func newServiceResolver(p names.Profile, c client.Client, own ServiceResolver) *serviceResolver {
+	s := &serviceResolver{names: p, client: c, own: own}
 	service := func(slice *meta.Object) meta.Key {
 		return meta.Key{Namespace: slice.Namespace(), Name: slice.Labels()[p.Wire(names.ServiceName)]}
 	}
-	s.slices = controller.NewIndex(client, []meta.GroupResource{s.endpointSlices()}, func() sliceNames { return sliceNames{} },
-		func(of sliceNames, e controller.Event) {
+	s.slices = client.NewIndex(c, []meta.GroupResource{s.endpointSlices()}, func() sliceNames { return sliceNames{} },
+		func(of sliceNames, e client.Event) {
 			if e.Old != nil {
 				of.remove(service(e.Old), e.Key.Name)
 			}

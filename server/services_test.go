@@ -12,14 +12,14 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
+	"orch.io/controlplane/registry"
 )
 
 // TestServicesLeadSomewhere: what the objects say of a service, unless the program says
 // it.
 func TestServicesLeadSomewhere(t *testing.T) {
-	var client fake.Client
+	var client testclient.Client
 	for _, text := range []string{
 		"{kind: services, metadata: {namespace: a, name: usual}, spec: {clusterIP: 10.0.0.1, ports: [{port: 443}]}}",
 		"{kind: services, metadata: {namespace: a, name: six}, spec: {clusterIP: 'fd00::1', ports: [{port: 443}]}}",
@@ -74,7 +74,7 @@ func TestServicesLeadSomewhere(t *testing.T) {
 	e, err := s.find(t.Context(), of("empty", 443))
 	require.NoError(t, err)
 	assert.Equal(t, "10.1.0.3:1", e.Address, "a slice is another service's now")
-	require.NoError(t, client.Delete(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, controller.DeleteOptions{}))
+	require.NoError(t, client.Delete(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, registry.DeleteOptions{}))
 	_, err = s.find(t.Context(), of("empty", 443))
 	assert.EqualError(t, err, `no endpoints available for service "empty"`)
 

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
 )
 
 // Whatever role somebody without rights may write grants nothing.
@@ -18,7 +18,7 @@ func FuzzGuard(f *testing.F) {
 	f.Add(`[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]`)
 	f.Add(`[{"verbs":["get"],"nonResourceURLs":["/x*"]},{"verbs":["get"],"resources":["secrets"]},{"apiGroups":[""]}]`)
 	f.Add(`{"verbs":1}`)
-	a := New(&fake.Client{}, names.Kubernetes)
+	a := New(&testclient.Client{}, names.Kubernetes)
 	f.Fuzz(func(t *testing.T, text string) {
 		var rules any
 		if json.Unmarshal([]byte(text), &rules) != nil {

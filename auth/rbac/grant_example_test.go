@@ -8,14 +8,14 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
 )
 
 // A plugin of one's own that stores roles asks first whether the writer has all that
 // the role gives.
 func ExampleAuthorizer_CheckGrant() {
 	ctx := context.Background()
-	var client fake.Client
+	var client testclient.Client
 	roles := rbac.New(&client, names.Kubernetes)
 	defer roles.Close()
 	role := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "reader"},

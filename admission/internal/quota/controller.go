@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 )
 
@@ -22,10 +22,10 @@ const (
 
 // controller counts what is used: of quotas that are new or changed, and where somebody
 // asks for it, see lowers. Its keys are namespaces.
-func (l *Ledger) controller() controller.Controller {
-	return controller.Controller{
+func (l *Ledger) controller() client.Controller {
+	return client.Controller{
 		Name: "resourcequota", Types: []meta.GroupResource{quotas},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			l.book.Read(func(book) {}) // what others take is under way from now on, not from when somebody asks
 			if e.Object == nil {
 				return nil
@@ -35,7 +35,7 @@ func (l *Ledger) controller() controller.Controller {
 			}
 			return nil
 		},
-		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, _ client.Client, namespace string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			quotas := l.of(namespace)
 			if len(quotas) == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
@@ -25,11 +25,11 @@ import (
 // as it was before anything was taken for it, and who forgets raises the fence and then looks
 // at what is there: what was taken before the fence was raised is there, or never will be.
 type Ledger struct {
-	client  controller.Client // reads what is there by now, and writes statuses also while others wait to be admitted
+	client  client.Client // reads what is there by now, and writes statuses also while others wait to be admitted
 	served  func(meta.GroupResource) *registry.Type
 	terms   terms
 	limited []Limited
-	book    *controller.Index[book]
+	book    *client.Index[book]
 	ask     func(namespace string, after time.Duration) // that what is used is counted
 
 	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.Env; nil: nobody else counts
@@ -41,15 +41,15 @@ type Ledger struct {
 
 // NewLedger returns the Ledger of a server, which runs its controller. Objects of limited resources need a quota.
 func NewLedger(env admission.Env, limited []Limited) *Ledger {
-	client := env.Admitted
-	if client == nil {
-		client = env.Client
+	c := env.Admitted
+	if c == nil {
+		c = env.Client
 	}
 	l := &Ledger{
-		client: client, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
+		client: c, served: env.Type, terms: newTerms(env.Names, env.Features), limited: limited, accounts: map[string]*account{}, standings: map[string]*standing{},
 		fence: env.Fence, raise: env.RaiseFence,
 	}
-	l.book = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e controller.Event) {
+	l.book = client.NewIndex(env.Client, []meta.GroupResource{quotas}, func() book { return book{} }, func(b book, e client.Event) {
 		if b.apply(&l.terms, e); len(b[e.Key.Namespace]) == 0 {
 			l.forget(e.Key.Namespace)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/podspec"
 	"orch.io/controlplane/storage"
 )
@@ -235,7 +235,7 @@ func (q *bounds) unsaid(r meta.GroupResource, pod *meta.Object) error {
 // book holds the quotas of all namespaces that have some, by name.
 type book map[string]map[string]*bounds
 
-func (b book) apply(t *terms, e controller.Event) {
+func (b book) apply(t *terms, e client.Event) {
 	before := b[e.Key.Namespace][e.Key.Name]
 	delete(b[e.Key.Namespace], e.Key.Name)
 	if e.Object == nil {

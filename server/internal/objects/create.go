@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
@@ -92,7 +92,7 @@ func OtherKind(name, kind string, want meta.GroupVersionKind) error {
 // theirs to know what failed.
 func Status(err error) *meta.Status {
 	var st *meta.Status
-	var damaged *controller.UnreadableError
+	var damaged *client.UnreadableError
 	var conversion *resource.ConversionError
 	var trouble *storage.UnavailableError
 	switch {

@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
@@ -175,7 +175,7 @@ const verbUnreadable = "unsafe-delete-ignore-read-errors"
 // deleteUnreadable deletes the record of an object that cannot be read. It has no
 // uid that anybody could tell, so a precondition on that never holds: the garbage
 // collector leaves such an object alone, whoever owned it.
-func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.UnreadableError) (*Result, error) {
+func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *client.UnreadableError) (*Result, error) {
 	if err := w.allow(ctx, verbUnreadable); err != nil {
 		return nil, err
 	}

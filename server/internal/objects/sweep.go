@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/storage"
 )
 
@@ -22,7 +22,7 @@ const (
 // Those that are nobody's, and fences of namespaces that are gone, are in nobody's way, but would
 // stay for good. It has one key. ok is whether any type has something to reserve, or there are
 // namespaces.
-func (s *Store) Sweep() (c controller.Controller, ok bool) {
+func (s *Store) Sweep() (c client.Controller, ok bool) {
 	var types []meta.GroupResource
 	for r := range s.allocators {
 		types = append(types, r)
@@ -31,16 +31,16 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 		types = append(types, namespaces)
 	}
 	var asked atomic.Bool
-	return controller.Controller{
+	return client.Controller{
 		Name: "reservations", Types: types, Identity: true,
-		Observe: func(controller.Event) []string {
+		MapEvent: func(client.Event) []string {
 			if asked.Swap(true) {
 				return nil
 			}
 			return []string{"all"}
 		},
 		Forget: func() { asked.Store(false) },
-		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, _ client.Client, _ string) (time.Duration, error) {
 			again, err := sweepAgain, s.ReserveHeld(ctx)
 			if errors.Is(err, storage.ErrFull) {
 				again, err = sweepLacked, nil

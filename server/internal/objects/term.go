@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
 
@@ -76,17 +76,17 @@ type Led struct {
 	Term *Term
 }
 
-// Create implements controller.Client.
+// Create implements client.Client.
 func (l Led) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
 	return l.Client.Create(WithTerm(ctx, l.Term), r, obj)
 }
 
-// Update implements controller.Client.
+// Update implements client.Client.
 func (l Led) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return l.Client.Update(WithTerm(ctx, l.Term), r, key, subresource, change)
 }
 
-// Delete implements controller.Client.
-func (l Led) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+// Delete implements client.Client.
+func (l Led) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	return l.Client.Delete(WithTerm(ctx, l.Term), r, key, o)
 }

@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/readindex"
@@ -245,7 +245,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) 
 	if err == nil {
 		err = s.look(ctx, a)
 	}
-	if damaged := (*controller.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
+	if damaged := (*client.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, a.Write, damaged)
 	}
 	if err != nil {

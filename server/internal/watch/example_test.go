@@ -3,6 +3,7 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server/internal/watch"
@@ -79,11 +80,11 @@ func ExampleFeed() {
 	feed := hub.Feed(lamps)
 	defer feed.Close()
 
-	changes, _ := feed.Pull()
-	fmt.Println(len(changes), "at first")
+	changes, _ := feed.Changes()
+	fmt.Println(len(slices.Collect(changes)), "at first")
 	_ = hub.Wait(ctx, write(store, "desk", "off"))
-	changes, _ = feed.Pull()
-	for _, c := range changes {
+	changes, _ = feed.Changes()
+	for c := range changes {
 		fmt.Println(c.Key, c.Old.String("metadata", "labels", "state"), "to", c.Object.String("metadata", "labels", "state"))
 	}
 	// Output:

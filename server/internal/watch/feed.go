@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/storage"
 )
 
 // Feed is a cursor over the changes of several types, with decoded objects. It
-// implements controller.Feed and has no goroutine. It belongs to one goroutine, or to
+// implements client.Feed and has no goroutine. It belongs to one goroutine, or to
 // who holds a lock of its owner's.
 //
 // A commit of several types comes whole: what caches show beyond the revision that the
@@ -34,7 +34,7 @@ type found struct {
 	old, new *Entry // nil: not there
 }
 
-var _ controller.Feed = (*Feed)(nil)
+var _ client.Feed = (*Feed)(nil)
 
 // feedWait is a feed that waits for a change of one of its caches (nil: of any).
 type feedWait struct {
@@ -43,7 +43,7 @@ type feedWait struct {
 }
 
 // Feed returns a feed of the types given, or of all types, also those to come,
-// if none is given. Its first Pull returns the current objects.
+// if none is given. Its first Changes returns the current objects.
 func (h *Hub) Feed(types ...meta.GroupResource) *Feed {
 	f := &Feed{hub: h, parts: make(map[*Cache]*Cursor)}
 	for _, r := range types {
@@ -61,22 +61,12 @@ func (h *Hub) IdentityFeed(types ...meta.GroupResource) *Feed {
 	return f
 }
 
-// Pull implements controller.Feed. Changes are in revision order, after a reset in
-// that of types and keys. They go on after Hub.Drop.
-func (f *Feed) Pull() (changes []controller.Event, reset bool) {
+// Changes implements client.Feed. Changes are in revision order, after a reset in that of
+// types and keys. They continue after Hub.Drop. Objects are decoded as the sequence is
+// iterated.
+func (f *Feed) Changes() (changes iter.Seq[client.Event], reset bool) {
 	list, reset := f.collect()
-	for i := range list {
-		changes = append(changes, f.change(list[i]))
-		list[i] = found{}
-	}
-	return changes, reset
-}
-
-// Changes is Pull for a reader that looks at one change at a time: no more than
-// that one is decoded. The sequence can be read once.
-func (f *Feed) Changes() (changes iter.Seq[controller.Event], reset bool) {
-	list, reset := f.collect()
-	return func(yield func(controller.Event) bool) {
+	return func(yield func(client.Event) bool) {
 		for i := range list {
 			c := f.change(list[i])
 			list[i] = found{}
@@ -153,9 +143,9 @@ func (f *Feed) restart() []found {
 	return list
 }
 
-func (f *Feed) change(c found) controller.Event {
+func (f *Feed) change(c found) client.Event {
 	namespace, name, _ := strings.Cut(c.key, "/")
-	ch := controller.Event{Resource: c.cache.resource, Key: meta.Key{Namespace: namespace, Name: name}, Revision: c.revision}
+	ch := client.Event{Resource: c.cache.resource, Key: meta.Key{Namespace: namespace, Name: name}, Revision: c.revision}
 	decode := (*Entry).Object
 	if f.identity {
 		decode = (*Entry).identity
@@ -169,7 +159,7 @@ func (f *Feed) change(c found) controller.Event {
 	return ch
 }
 
-// Wait implements controller.Feed. It fails with the context's error, or with
+// Wait implements client.Feed. It fails with the context's error, or with
 // ErrClosed when the hub is closed.
 func (f *Feed) Wait(ctx context.Context) error {
 	w := f.hub.feedWait(f)
@@ -191,10 +181,10 @@ func (f *Feed) Wait(ctx context.Context) error {
 	}
 }
 
-// Revision implements controller.Feed.
+// Revision implements client.Feed.
 func (f *Feed) Revision() storage.Revision { return f.revision }
 
-// Newest implements controller.Feed.
+// Newest implements client.Feed.
 func (f *Feed) Newest() (newest storage.Revision) {
 	if len(f.some) == 0 {
 		return f.hub.Revision()
@@ -205,7 +195,7 @@ func (f *Feed) Newest() (newest storage.Revision) {
 	return newest
 }
 
-// Close implements controller.Feed.
+// Close implements client.Feed.
 func (f *Feed) Close() { clear(f.parts) }
 
 func (f *Feed) caches() []*Cache {
@@ -215,7 +205,7 @@ func (f *Feed) caches() []*Cache {
 	return f.some
 }
 
-// ready reports whether Pull would return something.
+// ready reports whether Changes would return something.
 func (f *Feed) ready() bool {
 	if len(f.held) > 0 && f.held[0].revision <= f.hub.Revision() {
 		return true

@@ -2,18 +2,19 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/memstore"
 )
 
-func showChanges(changes []controller.Event) []string {
+func showChanges(changes []client.Event) []string {
 	var out []string
 	for _, ch := range changes {
 		s := fmt.Sprintf("%d %s %s:", ch.Revision, ch.Resource, ch.Key)
@@ -28,9 +29,14 @@ func showChanges(changes []controller.Event) []string {
 	return out
 }
 
+func pulled(f *Feed) ([]client.Event, bool) {
+	changes, reset := f.Changes()
+	return slices.Collect(changes), reset
+}
+
 func pull(t *testing.T, f *Feed) []string {
 	t.Helper()
-	changes, reset := f.Pull()
+	changes, reset := pulled(f)
 	assert.False(t, reset)
 	return showChanges(changes)
 }
@@ -81,7 +87,7 @@ func TestFeedThatFellBehindStartsAgain(t *testing.T) {
 	for i := range 5 {
 		w.put(things, "a/x", "", fmt.Sprint(i))
 	}
-	changes, reset := f.Pull()
+	changes, reset := pulled(f)
 	assert.True(t, reset)
 	assert.Equal(t, []string{"6 things.example.com a/x: to 4@6", "1 others a/x: to 1@1"}, showChanges(changes))
 	w.put(others, "a/x", "", "2")
@@ -92,8 +98,8 @@ func TestFeedsShareDecodedObjects(t *testing.T) {
 	w := newWorld(t, Options{})
 	one, two := w.hub.Feed(), w.hub.Feed()
 	w.put(things, "a/x", "", "1")
-	a, _ := one.Pull()
-	b, _ := two.Pull()
+	a, _ := pulled(one)
+	b, _ := pulled(two)
 	assert.Same(t, a[0].Object, b[0].Object)
 }
 
@@ -107,7 +113,7 @@ func TestFeedWaitInABubble(t *testing.T) {
 		var got []string
 		go func() {
 			for f.Wait(t.Context()) == nil {
-				changes, _ := f.Pull()
+				changes, _ := pulled(f)
 				got = append(got, showChanges(changes)...)
 			}
 		}()
@@ -135,7 +141,7 @@ func TestIdentityFeed(t *testing.T) {
 	require.NoError(t, w.hub.Wait(t.Context(), rev))
 	changes, reset := f.Changes()
 	assert.False(t, reset)
-	var seen []controller.Event
+	var seen []client.Event
 	for c := range changes {
 		seen = append(seen, c)
 	}
@@ -148,7 +154,7 @@ func TestIdentityFeed(t *testing.T) {
 	assert.Nil(t, seen[0].Old)
 
 	w.delete(things, "a/x")
-	gone, _ := f.Pull()
+	gone, _ := pulled(f)
 	require.Len(t, gone, 1)
 	assert.Nil(t, gone[0].Object)
 	assert.Equal(t, "u", gone[0].Old.UID())
