@@ -29,7 +29,7 @@
 //   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD). Below it the
 //     built-in kinds, one package for each API group, and registrytest, the kit that
 //     proves that objects come back from every version and form. What built-in kinds
-//     imitate without need stands in internal/quirks, and what their comments say, for
+//     imitate without need stands in internal/compat, and what their comments say, for
 //     kubectl explain, in api/internal/comments.
 //   - [orch.io/controlplane/client]: access to the objects of a server. Client is untyped, in the
 //     process or over HTTP; Of is typed, over HTTP or an in-process transport. Controller,

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
@@ -81,7 +81,7 @@ type Env struct {
 	Features *features.Set
 
 	// Rules are those of the server, for built-in plugins.
-	Rules quirks.Rules
+	Rules compat.Rules
 
 	// Admitted is a Client whose updates nobody admits: for what a plugin notes of writes that
 	// it lets pass, in a status such as that of a quota, and which is part of them. A webhook

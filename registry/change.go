@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 )
 
 // Change is a write of an object as the hooks of its kind see it. T is the kind's
@@ -27,7 +27,7 @@ type Change[T any] struct {
 	Subresource string // that the write came through; empty: the object itself
 	Names       names.Profile
 	Features    *features.Set // of the server
-	Rules       quirks.Rules  // of the server, for built-in kinds
+	Rules       compat.Rules  // of the server, for built-in kinds
 
 	// Version is that of the caller, by wire names, whatever the hook sees: rules may
 	// hold for who writes in one of the versions. The hub's in writes from inside.

@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/internal/manifests"
-	"orch.io/controlplane/internal/quirks"
 )
 
 // definitionKind is the kind of the documents that FromCRD reads.
@@ -66,7 +66,7 @@ func FromDefinition(crd *meta.Object, accepted map[string]any) *Kind {
 		Kind: words.String("kind"), ListKind: words.String("listKind"), Plural: words.String("plural"), Singular: words.String("singular"),
 		ShortNames: words.Strings("shortNames"), Categories: words.Strings("categories"),
 	}
-	k.Reference = &quirks.Reference{
+	k.Reference = &compat.Reference{
 		PutWithVersion: true, NamesKind: true, SortedUnknown: true, AnyFinalizer: true,
 		DeleteAnswersStatus: true, NoProtobuf: true, ListContinue: true, NamedItems: true, DelegatedPaths: true,
 	}

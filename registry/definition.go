@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 )
 
 // Definition declares a kind by a Go struct T. T has the object's fields as its
@@ -76,7 +76,7 @@ type Definition[T any] struct {
 	Source fs.FS
 
 	// Reference is for built-in kinds: what they imitate.
-	Reference *quirks.Reference
+	Reference *compat.Reference
 }
 
 // Of makes a kind from its definition. What is wrong with the definition is

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 )
 
 // Kind is a kind as a program declares it, before a server is built: names are
@@ -30,7 +30,7 @@ type Kind struct {
 	Docs *schema.Docs // the comments of its Go types, or nil
 
 	// Reference is what a built-in kind imitates.
-	Reference *quirks.Reference
+	Reference *compat.Reference
 
 	custom  bool           // from a CustomResourceDefinition
 	webhook map[string]any // see ConversionWebhook

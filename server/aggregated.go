@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/openapi"
 	"orch.io/controlplane/server/internal/watch"
 )
@@ -113,7 +114,7 @@ func (s *Server) looksAt() bool {
 }
 
 // remoteOf returns the version that a request is about, if another server serves it.
-func (s *Server) remoteOf(r *request) *aggregator.Version {
+func (s *Server) remoteOf(r *exchange.Request) *aggregator.Version {
 	if s.aggregation == nil {
 		return nil
 	}
@@ -135,26 +136,26 @@ func (s *Server) remoteOf(r *request) *aggregator.Version {
 var longSubresources = []string{"attach", "exec", "log", "portforward", "proxy"}
 
 // forward hands a request on to the server that serves its version.
-func (s *Server) forward(w *response, r *request) error {
-	r.routed = true
-	ctx, v := r.context(), r.remote
-	if s.lasts(r) {
-		ctx = s.objects.With(r.http.Context(), &r.newest)
+func (s *Server) forward(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	r.Routed = true
+	v := r.Remote
+	if r.LongRunning {
+		ctx = s.objects.With(r.HTTP.Context(), &r.Index)
 	}
-	if err := s.acquireSeat(ctx, r); err != nil {
+	if err := r.Usage.AcquireSeat(ctx); err != nil {
 		return err
 	}
 	if err := s.forwardable(w, r); err != nil {
 		return err
 	}
-	if !s.lasts(r) {
+	if !r.LongRunning {
 		leave, ok := v.Enter()
 		if !ok {
-			return r.tooMany("too many requests wait for the server of this API")
+			return r.Usage.TooMany("too many requests wait for the server of this API")
 		}
 		defer leave()
 	}
-	query := r.http.URL.Query()
+	query := r.HTTP.URL.Query()
 	if !r.IsResource {
 		query.Del("hash") // of an OpenAPI document, which may be another one by now
 	}
@@ -164,31 +165,31 @@ func (s *Server) forward(w *response, r *request) error {
 }
 
 // forwardable says why a request cannot go on.
-func (s *Server) forwardable(w *response, r *request) error {
+func (s *Server) forwardable(w *exchange.Response, r *exchange.Request) error {
 	if slices.ContainsFunc(strings.Split(r.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
 		return meta.BadRequest("the path must not lead out of what was asked for: %q", r.Path) // the other server would clean it, and nobody allowed that
 	}
-	if s.aggregation.Passed(r.http.Header) {
-		return meta.Failure(http.StatusLoopDetected, "", "the APIService %s leads back here", r.remote.Name)
+	if s.aggregation.Passed(r.HTTP.Header) {
+		return meta.Failure(http.StatusLoopDetected, "", "the APIService %s leads back here", r.Remote.Name)
 	}
-	if !r.remote.Available {
-		s.aggregation.Failed(r.remote)
-		return meta.Unavailable("the server of %s is currently not available", r.remote.GroupVersion)
+	if !r.Remote.Available {
+		s.aggregation.Failed(r.Remote)
+		return meta.Unavailable("the server of %s is currently not available", r.Remote.GroupVersion)
 	}
-	if err := aggregator.Tellable(r.user); err != nil {
+	if err := aggregator.Tellable(r.User); err != nil {
 		return err
 	}
-	if !r.upgrades() {
+	if !r.Upgrades() {
 		return nil
 	}
 	// With another protocol, such as HTTP/2, callers could send requests under any name.
-	if to := r.http.Header.Get("Upgrade"); !strings.EqualFold(to, "websocket") && !strings.HasPrefix(strings.ToUpper(to), "SPDY/") {
+	if to := r.HTTP.Header.Get("Upgrade"); !strings.EqualFold(to, "websocket") && !strings.HasPrefix(strings.ToUpper(to), "SPDY/") {
 		return meta.BadRequest("this connection cannot be upgraded to %q", to)
 	}
-	if !hijackable(w) {
+	if !w.CanHijack() {
 		return meta.BadRequest("this connection cannot be upgraded")
 	}
-	if r.http.ContentLength != 0 {
+	if r.HTTP.ContentLength != 0 {
 		return meta.BadRequest("an upgrade request has no body")
 	}
 	return nil
@@ -203,7 +204,7 @@ func (c *connection) answeredFrom(res *http.Response) error {
 	for _, name := range originHeaders {
 		res.Header.Del(name)
 	}
-	for _, name := range c.server.headers {
+	for _, name := range c.server.capacity.Headers() {
 		res.Header.Del(name) // they tell of the other server's flows
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols {
@@ -235,10 +236,10 @@ var originHeaders = []string{
 // lostFrom is the Status of a request whose server did not answer.
 func (c *connection) lostFrom(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return meta.Timeout("the server of %s did not answer in time", c.request.remote.GroupVersion)
+		return meta.Timeout("the server of %s did not answer in time", c.request.Remote.GroupVersion)
 	}
 	if ctx.Err() == nil {
-		c.server.aggregation.Failed(c.request.remote)
+		c.server.aggregation.Failed(c.request.Remote)
 	}
 	return meta.Unavailable("error trying to reach service: %v", err)
 }

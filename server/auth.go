@@ -9,41 +9,42 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/impersonate"
 )
 
 // authenticate finds out who calls, and to which flow that belongs.
-func (s *Server) authenticate(w *response, r *request) error {
+func (s *Server) authenticate(w *exchange.Response, r *exchange.Request, who auth.Authenticator) error {
 	err := s.limitTime(r)
 	if err == nil {
-		err = s.identifyUser(r)
+		err = s.identifyUser(r, who)
 	}
 	s.beginRecord(r)
 	if err != nil {
 		return err
 	}
-	s.classify(w, r)
+	r.Usage.Classify(r.Action(), w.Header())
 	return nil
 }
 
 // identifyUser sets the caller. Whom no authenticator knows is 401; who may be
 // anonymous is for auth.AnonymousAccess to say.
-func (s *Server) identifyUser(r *request) error {
+func (s *Server) identifyUser(r *exchange.Request, who auth.Authenticator) error {
 	var user *auth.User
 	err := s.readSocketToken(r)
 	if err == nil {
 		begun := time.Now()
-		user, err = r.who.Authenticate(r.http.WithContext(r.store.With(r.http.Context(), &r.newest)))
+		user, err = who.Authenticate(r.HTTP.WithContext(s.objects.With(r.HTTP.Context(), &r.Index)))
 		s.metrics.authenticated(user, err, begun)
 	}
 	if err != nil || user == nil {
 		s.log.Debug("authentication failed", "path", r.Path, "error", err)
 		return unauthorized()
 	}
-	if spaceBeforeBearer(r.http) {
-		r.notes.Warn("the Authorization header is ignored: more than one space before the bearer token")
+	if spaceBeforeBearer(r.HTTP) {
+		r.Notes.Warn("the Authorization header is ignored: more than one space before the bearer token")
 	}
-	r.is(user)
+	r.SetUser(user)
 	return nil
 }
 
@@ -58,38 +59,38 @@ func unauthorized() *meta.Status {
 	return meta.Failure(http.StatusUnauthorized, meta.ReasonUnauthorized, "Unauthorized")
 }
 
-// impersonate makes the request one of the user that its Impersonate headers
-// name, if the caller may act as that user. It then has a place as that one, or full says why
-// there is none.
-func (s *Server) impersonate(w *response, r *request) (full, err error) {
-	as, err := impersonate.Parse(r.http.Header, s.names)
+// impersonate makes the request a request of the user that its Impersonate headers name, if the
+// caller may act as that user. The request then needs a slot of that user; full is the 429 if
+// there is none. The context that it returns carries the user.
+func (s *Server) impersonate(ctx context.Context, w *exchange.Response, r *exchange.Request) (_ context.Context, full, err error) {
+	as, err := impersonate.Parse(r.HTTP.Header, s.names)
 	if as == nil || err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
-	if err := s.catchUpWithin(r.context(), r); err != nil {
-		return nil, err
+	if err := s.catchUpWithin(ctx, r); err != nil {
+		return ctx, nil, err
 	}
 	for _, a := range as.Checks {
-		a.User = r.user
-		decision, reason, err := s.authorizer.Authorize(r.context(), a)
+		a.User = r.User
+		decision, reason, err := s.authorizer.Authorize(ctx, a)
 		if err := s.enforce(a, decision, reason, err); err != nil {
-			return nil, err
+			return ctx, nil, err
 		}
 	}
-	r.is(as.User)
-	if r.record.trail != nil {
-		r.record.trail.Impersonate(as.User)
+	r.SetUser(as.User)
+	if r.Audit.Trail != nil {
+		r.Audit.Trail.Impersonate(as.User)
 	}
-	s.classify(w, r)
-	return s.acquirePlace(r), nil
+	r.Usage.Classify(r.Action(), w.Header())
+	return meta.WithUser(ctx, as.User), r.Usage.AcquireSlot(slotOf(r)), nil
 }
 
 // authorize asks whether the caller may do what the request asks for.
-func (s *Server) authorize(r *request) error {
-	a, begun := r.action(), time.Now()
-	decision, reason, err := s.authorizer.Authorize(r.context(), a)
+func (s *Server) authorize(ctx context.Context, r *exchange.Request) error {
+	a, begun := r.Action(), time.Now()
+	decision, reason, err := s.authorizer.Authorize(ctx, a)
 	s.metrics.authorized(decision, err, begun)
-	r.record.decided(s.names, decision == auth.Allow, reason)
+	r.Audit.Decided(s.names, decision == auth.Allow, reason)
 	return s.enforce(a, decision, reason, err)
 }
 
@@ -131,8 +132,8 @@ func join(why, reason string) string {
 
 // allow asks for the right to a verb on what a request is about, for those that
 // turn out to be more than they were allowed as, such as a PUT that creates.
-func (s *Server) allow(ctx context.Context, r *request, verb string) error {
-	a := r.action()
+func (s *Server) allow(ctx context.Context, r *exchange.Request, verb string) error {
+	a := r.Action()
 	a.Verb = verb
 	decision, reason, err := s.authorizer.Authorize(ctx, a)
 	return s.enforce(a, decision, reason, err)

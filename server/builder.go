@@ -62,7 +62,9 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/aggregator"
+	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/errorlog"
 	"orch.io/controlplane/server/internal/fair"
 	"orch.io/controlplane/server/internal/metered"
 	"orch.io/controlplane/server/internal/objects"
@@ -375,16 +377,18 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 }
 
 // newServer makes a server of the parts that need nothing of the store.
-func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
-	s := &Server{
-		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, failures: failures{log: log}, begun: make(chan struct{}), broken: make(chan struct{}), migrating: make(chan struct{}, 1),
+func (b *Builder) newServer(log *slog.Logger) (s *Server, err error) {
+	s = &Server{
+		names: b.Names, rules: b.rules(), backend: b.Storage, limits: b.Limits.withDefaults(), log: log, begun: make(chan struct{}), broken: make(chan struct{}), migrating: make(chan struct{}, 1),
 		authenticator: auth.Union(b.Authenticators...), authorizer: b.Authorizer,
 		handlers: b.Handlers, connector: b.Connector, audit: b.Audit, version: b.gitVersion(), started: time.Now(), livezGrace: b.Serving.LivezGrace,
 		checks: b.Checks, features: b.features, advertise: b.Advertise,
 	}
-	s.zipper.from, s.zipper.near = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
+	s.errors = &errorlog.Log{Logger: log, Panics: func(where string) { s.metrics.panics.WithLabelValues(where).Inc() }}
+	s.responder.Names, s.responder.Errors = b.Names, s.errors
+	s.responder.Compress.From, s.responder.Compress.Local = cmp.Or(b.Serving.GzipFrom, gzipFrom), b.Serving.GzipFrom > 0
 	if !s.features.Enabled(features.APIResponseCompression) {
-		s.zipper.from = -1
+		s.responder.Compress.From = -1
 	}
 	if len(b.Authenticators) == 0 {
 		s.authenticator = auth.Union(auth.AnonymousAccess)
@@ -398,7 +402,7 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 	s.writer, _ = s.backend.(storage.Writer)
 	set := metrics.For(b.shown)
 	s.metrics = newCounts(b.shown, b.Metrics, set, log)
-	s.conversions = conversion.New(b.Names, b.finds, set, s.failures.report)
+	s.conversions = conversion.New(b.Names, b.finds, set, s.errors.Report)
 	if err := s.metrics.addAudit(b.Audit); err != nil {
 		return nil, fmt.Errorf("metrics of the audit: %w", err)
 	}
@@ -413,10 +417,13 @@ func (b *Builder) newServer(log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s.slis = newSLIs(b.Names)
-	if err := b.newShares(s); err != nil {
-		return nil, err
-	}
-	return s, nil
+	s.capacity, err = capacity.New(capacity.Options{
+		Names: b.Names, Metrics: b.shown, Config: b.flowControl(), Pinned: b.Serving.FlowControl != nil,
+		Seats: s.limits.InFlight, MaxWait: s.limits.RequestTime / 4,
+		Requests: s.limits.Requests, Watches: s.limits.Watches, Connections: s.limits.Connections,
+		BodyBytes: s.limits.LargeBodies, AnswerBytes: s.limits.LongAnswers,
+	})
+	return s, err
 }
 
 // open loads what the store holds and makes the parts that stand on it.
@@ -481,7 +488,7 @@ func (s *Server) load(ctx context.Context, types []*resource.Type, keep bool) (*
 		return nil, fmt.Errorf("beginning the store: %w", err)
 	}
 	if s.hub, err = watch.Open(ctx, records.Store(), watch.Options{
-		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.panicked("storage", p) },
+		Retain: s.limits.History, MaxBytes: s.limits.HistoryBytes, Panicked: func(p any) { s.errors.Panic("storage", p) },
 		Followed: func() {
 			if s.definitions.open.Load() {
 				s.types()

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/exchange"
 )
 
 // Connector is the way of a server to what sub-resources such as log, exec and proxy
@@ -27,9 +28,8 @@ type Connector interface {
 
 // connect answers a request to a sub-resource that connects. What is asked for stands
 // in the query; a body is not looked at.
-func (s *Server) connect(w *response, r *request) error {
-	ctx := r.context()
-	if err := s.acquireSeat(ctx, r); err != nil {
+func (s *Server) connect(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	if err := r.Usage.AcquireSeat(ctx); err != nil {
 		return err
 	}
 	to, err := s.target(ctx, r)
@@ -37,11 +37,11 @@ func (s *Server) connect(w *response, r *request) error {
 		return err
 	}
 	if to == nil {
-		r.notes.header(w.Header())
+		r.Notes.WriteHeader(w.Header())
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if r.proxied() && r.Rest == "" && !r.upgrades() && (r.http.Method == http.MethodGet || r.http.Method == http.MethodHead) {
+	if r.Proxied() && r.Rest == "" && !r.Upgrades() && (r.HTTP.Method == http.MethodGet || r.HTTP.Method == http.MethodHead) {
 		redirect(w, r)
 		return nil
 	}
@@ -55,22 +55,22 @@ func (s *Server) connect(w *response, r *request) error {
 	where := to.URL
 	where.Scheme, where.Host = base.Scheme, base.Host
 	c := &connection{server: s, out: w, request: r, head: w.Header().Clone(), to: &where, carrier: carrier}
-	if r.sub.Connect.Style == registry.Streams && !r.upgrades() {
+	if r.Sub.Connect.Style == registry.Streams && !r.Upgrades() {
 		return meta.BadRequest("Upgrade request required")
 	}
-	if r.upgrades() && !hijackable(w) {
+	if r.Upgrades() && !w.CanHijack() {
 		return meta.BadRequest("this connection cannot be upgraded")
 	}
-	if r.upgrades() && r.http.ContentLength != 0 {
+	if r.Upgrades() && r.HTTP.ContentLength != 0 {
 		return meta.BadRequest("an upgrade request has no body")
 	}
-	c.run(r.http.Context())
+	c.run(r.HTTP.Context())
 	return nil
 }
 
 // target finds what the request leads to, if the caller may go there.
-func (s *Server) target(ctx context.Context, r *request) (*registry.Target, error) {
-	style := r.sub.Connect.Style
+func (s *Server) target(ctx context.Context, r *exchange.Request) (*registry.Target, error) {
+	style := r.Sub.Connect.Style
 	if style == registry.Streams && r.Verb != "create" {
 		if err := s.allow(ctx, r, "create"); err != nil { // scripts in a browser can open a WebSocket by GET only
 			return nil, err
@@ -80,7 +80,7 @@ func (s *Server) target(ctx context.Context, r *request) (*registry.Target, erro
 	if style == registry.Proxies {
 		query = url.Values{"path": {cleanPath(r.Rest)}}
 	}
-	options, err := connectOptions(query, r.sub.Body)
+	options, err := connectOptions(query, r.Sub.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Server) target(ctx context.Context, r *request) (*registry.Target, erro
 	if err := s.objects.Admit(ctx, s.newWrite(r, o, ""), options); err != nil {
 		return nil, err
 	}
-	return r.sub.Connect.Target(ctx, s.newCall(r, o, options))
+	return r.Sub.Connect.Target(ctx, s.newCall(r, o, options))
 }
 
 // cleanPath is a path without what leads up. It begins with a slash, and ends in one
@@ -103,22 +103,10 @@ func cleanPath(p string) string {
 
 // redirect leads to the same path with a slash, below which links of a page that has
 // no slash before them are right.
-func redirect(w *response, r *request) {
-	to := url.URL{Path: r.Path + "/", RawQuery: r.http.URL.RawQuery}
+func redirect(w *exchange.Response, r *exchange.Request) {
+	to := url.URL{Path: r.Path + "/", RawQuery: r.HTTP.URL.RawQuery}
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusMovedPermanently)
-}
-
-// proxied reports whether the request is one of any method for a sub-resource below
-// which there are paths.
-func (r *request) proxied() bool {
-	return r.sub != nil && r.sub.Connect != nil && r.sub.Connect.Style == registry.Proxies
-}
-
-// upgrades reports whether the caller asks a connection for another protocol.
-func (r *request) upgrades() bool {
-	h := r.http.Header
-	return (r.remote != nil || r.sub.Connect.Style != registry.Reads) && h.Get("Upgrade") != "" && hasToken(h, "Connection", "upgrade")
 }
 
 // proxyMethods are those that go on to what is proxied.

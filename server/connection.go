@@ -19,14 +19,15 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
 // connection hands one request on to another server, and what that answers back.
 type connection struct {
 	server  *Server
-	out     *response
-	request *request
+	out     *exchange.Response
+	request *exchange.Request
 	head    http.Header // of the answer, but for what the target says
 	to      *url.URL
 	carrier http.RoundTripper
@@ -37,18 +38,18 @@ type connection struct {
 // in time.
 func (c *connection) run(ctx context.Context) {
 	s, r := c.server, c.request
-	s.worked(r)
-	if r.remote == nil || s.lasts(r) {
+	r.Usage.Worked()
+	if r.Remote == nil || r.LongRunning {
 		defer s.runs(r)()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if s.lasts(r) {
+	if r.LongRunning {
 		defer context.AfterFunc(s.watching, cancel)()
 	}
-	r.deadline.rest()
-	_ = r.deadline.control.SetReadDeadline(time.Time{})
-	defer context.AfterFunc(ctx, r.deadline.cut)()
+	r.Deadline.Pause()
+	_ = r.Deadline.Control.SetReadDeadline(time.Time{})
+	defer context.AfterFunc(ctx, r.Deadline.Cut)()
 	defer func() {
 		if s.watching.Err() != nil && c.style() == registry.Reads && requestinfo.Truthy(r.Query, "follow") { // it is over as a watch would be
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
@@ -56,7 +57,7 @@ func (c *connection) run(ctx context.Context) {
 			}
 		}
 	}()
-	in, caller := r.http.WithContext(ctx), peer{response: c.out}
+	in, caller := r.HTTP.WithContext(ctx), peer{Response: c.out}
 	if in.ContentLength != 0 {
 		caller.body = &upload{ReadCloser: in.Body}
 		in.Body = caller.body
@@ -67,8 +68,8 @@ func (c *connection) run(ctx context.Context) {
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
 			maps.Copy(c.out.Header(), c.head)
 			caller.last()
-			r.deadline.renew()
-			s.fail(c.out, r, c.failure(ctx, err))
+			r.Deadline.Renew()
+			c.out.Fail(c.failure(ctx, err))
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
@@ -77,10 +78,10 @@ func (c *connection) run(ctx context.Context) {
 
 // style is that of a sub-resource; what an APIService leads to is none, and is left as it is.
 func (c *connection) style() registry.ConnectStyle {
-	if c.request.remote != nil {
+	if c.request.Remote != nil {
 		return aggregated
 	}
-	return c.request.sub.Connect.Style
+	return c.request.Sub.Connect.Style
 }
 
 // aggregated is no style of sub-resources.
@@ -103,11 +104,11 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	}
 	switch c.style() {
 	case registry.Proxies:
-		to.RawQuery = c.request.http.URL.RawQuery
+		to.RawQuery = c.request.HTTP.URL.RawQuery
 		p.Out.Header.Set("X-Forwarded-Uri", (&url.URL{Path: c.prefix() + to.Path}).EscapedPath())
 	case aggregated:
 		p.Out.Header.Set("X-Forwarded-Uri", to.EscapedPath())
-		p.Out.Header.Set(auditID, c.request.id) // both servers audit the request under one name
+		p.Out.Header.Set(exchange.AuditHeader, c.request.ID) // both servers audit the request under one name
 	}
 	p.Out.Host = p.In.Host
 	p.Out.Header["X-Forwarded-For"] = p.In.Header["X-Forwarded-For"]
@@ -117,7 +118,7 @@ func (c *connection) rewrite(p *httputil.ProxyRequest) {
 	c.server.dropSocketTokens(p.Out.Header)
 	if c.style() == aggregated {
 		p.Out.Host = to.Host
-		c.server.aggregation.Identify(p.Out.Header, c.request.user)
+		c.server.aggregation.Identify(p.Out.Header, c.request.User)
 	}
 }
 
@@ -151,10 +152,10 @@ func (c *connection) answered(res *http.Response) error {
 			return refusal(c.request, res)
 		}
 		res.Header = http.Header{"Content-Type": {"text/plain"}}
-	case switched && (!c.request.upgrades() || !strings.EqualFold(res.Header.Get("Upgrade"), c.request.http.Header.Get("Upgrade"))):
+	case switched && (!c.request.Upgrades() || !strings.EqualFold(res.Header.Get("Upgrade"), c.request.HTTP.Header.Get("Upgrade"))):
 		_ = res.Body.Close()
 		return meta.Failure(http.StatusBadGateway, "", "invalid upgrade response: the other side speaks %q", res.Header.Get("Upgrade"))
-	case c.request.upgrades() && !switched && res.StatusCode < 400:
+	case c.request.Upgrades() && !switched && res.StatusCode < 400:
 		return meta.Failure(http.StatusInternalServerError, "", "invalid upgrade response: status code %d", res.StatusCode)
 	case c.style() == registry.Proxies:
 		keepClosed(res.Header)
@@ -171,14 +172,14 @@ func (c *connection) answered(res *http.Response) error {
 	if res.Header.Get("Cache-Control") != "" {
 		own.Del("Cache-Control")
 	}
-	res.Header.Del(auditID)
+	res.Header.Del(exchange.AuditHeader)
 	if body, ok := res.Body.(io.ReadWriteCloser); ok && switched {
 		res.Body = struct{ io.ReadWriteCloser }{body} // which cannot be half closed: the end of a caller is the end
-		c.out.begin(res.StatusCode)
+		c.out.Begin(res.StatusCode)
 	}
-	c.request.notes.header(own)
-	if c.server.lasts(c.request) {
-		c.request.record.started(res.StatusCode)
+	c.request.Notes.WriteHeader(own)
+	if c.request.LongRunning {
+		c.request.Audit.Started(res.StatusCode)
 	}
 	return nil
 }
@@ -209,7 +210,7 @@ var refusals = map[int]struct {
 }
 
 // refusal is the Status of a request to read that was answered with another code.
-func refusal(r *request, res *http.Response) *meta.Status {
+func refusal(r *exchange.Request, res *http.Response) *meta.Status {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	_ = res.Body.Close()
 	said := strings.ToValidUTF8(string(text), "")
@@ -237,12 +238,12 @@ func (c *connection) failure(ctx context.Context, err error) error {
 	case errors.As(err, &told):
 		return told
 	case c.server.watching.Err() != nil:
-		return shuttingDown()
+		return exchange.ShuttingDown()
 	case c.style() == aggregated:
 		return c.lostFrom(ctx, err)
 	case c.style() == registry.Reads:
 		return meta.Failure(http.StatusInternalServerError, "", "%v", &url.Error{Op: "Get", URL: c.to.String(), Err: err})
-	case c.request.upgrades():
+	case c.request.Upgrades():
 		return meta.Failure(http.StatusInternalServerError, "", "error dialing backend: %v", err)
 	}
 	return meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "error trying to reach service: %v", err)
@@ -251,7 +252,7 @@ func (c *connection) failure(ctx context.Context, err error) error {
 // peer is the caller of a connection. It has the whole time for each write, and none
 // runs between them.
 type peer struct {
-	*response
+	*exchange.Response
 	body *upload // nil: none
 }
 
@@ -275,8 +276,8 @@ func (p peer) part() {
 	if p.body.over.Load() {
 		return
 	}
-	p.request.deadline.unread()
-	if p.code != 0 {
+	p.Request.Deadline.AbandonBody()
+	if p.Code != 0 {
 		_ = p.FlushError()
 	}
 	_ = p.body.Close()
@@ -285,7 +286,7 @@ func (p peer) part() {
 // last makes an answer that comes before the whole body the last one of its connection:
 // it would wait for the rest otherwise, and what comes too late would be the next request.
 func (p peer) last() {
-	if p.body != nil && !p.body.over.Load() && p.request.http.ProtoMajor == 1 {
+	if p.body != nil && !p.body.over.Load() && p.Request.HTTP.ProtoMajor == 1 {
 		p.Header().Set("Connection", "close")
 	}
 }
@@ -293,38 +294,37 @@ func (p peer) last() {
 // WriteHeader implements http.ResponseWriter. What comes before the answer is none. That of
 // the server of an aggregated version is not handed on: callers of an API need none of it.
 func (p peer) WriteHeader(code int) {
-	if code < 200 && p.request.remote != nil && code != http.StatusSwitchingProtocols {
+	if code < 200 && p.Request.Remote != nil && code != http.StatusSwitchingProtocols {
 		return
 	}
 	if code < 200 {
-		p.request.deadline.renew()
-		defer p.request.deadline.rest()
+		p.Request.Deadline.Renew()
+		defer p.Request.Deadline.Pause()
 		p.ResponseWriter.WriteHeader(code)
 		return
 	}
 	p.last()
-	p.response.WriteHeader(code)
+	p.Response.WriteHeader(code)
 }
 
 func (p peer) Write(b []byte) (int, error) {
-	p.request.deadline.renew()
-	defer p.request.deadline.rest()
-	return p.response.Write(b)
+	p.Request.Deadline.Renew()
+	defer p.Request.Deadline.Pause()
+	return p.Response.Write(b)
 }
 
 // FlushError sends what is written, for http.ResponseController.
 func (p peer) FlushError() error {
-	p.request.deadline.renew()
-	defer p.request.deadline.rest()
-	return p.request.deadline.control.Flush()
+	p.Request.Deadline.Renew()
+	defer p.Request.Deadline.Pause()
+	return p.Request.Deadline.Control.Flush()
 }
 
 // Hijack implements http.Hijacker.
 func (p peer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := p.request.deadline.control.Hijack()
+	conn, buffered, err := p.TakeOver()
 	if err != nil {
 		return nil, nil, err
 	}
-	p.request.deadline.again()
-	return partsWith(conn), buffered, nil
+	return conn, buffered, nil
 }

@@ -6,14 +6,15 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
 
 // create answers POST on a collection, on a virtual type, or on a sub-resource
 // that acts.
-func (s *Server) create(ctx context.Context, w *response, r *request) error {
-	if r.sub != nil || r.version.Virtual {
+func (s *Server) create(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	if r.Sub != nil || r.Version.Virtual {
 		return s.act(ctx, w, r)
 	}
 	o, err := parseWriteOptions(r.Query, s.names, "CreateOptions")
@@ -35,22 +36,22 @@ func (s *Server) create(ctx context.Context, w *response, r *request) error {
 }
 
 // newWrite fills in what every write of a request has.
-func (s *Server) newWrite(r *request, o *writeOptions, optionsKind string) *objects.Write {
+func (s *Server) newWrite(r *exchange.Request, o *writeOptions, optionsKind string) *objects.Write {
 	return &objects.Write{
-		Caller: s.caller(r), Version: r.version, Key: r.key(), Sub: r.sub, DryRun: o.dryRun,
-		Options: o.object(s.names, optionsKind), Own: objects.Owner(r.version, r.sub, o.managerFor(r.http)),
+		Caller: s.caller(r), Version: r.Version, Key: r.Key(), Sub: r.Sub, DryRun: o.dryRun,
+		Options: o.object(s.names, optionsKind), Own: objects.Owner(r.Version, r.Sub, o.managerFor(r.HTTP)),
 	}
 }
 
 // caller is who sent a request, as the store of the objects sees it.
-func (s *Server) caller(r *request) objects.Caller {
-	return objects.Caller{User: r.user, Notes: &r.notes, Allow: func(ctx context.Context, verb string) error { return s.allow(ctx, r, verb) }}
+func (s *Server) caller(r *exchange.Request) objects.Caller {
+	return objects.Caller{User: r.User, Notes: &r.Notes, Allow: func(ctx context.Context, verb string) error { return s.allow(ctx, r, verb) }}
 }
 
 // placeInNamespace checks that the body's namespace is the path's, and fills it
 // in; a kind of cluster scope has none.
-func placeInNamespace(r *request, obj *meta.Object) error {
-	if ns := obj.Namespace(); ns != "" && ns != r.Namespace && r.version.Namespaced {
+func placeInNamespace(r *exchange.Request, obj *meta.Object) error {
+	if ns := obj.Namespace(); ns != "" && ns != r.Namespace && r.Version.Namespaced {
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	obj.SetNamespace(r.Namespace)
@@ -58,7 +59,7 @@ func placeInNamespace(r *request, obj *meta.Object) error {
 }
 
 // act answers a POST to a virtual type or to a sub-resource that acts.
-func (s *Server) act(ctx context.Context, w *response, r *request) error {
+func (s *Server) act(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	o, err := parseWriteOptions(r.Query, s.names, "CreateOptions")
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	if r.sub == nil {
+	if r.Sub == nil {
 		if err := placeInNamespace(r, obj); err != nil {
 			return err
 		}
@@ -80,9 +81,9 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 		return err
 	}
 	if answer == nil {
-		m := r.media
+		m := r.Media
 		m.View = media.Full
-		s.sendStatus(w, r, m, http.StatusCreated, &meta.Status{Status: "Success", Code: http.StatusCreated})
+		w.SendStatus(m, http.StatusCreated, &meta.Status{Status: "Success", Code: http.StatusCreated})
 		return nil
 	}
 	return s.respondObject(w, r, http.StatusCreated, answer)
@@ -90,10 +91,10 @@ func (s *Server) act(ctx context.Context, w *response, r *request) error {
 
 // call asks admission about a body, and calls the kind with it, in the form of its hub.
 // Admission sees that of a sub-resource as discovery tells of it, any other in the hub's.
-func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *meta.Object) (answer *meta.Object, err error) {
-	act, body, seen := r.version.Act, r.version, r.version.Hub
-	if r.sub != nil {
-		act, body, seen = r.sub.Act, r.sub.Body, r.sub.Body
+func (s *Server) call(ctx context.Context, r *exchange.Request, o *writeOptions, obj *meta.Object) (answer *meta.Object, err error) {
+	act, body, seen := r.Version.Act, r.Version, r.Version.Hub
+	if r.Sub != nil {
+		act, body, seen = r.Sub.Act, r.Sub.Body, r.Sub.Body
 	}
 	converts := body != nil && body.Converts()
 	if converts {
@@ -116,10 +117,10 @@ func (s *Server) call(ctx context.Context, r *request, o *writeOptions, obj *met
 }
 
 // newCall is what the kind is called with.
-func (s *Server) newCall(r *request, o *writeOptions, obj *meta.Object) *registry.Call {
+func (s *Server) newCall(r *exchange.Request, o *writeOptions, obj *meta.Object) *registry.Call {
 	return &registry.Call{
-		Resource: r.version.Resource(), Subresource: r.Subresource, Key: r.key(), User: r.user,
-		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.notes.Warn,
-		Manager: o.managerFor(r.http), Client: objects.Acts{Client: s.client},
+		Resource: r.Version.Resource(), Subresource: r.Subresource, Key: r.Key(), User: r.User,
+		Object: obj, DryRun: o.dryRun, Names: s.names, Warn: r.Notes.Warn,
+		Manager: o.managerFor(r.HTTP), Client: objects.Acts{Client: s.client},
 	}
 }

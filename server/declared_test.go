@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 )
 
 // The file declaredRequests holds, for each validation rule that kube-apiserver 1.37 declares on the
@@ -30,7 +30,7 @@ func TestDeclaredValidation(t *testing.T) {
 	if *reference != "" {
 		recordDeclared(t)
 	}
-	compareRecorded(t, declaredAnswers, "declared", false, migration.Kinds()...)
+	compareRecorded(t, declaredAnswers, "declared", false, storagemigration.Kinds()...)
 }
 
 // recordDeclared sends the requests to the reference server and writes its answers.

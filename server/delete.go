@@ -8,7 +8,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
@@ -25,41 +26,42 @@ type deleteOptions struct {
 }
 
 // delete answers DELETE on an item.
-func (s *Server) delete(ctx context.Context, w *response, r *request) error {
+func (s *Server) delete(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	o, err := s.parseDeleteOptions(ctx, r)
 	if err != nil {
 		return err
 	}
 	if o.Unreadable {
-		r.notes.Annotate(s.names.Wire(names.AuditUnsafeDelete), "")
+		r.Notes.Annotate(s.names.Wire(names.AuditUnsafeDelete), "")
 	}
-	res, err := s.objects.Delete(ctx, s.newDelete(r, r.key(), o), &o.Deletion)
+	res, err := s.objects.Delete(ctx, s.newDelete(r, r.Key(), o), &o.Deletion)
 	if err != nil {
 		return err
 	}
-	details := &meta.Details{Name: r.Name, Group: r.version.Group, Kind: r.version.Plural}
+	details := &meta.Details{Name: r.Name, Group: r.Version.Group, Kind: r.Version.Plural}
 	if res.Entry != nil {
 		code := http.StatusOK
 		if !res.Deleted && o.Orphan != nil && !*o.Orphan {
 			code = http.StatusAccepted
 		}
-		if !(res.Deleted && r.version.DeleteAnswersStatus) && objects.Shows(ctx, res.Entry, r.version) {
+		if !(res.Deleted && r.Version.DeleteAnswersStatus) && objects.Shows(ctx, res.Entry, r.Version) {
 			return s.respondEntry(ctx, w, r, code, res.Entry)
 		}
 		details.UID = res.Entry.Object().UID()
 	}
-	return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: details})
+	w.SendSuccess(http.StatusOK, &meta.Status{Status: "Success", Details: details})
+	return nil
 }
 
 // newDelete fills in the write that a delete of an object is.
-func (s *Server) newDelete(r *request, key meta.Key, o *deleteOptions) *objects.Write {
-	return &objects.Write{Caller: s.caller(r), Version: r.version, Key: key, DryRun: o.dryRun, Options: o.object}
+func (s *Server) newDelete(r *exchange.Request, key meta.Key, o *deleteOptions) *objects.Write {
+	return &objects.Write{Caller: s.caller(r), Version: r.Version, Key: key, DryRun: o.dryRun, Options: o.object}
 }
 
 // deleteCollection answers DELETE on a collection: what a list with the same
 // parameters shows is deleted, each object on its own. The answer is a Status
-// (configuration and storage, Operation template), or that list, see quirks.ListsDeleted.
-func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) error {
+// (configuration and storage, Operation template), or that list, see compat.ListsDeleted.
+func (s *Server) deleteCollection(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	list, err := s.listOptions(r, false)
 	if err != nil {
 		return err
@@ -72,7 +74,7 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 	if o.Unreadable {
 		return s.invalidDeleteOptions([]meta.Cause{unreadableFault("is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
-	page, err := s.objects.List(ctx, r.version, &list.Selection)
+	page, err := s.objects.List(ctx, r.Version, &list.Selection)
 	if err != nil {
 		return err
 	}
@@ -80,12 +82,12 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 		return meta.TooLarge("%d objects are too many for one request: set a limit", len(page.Entries))
 	}
 	deleted := *page
-	if s.rules.Has(quirks.ListsDeleted) { // a failed conversion must not come after the deletions
-		if deleted.Entries, err = objects.InVersion(ctx, page.Entries, r.version); err != nil {
+	if s.rules.Has(compat.ListsDeleted) { // a failed conversion must not come after the deletions
+		if deleted.Entries, err = objects.InVersion(ctx, page.Entries, r.Version); err != nil {
 			return err
 		}
 	}
-	err = s.objects.DeleteAll(ctx, r.version, &list.Selection, page, func(key meta.Key) (*objects.Write, *objects.Deletion) {
+	err = s.objects.DeleteAll(ctx, r.Version, &list.Selection, page, func(key meta.Key) (*objects.Write, *objects.Deletion) {
 		own := *o
 		own.object = o.object.Clone() // admission may write to it
 		return s.newDelete(r, key, &own), &own.Deletion
@@ -93,16 +95,17 @@ func (s *Server) deleteCollection(ctx context.Context, w *response, r *request) 
 	if err != nil {
 		return err
 	}
-	if s.rules.Has(quirks.ListsDeleted) {
+	if s.rules.Has(compat.ListsDeleted) {
 		return s.respondList(ctx, w, r, &deleted)
 	}
-	return s.respondStatus(w, r, &meta.Status{Status: "Success", Details: &meta.Details{
-		Group: r.version.Group, Kind: r.version.Plural,
+	w.SendSuccess(http.StatusOK, &meta.Status{Status: "Success", Details: &meta.Details{
+		Group: r.Version.Group, Kind: r.Version.Plural,
 	}})
+	return nil
 }
 
 // parseDeleteOptions reads the options of a delete.
-func (s *Server) parseDeleteOptions(ctx context.Context, r *request) (*deleteOptions, error) {
+func (s *Server) parseDeleteOptions(ctx context.Context, r *exchange.Request) (*deleteOptions, error) {
 	tree, err := s.readDeleteOptions(ctx, r)
 	if err != nil {
 		return nil, err
@@ -125,8 +128,8 @@ func (s *Server) parseDeleteOptions(ctx context.Context, r *request) (*deleteOpt
 	if len(causes) > 0 {
 		return nil, s.invalidDeleteOptions(causes)
 	}
-	if text := r.version.OrphanWarning; text != "" && o.Propagation == nil && o.Orphan == nil {
-		r.notes.Warn(text)
+	if text := r.Version.OrphanWarning; text != "" && o.Propagation == nil && o.Orphan == nil {
+		r.Notes.Warn(text)
 	}
 	return o, nil
 }
@@ -183,7 +186,7 @@ func (o *deleteOptions) unreadableFaults() (causes []meta.Cause) {
 
 // readDeleteOptions returns the options in the body, or those in the query if
 // there is no body.
-func (s *Server) readDeleteOptions(ctx context.Context, r *request) (map[string]any, error) {
+func (s *Server) readDeleteOptions(ctx context.Context, r *exchange.Request) (map[string]any, error) {
 	tree, err := s.readDeleteBody(ctx, r)
 	if err != nil || tree != nil {
 		return tree, err

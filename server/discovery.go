@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/aggregator"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 )
 
@@ -59,7 +60,7 @@ func groupsOf(types []*resource.Type) []group {
 }
 
 // serveDiscovery answers /api, /apis and below, and /version.
-func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
+func (s *Server) serveDiscovery(w *exchange.Response, r *exchange.Request, path string) bool {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	d := s.discovered()
 	switch {
@@ -83,32 +84,32 @@ func (s *Server) serveDiscovery(w *response, r *request, path string) bool {
 	return true
 }
 
-func (s *Server) discover(w *response, r *request, doc discoveryDocument) {
-	if r.http.Method != http.MethodGet {
-		s.fail(w, r, methodNotAllowed())
+func (s *Server) discover(w *exchange.Response, r *exchange.Request, doc discoveryDocument) {
+	if r.HTTP.Method != http.MethodGet {
+		w.Fail(exchange.MethodNotAllowed())
 		return
 	}
-	m, err := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Views: true, Protobuf: codec.DiscoveryProto(doc.kind) != nil})
+	m, err := media.Negotiate(r.HTTP.Header.Get("Accept"), s.names, media.Offer{Views: true, Protobuf: codec.DiscoveryProto(doc.kind) != nil})
 	if err != nil {
-		s.fail(w, r, err)
+		w.Fail(err)
 		return
 	}
-	m.View, m.Pretty = media.Full, m.Pretty || pretty(r)
+	m.View, m.Pretty = media.Full, m.Pretty || r.Pretty()
 	s.sendDiscovery(w, r, m, doc)
 }
 
-func (s *Server) sendDiscovery(w *response, r *request, m media.Type, doc discoveryDocument) {
+func (s *Server) sendDiscovery(w *exchange.Response, r *exchange.Request, m media.Type, doc discoveryDocument) {
 	body, err := doc.bytes(m.Format)
 	if err != nil {
-		s.fail(w, r, err)
+		w.Fail(err)
 		return
 	}
-	s.send(w, r, m, http.StatusOK, body)
+	w.Send(m, http.StatusOK, body)
 }
 
 // discoverRoot answers /api and /apis in the legacy or in the aggregated form.
-func (s *Server) discoverRoot(w *response, r *request, d *discovered, path string) {
-	m, err := media.Negotiate(r.http.Header.Get("Accept"), s.names, media.Offer{Aggregated: true, Protobuf: true})
+func (s *Server) discoverRoot(w *exchange.Response, r *exchange.Request, d *discovered, path string) {
+	m, err := media.Negotiate(r.HTTP.Header.Get("Accept"), s.names, media.Offer{Aggregated: true, Protobuf: true})
 	if err == nil && m.View == media.Aggregated {
 		s.discoverAggregated(w, r, d, m, path == "/api")
 		return
@@ -124,7 +125,7 @@ func (s *Server) discoverRoot(w *response, r *request, d *discovered, path strin
 		}
 		s.discover(w, r, discoveryDocument{kind: "APIVersions", fields: func() map[string]any {
 			return map[string]any{"kind": "APIVersions", "versions": versions,
-				"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": r.http.Host}}}
+				"serverAddressByClientCIDRs": []any{map[string]any{"clientCIDR": "0.0.0.0/0", "serverAddress": r.HTTP.Host}}}
 		}})
 		return
 	}
@@ -147,7 +148,7 @@ func (g group) document() map[string]any {
 	return map[string]any{"name": g.name, "versions": versions, "preferredVersion": versions[0]}
 }
 
-func (s *Server) discoverGroup(w *response, r *request, d *discovered, name string) bool {
+func (s *Server) discoverGroup(w *exchange.Response, r *exchange.Request, d *discovered, name string) bool {
 	for _, g := range d.groups {
 		if g.name == name {
 			s.discover(w, r, discoveryDocument{"APIGroup", "/apis/" + name, d, func() map[string]any {
@@ -164,7 +165,7 @@ func (s *Server) discoverGroup(w *response, r *request, d *discovered, name stri
 // discoverVersion answers /api/VERSION and /apis/GROUP/VERSION. An unknown
 // version of a known group is a Status; an unknown group, and an unknown version
 // of a group that only definitions made, are no API path at all.
-func (s *Server) discoverVersion(w *response, r *request, d *discovered, groupName, version string) bool {
+func (s *Server) discoverVersion(w *exchange.Response, r *exchange.Request, d *discovered, groupName, version string) bool {
 	groups := d.groups
 	i := slices.IndexFunc(groups, func(g group) bool { return g.name == groupName })
 	if i < 0 {
@@ -175,7 +176,7 @@ func (s *Server) discoverVersion(w *response, r *request, d *discovered, groupNa
 		if !s.hasBuiltin(groupName) {
 			return false
 		}
-		s.fail(w, r, meta.NoSuchResource())
+		w.Fail(meta.NoSuchResource())
 		return true
 	}
 	gv := meta.GroupVersion{Group: groupName, Version: version}
@@ -239,7 +240,7 @@ func storageHash(t *resource.Type) string {
 
 // discoverAggregated answers with everything at once, so that a client needs
 // two requests instead of one for each group version.
-func (s *Server) discoverAggregated(w *response, r *request, d *discovered, m media.Type, core bool) {
+func (s *Server) discoverAggregated(w *exchange.Response, r *exchange.Request, d *discovered, m media.Type, core bool) {
 	apiVersion := s.names.Group(names.GroupDiscovery) + "/" + m.ViewVersion
 	doc := discoveryDocument{"APIGroupDiscoveryList", fmt.Sprint(apiVersion, " of the core group: ", core), d, func() map[string]any {
 		var items []any
@@ -254,7 +255,7 @@ func (s *Server) discoverAggregated(w *response, r *request, d *discovered, m me
 	w.Header().Set("ETag", etag)
 	w.Header().Set("Vary", "Accept")
 	w.Header().Set("Cache-Control", "public") // to be asked for again with its tag
-	if r.http.Header.Get("If-None-Match") == etag {
+	if r.HTTP.Header.Get("If-None-Match") == etag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -314,7 +315,7 @@ func kindDocument(v *resource.Version, k meta.GroupVersionKind) map[string]any {
 }
 
 // discoverPaths answers / with the paths that there are.
-func (s *Server) discoverPaths(w *response, r *request, d *discovered) {
+func (s *Server) discoverPaths(w *exchange.Response, r *exchange.Request, d *discovered) {
 	paths := []string{"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
 	for _, g := range d.groups {
 		for _, v := range g.versions {

@@ -15,7 +15,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server/servertest"
@@ -40,7 +40,7 @@ func endpoints(t *testing.T) (list []endpoint) {
 				continue
 			}
 			e := endpoint{kind: typ.Kind, sub: sub.Name, collection: collection(typ.Hub), item: minimal(t, typ)}
-			for _, f := range quirks.CallersMetadata() {
+			for _, f := range compat.CallersMetadata() {
 				if slices.Contains(sub.Metadata, f) {
 					e.takes += f[:1]
 				}
@@ -155,7 +155,7 @@ func writeMetadata(a *api, path, how string) {
 // it is owned by writers of a sub-resource.
 func metadataOf(obj map[string]any, sub string) (taken, owned string) {
 	o := meta.NewObject(obj)
-	for _, f := range quirks.CallersMetadata() {
+	for _, f := range compat.CallersMetadata() {
 		if text := fmt.Sprint(o.Metadata()[f]); strings.Contains(text, "example.com") {
 			taken += f[:1]
 		}

@@ -3,6 +3,8 @@ package server
 import (
 	"strconv"
 	"strings"
+
+	"orch.io/controlplane/server/internal/exchange"
 )
 
 // ignoreFields and strictFields are modes of fieldValidation; any other warns.
@@ -41,7 +43,7 @@ func (f fieldFaults) ofYAML() string {
 }
 
 // enforceFieldValidation does with unknown and duplicate fields what the mode says.
-func (s *Server) enforceFieldValidation(r *request, mode string, f fieldFaults, refuse func(why string) error) error {
+func (s *Server) enforceFieldValidation(r *exchange.Request, mode string, f fieldFaults, refuse func(why string) error) error {
 	if mode == ignoreFields || len(f.lines)+len(f.texts) == 0 {
 		return nil
 	}
@@ -49,7 +51,7 @@ func (s *Server) enforceFieldValidation(r *request, mode string, f fieldFaults, 
 		return refuse(f.String())
 	}
 	for _, text := range append(f.lines, f.texts...) {
-		r.notes.Warn(text)
+		r.Notes.Warn(text)
 	}
 	return nil
 }

@@ -18,59 +18,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/server/internal/fair"
 )
-
-func TestAcceptsGzip(t *testing.T) {
-	for header, want := range map[string]bool{
-		"":                             false,
-		"gzip":                         true,
-		"x-gzip":                       true,
-		"GZIP":                         true,
-		"deflate, gzip":                true,
-		"br":                           false,
-		"*":                            true,
-		"identity":                     false,
-		"identity, *":                  true,
-		"gzip;q=0":                     false,
-		"gzip;q=0.0, *":                false,
-		"*;q=0":                        false,
-		"br;q=0.9, gzip ; Q=0.1":       true,
-		"identity;q=0.5, gzip;q=0.4":   false,
-		"identity;q=0.5, gzip;q=0.5":   true,
-		"identity;q=0, gzip;q=0.1":     true,
-		"gzip;q=2":                     false,
-		"gzip;q=NaN":                   false,
-		"gzip;q=":                      false,
-		"gzip;level=1":                 true,
-		"gzipped":                      false,
-		strings.Repeat("a,", 1<<16):    false,
-		strings.Repeat(",;q=;;,", 999): false,
-	} {
-		assert.Equal(t, want, acceptsGzip([]string{header}), "%.40q", header)
-	}
-	assert.True(t, acceptsGzip([]string{"br", "gzip"}), "two headers are one list")
-	assert.False(t, acceptsGzip(nil))
-}
-
-func FuzzAcceptsGzip(f *testing.F) {
-	f.Add("gzip;q=0.5, identity;q=0.2, *;q=0")
-	f.Fuzz(func(t *testing.T, header string) {
-		if acceptsGzip([]string{header}) {
-			assert.Regexp(t, `(?i)gzip|\*`, header)
-		}
-	})
-}
-
-func TestIsRemote(t *testing.T) {
-	for addr, want := range map[string]bool{
-		"192.0.2.1:80": true, "[2001:db8::1]:80": true, "[::ffff:192.0.2.1]:80": true,
-		"127.0.0.1:80": false, "127.8.8.8:80": false, "[::1]:80": false, "[::ffff:127.0.0.1]:80": false,
-		"in-process": false, "@": false, "": false,
-	} {
-		assert.Equal(t, want, isRemote(addr), addr)
-	}
-}
 
 // TestGzip: who gets which answer compressed; what comes is the same.
 func TestGzip(t *testing.T) {
@@ -157,32 +105,4 @@ func TestGzip(t *testing.T) {
 			assert.Equal(t, tc.ask(tc.method, tc.url, remote, "").Body.String(), string(text))
 		})
 	}
-}
-
-// TestGzipIsBounded: what would be one answer too many at a time for a caller is
-// sent as it is; another caller's is not.
-func TestGzipIsBounded(t *testing.T) {
-	s := &Server{zipper: zipper{from: 1}, shares: shares{zipping: fair.NewPool(maxZipping)}}
-	open := func(user string) (io.WriteCloser, http.Header) {
-		w := httptest.NewRecorder()
-		r := &request{http: httptest.NewRequest("GET", "/", nil), share: share{holder: fair.Holder{Name: user}}}
-		r.http.Header.Set("Accept-Encoding", "gzip")
-		return s.encode(&response{ResponseWriter: w, server: s, request: r}, r, 100), w.Header()
-	}
-	var bodies []io.WriteCloser
-	for range maxZipping * 3 / 8 {
-		body, h := open("a")
-		require.Equal(t, "gzip", h.Get("Content-Encoding"))
-		bodies = append(bodies, body)
-	}
-	_, h := open("a")
-	assert.Empty(t, h.Get("Content-Encoding"))
-	assert.Equal(t, "100", h.Get("Content-Length"))
-	_, h = open("b")
-	assert.Equal(t, "gzip", h.Get("Content-Encoding"))
-	for _, b := range bodies {
-		require.NoError(t, b.Close())
-	}
-	_, h = open("a")
-	assert.Equal(t, "gzip", h.Get("Content-Encoding"))
 }

@@ -12,6 +12,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/storage"
 )
 
@@ -157,24 +158,24 @@ func healthEndpoint(path string) bool {
 
 // serveHealth answers /livez, /readyz and /healthz and single checks below them,
 // and /metrics/slis.
-func (s *Server) serveHealth(w *response, r *request, path string) bool {
+func (s *Server) serveHealth(w *exchange.Response, r *exchange.Request, path string) bool {
 	endpoint, name, single := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if !healthEndpoint(path) && path != "/metrics/slis" {
 		return false
 	}
-	if r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
-		s.fail(w, r, methodNotAllowed())
+	if r.HTTP.Method != http.MethodGet && r.HTTP.Method != http.MethodHead {
+		w.Fail(exchange.MethodNotAllowed())
 		return true
 	}
 	if path == "/metrics/slis" {
-		s.slis.handler.ServeHTTP(w, r.http)
+		s.slis.handler.ServeHTTP(w, r.HTTP)
 		return true
 	}
 	checks := s.checksOf(endpoint)
 	if single {
 		i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
 		if i < 0 {
-			http.NotFound(w, r.http)
+			http.NotFound(w, r.HTTP)
 			return true
 		}
 		checks = checks[i : i+1]
@@ -183,7 +184,7 @@ func (s *Server) serveHealth(w *response, r *request, path string) bool {
 	return true
 }
 
-func (s *Server) runChecks(w *response, r *request, endpoint string, checks []check, single bool) {
+func (s *Server) runChecks(w *exchange.Response, r *exchange.Request, endpoint string, checks []check, single bool) {
 	var lines strings.Builder
 	excluded := r.Query["exclude"]
 	if slices.Contains(excluded, "etcd") { // as tools say that the store is not to count
@@ -196,7 +197,7 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.name)
 			continue
 		}
-		err := c.run(r.http.Context())
+		err := c.run(r.HTTP.Context())
 		s.slis.record(endpoint, c.name, err)
 		switch {
 		case err == nil:
@@ -207,7 +208,7 @@ func (s *Server) runChecks(w *response, r *request, endpoint string, checks []ch
 			fmt.Fprintf(&lines, "[+]%s not yet: ok\n", c.name)
 		default:
 			// What failed is in the log; the endpoint is open to everybody.
-			s.failures.report("health", c.name, "health check failed", "endpoint", endpoint, "check", c.name, "error", err)
+			s.errors.Report("health", c.name, "health check failed", "endpoint", endpoint, "check", c.name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.name)
 			failed = true
 		}

@@ -215,7 +215,7 @@ func (s *Server) newLoop(k client.Controller, c client.Client) (*reconcile.Loop[
 			return []any{"resource", e.Resource, "namespace", e.Key.Namespace, "name", e.Key.Name}
 		},
 		Reconcile: func(ctx context.Context, key string) (time.Duration, error) { return k.Reconcile(ctx, c, key) },
-		Panicked:  func(p any, attrs ...any) { s.panicked(k.Name, p, attrs...) },
+		Panicked:  func(p any, attrs ...any) { s.errors.Panic(k.Name, p, attrs...) },
 	}, reconcile.Feed[client.Event](feed(k.Types...)))
 }
 
@@ -296,7 +296,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("requests still run: %w", ctx.Err())
 	}
-	s.failures.close()
+	s.errors.Close()
 	s.chain.Close()
 	if s.aggregation != nil {
 		s.aggregation.Close()

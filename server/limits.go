@@ -65,3 +65,6 @@ func (l Limits) withDefaults() Limits {
 	span(&l.History, 5*time.Minute)
 	return l
 }
+
+// gzipFrom is the default of Serving.GzipFrom.
+const gzipFrom = 128 << 10

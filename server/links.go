@@ -31,7 +31,7 @@ func (c *connection) through(link string) string {
 	switch at.Host {
 	case "", c.to.Host:
 		at.Scheme, at.Host = "", ""
-	case c.request.http.Host:
+	case c.request.HTTP.Host:
 	default:
 		return link
 	}
@@ -51,7 +51,7 @@ func (c *connection) linkBack(res *http.Response) error {
 	res.Header.Del("Content-Length")
 	res.Header.Del("Content-Encoding")
 	res.ContentLength = -1
-	if c.request.http.Method == http.MethodHead {
+	if c.request.HTTP.Method == http.MethodHead {
 		return nil
 	}
 	p := &page{Closer: res.Body, from: res.Body, through: c.through}

@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 )
 
@@ -64,8 +65,8 @@ func (s *Server) labelsOf(state *resource.State) int64 {
 
 // remoteLabels are those of a request that goes on to another server: the resources and
 // sub-resources that it tells of, as callers may ask for any.
-func remoteLabels(r *request) (l resourceLabels, sub string) {
-	has := r.remote.Documents.Resources.Has
+func remoteLabels(r *exchange.Request) (l resourceLabels, sub string) {
+	has := r.Remote.Documents.Resources.Has
 	if !has(r.Resource) {
 		return l, ""
 	}
@@ -92,47 +93,47 @@ type streamCounts struct {
 }
 
 // count counts a request out that was counted in when it began.
-func (s *Server) count(r *request, w *response, begun time.Time) {
+func (s *Server) count(r *exchange.Request, w *exchange.Response, begun time.Time) {
 	took := time.Since(begun)
-	if r.aborted {
+	if r.Aborted {
 		s.metrics.of(s, r, aborted, 0).total.Inc()
-		if w.code == 0 {
+		if w.Code == 0 {
 			return
 		}
 	}
-	code := w.code
+	code := w.Code
 	if code == 0 { // net/http answers for a handler that wrote nothing
 		code = http.StatusOK
 	}
 	c := s.metrics.of(s, r, answered, code)
 	c.total.Inc()
 	c.duration.Observe(took.Seconds())
-	c.sli.Observe((took - r.outside.Spent()).Seconds())
+	c.sli.Observe((took - r.Usage.Outside.Spent()).Seconds())
 	if c.size != nil {
-		c.size.Observe(float64(w.size))
+		c.size.Observe(float64(w.Size))
 	}
-	if r.terminated || code == http.StatusGatewayTimeout {
+	if r.Usage.Refused || code == http.StatusGatewayTimeout {
 		s.metrics.of(s, r, terminated, code).total.Inc()
 	}
 }
 
 // runs counts a watch or a connection in, until the result is called.
-func (s *Server) runs(r *request) (ended func()) {
+func (s *Server) runs(r *exchange.Request) (ended func()) {
 	g := s.metrics.of(s, r, running, 0).running
 	g.Inc()
 	return g.Dec
 }
 
 // of returns the handles of a figure of a request.
-func (m *counts) of(s *Server, r *request, f figure, code int) *requestCounts {
+func (m *counts) of(s *Server, r *exchange.Request, f figure, code int) *requestCounts {
 	k, scope := requestKey{figure: f, code: code}, scopeOf(r)
 	switch {
-	case !r.routed:
-	case r.remote != nil:
+	case !r.Routed:
+	case r.Remote != nil:
 		k.remote, k.path = remoteLabels(r)
 		k.scope, k.dry = scope, dryRunOf(r)
-	case r.version != nil:
-		k.version, k.sub, k.scope, k.dry = r.version, r.sub, scope, dryRunOf(r)
+	case r.Version != nil:
+		k.version, k.sub, k.scope, k.dry = r.Version, r.Sub, scope, dryRunOf(r)
 	case !r.IsResource:
 		k.path = pathLabel(r.Path)
 	}
@@ -236,7 +237,7 @@ func (m *counts) forget(s *Server) {
 
 // scopeOf is what a request is about: one object, a namespace, all of them, or, of what is
 // no resource, nothing.
-func scopeOf(r *request) string {
+func scopeOf(r *exchange.Request) string {
 	switch {
 	case r.Name != "" || r.Verb == "create":
 		return "resource"
@@ -250,10 +251,10 @@ func scopeOf(r *request) string {
 
 // dryRunOf is how a write says that it is a dry run, as far as that is a word that it
 // may say.
-func dryRunOf(r *request) string {
+func dryRunOf(r *exchange.Request) string {
 	values, ok := r.Query["dryRun"]
 	switch {
-	case r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" || r.sub != nil && r.sub.Connect != nil:
+	case r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" || r.Sub != nil && r.Sub.Connect != nil:
 		return "" // which mean nothing by it
 	case !ok || slices.Equal(values, []string{""}):
 		return ""
@@ -264,26 +265,26 @@ func dryRunOf(r *request) string {
 }
 
 // verbOf is what metrics call the verb of a request.
-func verbOf(r *request, sub *resource.Subresource, scope string) string {
+func verbOf(r *exchange.Request, sub *resource.Subresource, scope string) string {
 	switch {
-	case sub != nil && sub.Connect != nil, r.remote != nil && slices.Contains(longSubresources, r.Subresource):
+	case sub != nil && sub.Connect != nil, r.Remote != nil && slices.Contains(longSubresources, r.Subresource):
 		return "CONNECT"
 	case r.Verb == "watch":
 		return "WATCH"
 	}
-	switch r.http.Method {
+	switch r.HTTP.Method {
 	case http.MethodGet, http.MethodHead:
 		if scope == "namespace" || scope == "cluster" {
 			return "LIST"
 		}
 		return "GET"
 	case http.MethodPatch:
-		if kind, err := media.PatchContentType(r.http.Header.Get("Content-Type"), true); err == nil && kind == media.ApplyPatch {
+		if kind, err := media.PatchContentType(r.HTTP.Header.Get("Content-Type"), true); err == nil && kind == media.ApplyPatch {
 			return "APPLY"
 		}
 		return "PATCH"
 	case http.MethodPost, http.MethodPut, http.MethodDelete:
-		return r.http.Method
+		return r.HTTP.Method
 	}
 	return "other"
 }

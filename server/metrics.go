@@ -34,7 +34,6 @@ type counts struct {
 	running, deprecated            *prometheus.GaugeVec
 	panics, slowRenewals           *prometheus.CounterVec
 	leads                          *prometheus.GaugeVec
-	reading, writing               flight
 	waited                         prometheus.Observer
 	authn                          outcomes // success, failure, error
 	authz                          outcomes // allowed, denied, no-opinion, error
@@ -43,9 +42,6 @@ type counts struct {
 	kept metrics.Kept[requestKey, *requestCounts]
 	told map[resourceLabels]bool // under the lock of kept
 }
-
-// flight is the requests of a kind that hold a seat, or wait for one.
-type flight struct{ inFlight, inQueue prometheus.Gauge }
 
 // latencies are the buckets of requests. Alerts know their bounds.
 var latencies = []float64{.05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60}
@@ -89,7 +85,6 @@ func newCounts(reg *metrics.Registry, gather prometheus.Gatherer, set *metrics.S
 		}),
 	}
 	m.addWatches(set)
-	m.addFlights(set)
 	m.addCallers(set)
 	m.leads = set.Gauges(metrics.Family{Name: "leader_election_master_status", Help: "1 while this server leads the controllers of a Lease, 0 while another one may.", Labels: []string{"name"}})
 	m.slowRenewals = set.Counters(metrics.Family{Name: "leader_election_slowpath_total", Help: "Renewals of a Lease that found it changed by somebody else.", Labels: []string{"name"}})
@@ -114,24 +109,6 @@ func (m *counts) addWatches(set *metrics.Set) {
 		Name: "apiserver_watch_cache_read_wait_seconds", Help: "Time that reads waited until the cache showed what they ask for, in seconds, of those that had to.",
 		Buckets: []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3},
 	}).WithLabelValues()
-}
-
-// addFlights adds how many requests there are at a time.
-func (m *counts) addFlights(set *metrics.Set) {
-	kind := []string{"request_kind"}
-	inFlight := set.Gauges(metrics.Family{Name: "apiserver_current_inflight_requests", Help: "Requests that hold a seat: those that are worked on.", Stability: metrics.Stable, Labels: kind})
-	inQueue := set.Gauges(metrics.Family{Name: "apiserver_current_inqueue_requests", Help: "Requests that wait for a seat.", Labels: kind})
-	m.reading = flight{inFlight.WithLabelValues("readOnly"), inQueue.WithLabelValues("readOnly")}
-	m.writing = flight{inFlight.WithLabelValues("mutating"), inQueue.WithLabelValues("mutating")}
-}
-
-// flight is where a request with a verb counts.
-func (m *counts) flight(verb string) *flight {
-	switch verb {
-	case "create", "update", "patch", "delete", "deletecollection", "post", "put":
-		return &m.writing
-	}
-	return &m.reading
 }
 
 // addCallers adds what became of the questions who calls and whether he may.

@@ -16,7 +16,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -141,7 +141,7 @@ func TestMigrateStorageVersion(t *testing.T) {
 func TestMigrateDefinitions(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { _ = store.Close() })
-	s := servertest.New(t, over(unclosed{store}), serves(migration.Kinds()...))
+	s := servertest.New(t, over(unclosed{store}), serves(storagemigration.Kinds()...))
 	a := inProcess(t, s)
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	version := func(name string, stored bool) map[string]any {
@@ -194,7 +194,7 @@ func TestMigrationProgress(t *testing.T) {
 	const want = "500 of 1200 objects (41%), 100/s, 7s left"
 	slow := func(t *testing.T) *servertest.Server {
 		store, s, _ := storedGadgetsOfOne(t, 1200)
-		s.Restart(over(slowCommits{unclosed{store}}), serves(append(migration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...))
+		s.Restart(over(slowCommits{unclosed{store}}), serves(append(storagemigration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...))
 		return s
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -19,7 +19,7 @@ import (
 // apart, in each version.
 func TestMigrationVerbs(t *testing.T) {
 	t.Parallel()
-	a := inProcess(t, servertest.New(t, serves(migration.Kinds()...), func(b *server.Builder) {
+	a := inProcess(t, servertest.New(t, serves(storagemigration.Kinds()...), func(b *server.Builder) {
 		b.Serving.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}
 	}))
 	for _, version := range []string{"v1", "v1beta1"} {
@@ -74,7 +74,7 @@ func TestMigrationVerbs(t *testing.T) {
 // TestMigrationsEndOnce: nobody takes back how a migration began or ended.
 func TestMigrationsEndOnce(t *testing.T) {
 	t.Parallel()
-	s := servertest.New(t, serves(migration.Kinds()...))
+	s := servertest.New(t, serves(storagemigration.Kinds()...))
 	a := inProcess(t, s)
 	a.must(201, "POST", migrations, newMigration("m", "", "configmaps"))
 	s.Settle()
@@ -96,7 +96,7 @@ func TestMigrationsEndOnce(t *testing.T) {
 // TestMigrationWaitsForItsKind: for a minute, as its definition may come after it.
 func TestMigrationWaitsForItsKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := servertest.New(t, serves(migration.Kinds()...))
+		s := servertest.New(t, serves(storagemigration.Kinds()...))
 		a := inProcess(t, s)
 		begun := time.Now()
 		for name, resource := range map[string]string{"early": "widgets", "never": "nothings"} {

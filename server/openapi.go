@@ -11,11 +11,12 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/openapi"
 )
 
 // serveOpenAPI answers /openapi/v2, /openapi/v3 and below.
-func (s *Server) serveOpenAPI(w *response, r *request, path string) bool {
+func (s *Server) serveOpenAPI(w *exchange.Response, r *exchange.Request, path string) bool {
 	rest, ok := strings.CutPrefix(path, "/openapi/")
 	if !ok {
 		return false
@@ -23,9 +24,9 @@ func (s *Server) serveOpenAPI(w *response, r *request, path string) bool {
 	if rest != "v2" && rest != "v3" && !strings.HasPrefix(rest, "v3/") {
 		return false
 	}
-	if r.http.Method != http.MethodGet && r.http.Method != http.MethodHead {
+	if r.HTTP.Method != http.MethodGet && r.HTTP.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		s.fail(w, r, methodNotAllowed())
+		w.Fail(exchange.MethodNotAllowed())
 		return true
 	}
 	state, info := s.types(), s.openapiInfo()
@@ -67,10 +68,10 @@ func openapiGroup(path string) (meta.GroupVersion, bool) {
 // sendDocument answers with a document; version is that of its protobuf form,
 // empty for none. If hashed, a hash in the query says which
 // document is wanted: the right one may be kept for ever, another is elsewhere.
-func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, version string, hashed bool) {
-	kind, ok := acceptDocument(r.http.Header.Get("Accept"), version)
+func (s *Server) sendDocument(w *exchange.Response, r *exchange.Request, d *openapi.Document, version string, hashed bool) {
+	kind, ok := acceptDocument(r.HTTP.Header.Get("Accept"), version)
 	if !ok {
-		s.fail(w, r, meta.Failure(http.StatusNotAcceptable, meta.ReasonNotAcceptable, "the document is not available in this form"))
+		w.Fail(meta.Failure(http.StatusNotAcceptable, meta.ReasonNotAcceptable, "the document is not available in this form"))
 		return
 	}
 	h := w.Header()
@@ -90,8 +91,8 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 		etag, body = strconv.Quote(d.Hash()+"-pb"), d.Protobuf
 	}
 	h.Set("ETag", etag)
-	zipped := s.zips(w, r, d.JSON().Size())
-	if matchesETag(r.http.Header.Get("If-None-Match"), etag) {
+	zipped := w.Compresses(d.JSON().Size())
+	if matchesETag(r.HTTP.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -105,7 +106,7 @@ func (s *Server) sendDocument(w *response, r *request, d *openapi.Document, vers
 	}
 	h.Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(http.StatusOK)
-	if r.http.Method != http.MethodHead {
+	if r.HTTP.Method != http.MethodHead {
 		_, _ = write(w) // a caller who went away needs no answer
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
 )
@@ -29,8 +30,8 @@ type listOptions struct {
 
 // listOptions reads and checks the parameters. Selectors and numbers that
 // cannot be read are 400, combinations that make no sense 422 ListOptions.
-func (s *Server) listOptions(r *request, watch bool) (*listOptions, error) {
-	q, t := r.Query, r.version.Type
+func (s *Server) listOptions(r *exchange.Request, watch bool) (*listOptions, error) {
+	q, t := r.Query, r.Version.Type
 	o := &listOptions{Selection: objects.Selection{
 		Namespace: r.Namespace, Name: r.Name,
 		Version: q.Get("resourceVersion"), Match: q.Get("resourceVersionMatch"), Continue: q.Get("continue"),
@@ -58,7 +59,7 @@ func (s *Server) listOptions(r *request, watch bool) (*listOptions, error) {
 	if len(causes) > 0 {
 		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
 	}
-	if err = checkFields(o.Fields, r.version); err != nil {
+	if err = checkFields(o.Fields, r.Version); err != nil {
 		return nil, err
 	}
 	if o.Revision, err = objects.ParseRevision(o.Version); err != nil {

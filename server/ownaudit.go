@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 )
 
@@ -19,49 +20,42 @@ func (s *Server) ownAudit() func(*objects.Write) (objects.Notes, func(objects.Au
 		return nil
 	}
 	return func(w *objects.Write) (objects.Notes, func(objects.Audited)) {
-		n := &notes{}
+		n := &exchange.Notes{}
 		return n, func(end objects.Audited) { s.auditOwn(w, n, end) }
 	}
 }
 
-func (s *Server) auditOwn(w *objects.Write, n *notes, end objects.Audited) {
+func (s *Server) auditOwn(w *objects.Write, n *exchange.Notes, end objects.Audited) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.panicked("audit", p)
+			s.errors.Panic("audit", p)
 		}
 	}()
 	a := ownAction(w, end.Verb)
 	request := &http.Request{Method: ownMethods[end.Verb], URL: &url.URL{Path: a.Path}, RemoteAddr: "127.0.0.1"}
-	r := record{trail: s.audit.Begin(request, uuid.NewString(), a)}
-	n.mu.Lock()
-	for _, list := range [][]annotation{n.annotations.list, n.external.list} {
-		for _, note := range list {
-			r.trail.Annotate(note.key, note.value)
-		}
-	}
-	n.mu.Unlock()
-	r.decided(s.names, true, "")
+	r := exchange.Record{Trail: s.audit.Begin(request, uuid.NewString(), a)}
+	r.Decided(s.names, true, "")
 	if end.Sent != nil && end.Verb == "delete" {
-		r.trail.Request(objectJSON(end.Sent))
+		r.SentOptions(end.Sent)
 	} else if end.Sent != nil {
-		r.sent(end.Sent)
+		r.Sent(end.Sent)
 	}
-	r.outcome.Code = http.StatusOK
+	code := http.StatusOK
 	if end.Verb == "create" {
-		r.outcome.Code = http.StatusCreated
+		code = http.StatusCreated
 	}
 	if end.Entry != nil {
-		r.answered(end.Entry.Object())
+		r.Answered(end.Entry.Object())
 	}
 	if end.Err != nil {
 		st := objects.Status(end.Err)
 		if st == nil {
 			st = meta.Internal(end.Err)
 		}
-		r.outcome.Code, r.outcome.Err = st.Code, st
-		r.answeredStatus(st)
+		code, r.Outcome.Err = st.Code, st
+		r.AnsweredStatus(st)
 	}
-	r.trail.Complete(r.outcome)
+	r.Complete(n, code)
 }
 
 var ownMethods = map[string]string{"create": http.MethodPost, "update": http.MethodPut, "delete": http.MethodDelete}

@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 )
 
 // patch answers PATCH on an item or on a sub-resource, in four languages.
-func (s *Server) patch(ctx context.Context, w *response, r *request) error {
-	kind, err := media.PatchContentType(r.http.Header.Get("Content-Type"), r.version.Strategic)
+func (s *Server) patch(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
+	kind, err := media.PatchContentType(r.HTTP.Header.Get("Content-Type"), r.Version.Strategic)
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	if err != nil {
 		return err
 	}
-	r.record.sentBytes(body)
+	r.Audit.SentBytes(body)
 	wr := s.newWrite(r, o, "PatchOptions")
 	if kind == media.ApplyPatch {
 		err = s.applyPatch(ctx, r, o, body, wr)
@@ -48,7 +49,7 @@ func (s *Server) patch(ctx context.Context, w *response, r *request) error {
 	return s.respondEntry(ctx, w, r, code(res), res.Entry)
 }
 
-func (s *Server) parsePatchOptions(r *request, kind media.PatchType) (*writeOptions, error) {
+func (s *Server) parsePatchOptions(r *exchange.Request, kind media.PatchType) (*writeOptions, error) {
 	var causes []meta.Cause
 	applies := kind == media.ApplyPatch
 	if r.Query.Has("force") && !applies {
@@ -65,14 +66,14 @@ type change func(live map[string]any) (map[string]any, error)
 
 // plainPatch prepares a write by JSON patch, merge patch or strategic merge
 // patch.
-func (s *Server) plainPatch(ctx context.Context, r *request, o *writeOptions, kind media.PatchType, body []byte, w *objects.Write) error {
+func (s *Server) plainPatch(ctx context.Context, r *exchange.Request, o *writeOptions, kind media.PatchType, body []byte, w *objects.Write) error {
 	alter, faults, err := s.parsePatch(r, kind, body, w)
 	if err != nil { // a missing object is told first
 		w.Mutate = func(*meta.Object) (*meta.Object, error) { return nil, err }
 		return nil
 	}
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
-		shown, err := r.sub.Shown(ctx, live)
+		shown, err := r.Sub.Shown(ctx, live)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +93,7 @@ func (s *Server) plainPatch(ctx context.Context, r *request, o *writeOptions, ki
 // parsePatch reads the body once, for however many attempts. The faults are those
 // of the patch; what it names that the object cannot have is judged with the
 // object that it makes.
-func (s *Server) parsePatch(r *request, kind media.PatchType, body []byte, w *objects.Write) (alter change, faults fieldFaults, err error) {
+func (s *Server) parsePatch(r *exchange.Request, kind media.PatchType, body []byte, w *objects.Write) (alter change, faults fieldFaults, err error) {
 	limits := codec.Limits{Depth: s.limits.Depth}
 	if kind == media.JSONPatch {
 		value, duplicates, err := codec.DecodeValue(body, limits)
@@ -126,7 +127,7 @@ func (s *Server) parsePatch(r *request, kind media.PatchType, body []byte, w *ob
 	w.Versioned = versioned(meta.NewObject(patch))
 	return func(live map[string]any) (map[string]any, error) {
 		if kind == media.StrategicPatch {
-			return strategic(live, patch, r.bodyVersion())
+			return strategic(live, patch, r.BodyVersion())
 		}
 		return apply.MergePatch(live, patch), nil
 	}, faults, nil
@@ -185,8 +186,8 @@ func errNullPatch() error { return meta.BadRequest("the patch must be an object,
 // checkPatched checks what a patch made of an object: still the same object,
 // still of its schema, and the preconditions that the patch put into it. The
 // faults are those of the patch.
-func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object, faults fieldFaults) error {
-	v := r.bodyVersion()
+func (s *Server) checkPatched(r *exchange.Request, o *writeOptions, in, live *meta.Object, faults fieldFaults) error {
+	v := r.BodyVersion()
 	unknown, mismatches := v.Conform(in)
 	if len(mismatches) > 0 {
 		return badPatch(v.DecodeError(mismatches).Error())
@@ -213,7 +214,7 @@ func (s *Server) checkPatched(r *request, o *writeOptions, in, live *meta.Object
 
 // sameKind refuses patches that make an object of another kind or version of
 // it, or of none.
-func sameKind(r *request, in *meta.Object, v *resource.Version) error {
+func sameKind(r *exchange.Request, in *meta.Object, v *resource.Version) error {
 	want := v.GVK()
 	version, kind := in.APIVersion(), in.Kind()
 	if v.Strategic {
@@ -241,9 +242,9 @@ func sameKind(r *request, in *meta.Object, v *resource.Version) error {
 
 // conditions holds the uid and resourceVersion that a patch sets against the
 // live object.
-func conditions(r *request, in, live *meta.Object) error {
+func conditions(r *exchange.Request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return meta.Invalid(r.version.GroupKind(), r.Name, []meta.Cause{{
+		return meta.Invalid(r.Version.GroupKind(), r.Name, []meta.Cause{{
 			Reason: meta.CauseInvalid, Field: "metadata.uid", Message: fmt.Sprintf("Invalid value: %q: field is immutable", uid),
 		}})
 	}
@@ -256,7 +257,7 @@ func badPatch(why string) error {
 	return meta.Invalid(meta.GroupKind{}, "", []meta.Cause{{Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: " + why}})
 }
 
-func sameIdentity(r *request, in *meta.Object) error {
+func sameIdentity(r *exchange.Request, in *meta.Object) error {
 	name, _ := in.Get("metadata", "name")
 	if name == "" || name == nil {
 		return meta.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", r.Name)
@@ -268,7 +269,7 @@ func sameIdentity(r *request, in *meta.Object) error {
 }
 
 // applyPatch prepares a write by server-side apply.
-func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, body []byte, w *objects.Write) error {
+func (s *Server) applyPatch(ctx context.Context, r *exchange.Request, o *writeOptions, body []byte, w *objects.Write) error {
 	tree, lines, err := codec.DecodeYAML(body, codec.Limits{Depth: s.limits.Depth})
 	if errors.Is(err, codec.ErrNull) {
 		err = errNullPatch()
@@ -286,7 +287,7 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 	if patch, err = s.applyToItem(ctx, r, patch); err != nil {
 		return err
 	}
-	w.Create, w.Versioned, w.Applied = r.sub == nil, versioned(patch), true
+	w.Create, w.Versioned, w.Applied = r.Sub == nil, versioned(patch), true
 	var owners []any // as the apply makes them, also where a sub-resource takes only a part
 	w.Own = func(_ context.Context, _, obj *meta.Object) error {
 		obj.Delete("metadata", "managedFields")
@@ -295,12 +296,12 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 		}
 		return nil
 	}
-	v := r.version.ItemVersion(r.sub)
+	v := r.Version.ItemVersion(r.Sub)
 	opts := apply.Write{Manager: o.manager, APIVersion: v.GVK().APIVersion(), Subresource: r.Subresource, Now: time.Now(), Force: o.force}
 	w.Mutate = func(live *meta.Object) (*meta.Object, error) {
 		if live == nil {
 			if patch.UID() != "" {
-				return nil, objects.UIDMismatch(r.version, r.Name, patch.UID())
+				return nil, objects.UIDMismatch(r.Version, r.Name, patch.UID())
 			}
 			if err := s.allow(ctx, r, "create"); err != nil {
 				return nil, err
@@ -322,19 +323,19 @@ func (s *Server) applyPatch(ctx context.Context, r *request, o *writeOptions, bo
 			obj.Delete("status") // an apply of a null status removes the status
 		}
 		owners = obj.List("metadata", "managedFields")
-		return r.sub.Shown(ctx, obj)
+		return r.Sub.Shown(ctx, obj)
 	}
 	return nil
 }
 
 // applyToItem makes what was applied to a sub-resource with a kind of its own
 // a patch of the item.
-func (s *Server) applyToItem(ctx context.Context, r *request, body *meta.Object) (*meta.Object, error) {
-	if r.sub == nil || r.sub.Body == nil {
+func (s *Server) applyToItem(ctx context.Context, r *exchange.Request, body *meta.Object) (*meta.Object, error) {
+	if r.Sub == nil || r.Sub.Body == nil {
 		return body, nil
 	}
-	if _, faults := r.sub.Body.Conform(body); len(faults) > 0 {
-		return nil, r.sub.Body.DecodeError(faults)
+	if _, faults := r.Sub.Body.Conform(body); len(faults) > 0 {
+		return nil, r.Sub.Body.DecodeError(faults)
 	}
 	identity := map[string]any{} // the rest of its metadata is nobody's
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "managedFields"} {
@@ -343,19 +344,19 @@ func (s *Server) applyToItem(ctx context.Context, r *request, body *meta.Object)
 		}
 	}
 	patch := meta.NewObject(map[string]any{"metadata": identity})
-	patch.SetGVK(r.version.ItemVersion(r.sub).GVK())
+	patch.SetGVK(r.Version.ItemVersion(r.Sub).GVK())
 	if len(body.Map("spec")) > 0 { // what is not applied is not owned
-		return patch, r.sub.Take(ctx, patch, body)
+		return patch, r.Sub.Take(ctx, patch, body)
 	}
 	return patch, nil
 }
 
 // checkApplied checks what can be known of an apply body before the live object.
-func (s *Server) checkApplied(r *request, patch *meta.Object) error {
+func (s *Server) checkApplied(r *exchange.Request, patch *meta.Object) error {
 	if patch.APIVersion() == "" || patch.Kind() == "" {
 		return meta.BadRequest("an applied object must name its apiVersion and kind")
 	}
-	if err := objects.CheckKind(patch, r.bodyVersion()); err != nil {
+	if err := objects.CheckKind(patch, r.BodyVersion()); err != nil {
 		return err
 	}
 	if patch.Name() == "" && patch.GenerateName() != "" {
@@ -372,7 +373,7 @@ func strictApply(why string) error {
 	return meta.BadRequest("error strict decoding YAML: error converting YAML to JSON: %s", why)
 }
 
-func (s *Server) conformApplied(r *request, obj *meta.Object, v *resource.Version) error {
+func (s *Server) conformApplied(r *exchange.Request, obj *meta.Object, v *resource.Version) error {
 	if err := sameIdentity(r, obj); err != nil {
 		return err
 	}

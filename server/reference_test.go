@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 )
 
 // What a reference server answers to discovery, and which columns its tables have. To record
@@ -52,7 +52,7 @@ func TestReferenceDiscovery(t *testing.T) {
 	require.NoError(t, err)
 	var want discoveryRecord
 	require.NoError(t, json.Unmarshal(text, &want))
-	s := goldenServer(t, goldenDir(t)+"/users.csv", false, migration.Kinds()...)
+	s := goldenServer(t, goldenDir(t)+"/users.csv", false, storagemigration.Kinds()...)
 	got := recordDiscovery(&api{t, "http://in-process", &http.Client{Transport: s.Transport()}}, "Authorization", "Bearer admin-token")
 	var found []difference
 	for _, path := range slices.Sorted(maps.Keys(union(want, got))) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 )
@@ -28,9 +28,9 @@ func (b *Builder) release() (release.Release, error) {
 }
 
 // rules returns which rules hold where the specification and the reference differ.
-func (b *Builder) rules() quirks.Rules {
+func (b *Builder) rules() compat.Rules {
 	r, _ := b.release() // a fault of it fails Build
-	return quirks.RulesOf(b.Names, r)
+	return compat.RulesOf(b.Names, r)
 }
 
 // releaseOf returns the release that a kind is served as in. The policies of an admission

@@ -17,7 +17,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -119,7 +119,7 @@ func TestEndedMigrationStays(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	first := servertest.New(t, over(unclosed{store}), serves(gadgetKind[gadget1]("v1", nil)))
 	inProcess(t, first).must(201, "POST", storedGadgets, newGadget("g", map[string]any{"size": 3, "color": "red"}))
-	kinds := serves(append(migration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...)
+	kinds := serves(append(storagemigration.Kinds(), gadgetKind[gadget2]("v1", upgradeGadget))...)
 	held := holds(store, "gadgets.example.com/default/g")
 	first.Restart(over(held), kinds)
 	one := inProcess(t, first)

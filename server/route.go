@@ -1,21 +1,26 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/exchange"
+	"orch.io/controlplane/server/internal/media"
 )
 
 // route hands the request to what its path names.
-func (s *Server) route(w *response, r *request) {
+func (s *Server) route(ctx context.Context, w *exchange.Response, r *exchange.Request) {
 	serve := s.serveResource
 	switch {
-	case r.remote != nil:
+	case r.Remote != nil:
 		serve = s.forward
 	case !r.IsResource:
 		s.serveOther(w, r)
@@ -23,30 +28,29 @@ func (s *Server) route(w *response, r *request) {
 	case r.Verb == "watch":
 		serve = s.serveWatch
 	}
-	if err := serve(w, r); err != nil {
-		s.fail(w, r, err)
+	if err := serve(ctx, w, r); err != nil {
+		w.Fail(err)
 	}
 }
 
 // serveResource answers a request to a resource that is no watch, within the
 // time for it. It takes a seat when everything is there that it needs.
-func (s *Server) serveResource(w *response, r *request) error {
+func (s *Server) serveResource(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	if err := s.prepare(r); err != nil {
 		return err
 	}
-	if r.sub != nil && r.sub.Connect != nil {
-		return s.connect(w, r)
+	if r.Sub != nil && r.Sub.Connect != nil {
+		return s.connect(ctx, w, r)
 	}
-	ctx := r.context()
-	if r.version.Read != nil {
+	if r.Version.Read != nil {
 		return s.readVirtual(ctx, w, r)
 	}
 	if r.Verb != "get" && r.Verb != "list" { // what admission may take to webhooks
-		ctx = metrics.WithOutside(ctx, &r.outside)
+		ctx = metrics.WithOutside(ctx, &r.Usage.Outside)
 	}
 	switch r.Verb {
 	case "get":
-		if err := s.acquireSeat(ctx, r); err != nil {
+		if err := r.Usage.AcquireSeat(ctx); err != nil {
 			return err
 		}
 		return s.get(ctx, w, r)
@@ -63,75 +67,63 @@ func (s *Server) serveResource(w *response, r *request) error {
 	case "deletecollection":
 		return s.deleteCollection(ctx, w, r)
 	}
-	return methodNotAllowed()
-}
-
-// tooMany refuses a request so that the server has room for others.
-func (r *request) tooMany(why string) *meta.Status {
-	r.terminated = true
-	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s, please try again later", why)
-	st.Details = &meta.Details{RetryAfterSeconds: 1}
-	return st
+	return exchange.MethodNotAllowed()
 }
 
 // prepare finds out what the request is about, whether that can be done there,
 // and in which form the caller wants the answer.
-func (s *Server) prepare(r *request) error {
+func (s *Server) prepare(r *exchange.Request) error {
 	if err := s.resolve(r); err != nil {
 		return err
 	}
-	if r.version.Deprecated != "" {
-		r.notes.Warn(r.version.Deprecated)
-		r.notes.Annotate(s.names.Wire(names.Deprecated), "true")
-		if r.version.Removed != "" {
-			r.notes.Annotate(s.names.Wire(names.RemovedRelease), r.version.Removed)
+	if r.Version.Deprecated != "" {
+		r.Notes.Warn(r.Version.Deprecated)
+		r.Notes.Annotate(s.names.Wire(names.Deprecated), "true")
+		if r.Version.Removed != "" {
+			r.Notes.Annotate(s.names.Wire(names.RemovedRelease), r.Version.Removed)
 		}
 	}
 	if !allowed(r) {
 		return refuseMethod(r)
 	}
-	r.routed = true
-	if r.sub != nil && r.sub.Connect != nil {
+	r.Routed = true
+	if r.Sub != nil && r.Sub.Connect != nil {
 		return nil // the form of the answer is another server's
 	}
 	return s.negotiate(r)
 }
 
 // resolve finds the version and sub-resource that the path names.
-func (s *Server) resolve(r *request) error {
-	if r.version = s.versionOf(r); r.version == nil {
+func (s *Server) resolve(r *exchange.Request) error {
+	if r.Version = s.versionOf(r); r.Version == nil {
 		if !s.hasBuiltin(r.Group) {
-			return errNoPath
+			return exchange.ErrNoPath
 		}
 		return meta.NoSuchResource()
 	}
-	if r.version.Namespaced != (r.Namespace != "") && (r.Name != "" || !r.version.Namespaced) && !r.isNamespace() {
-		if r.version.DelegatedPaths {
-			return errNoPath
+	if r.Version.Namespaced != (r.Namespace != "") && (r.Name != "" || !r.Version.Namespaced) && !isNamespace(r) {
+		if r.Version.DelegatedPaths {
+			return exchange.ErrNoPath
 		}
 		return meta.NoSuchResource()
 	}
-	if r.Beyond || r.version.Act != nil && (r.Name != "" || r.version.Namespaced && r.Namespace == "") {
+	if r.Beyond || r.Version.Act != nil && (r.Name != "" || r.Version.Namespaced && r.Namespace == "") {
 		return meta.NoSuchResource() // nothing is kept that could have a name
 	}
-	if r.isNamespace() {
+	if isNamespace(r) {
 		r.Namespace = ""
 	}
-	if r.sub = r.version.Subresource(r.Subresource); r.sub == nil && r.Subresource != "" {
-		if r.version.DelegatedPaths {
-			return meta.NotFound(r.version.Resource().GroupResource(), r.Name)
+	if r.Sub = r.Version.Subresource(r.Subresource); r.Sub == nil && r.Subresource != "" {
+		if r.Version.DelegatedPaths {
+			return meta.NotFound(r.Version.Resource().GroupResource(), r.Name)
 		}
 		return meta.NoSuchResource()
 	}
-	if r.Rest != "" && !r.proxied() || r.sub == nil && r.version.Dummy != "" {
+	if r.Rest != "" && !r.Proxied() || r.Sub == nil && r.Version.Dummy != "" {
 		return meta.NoSuchResource()
 	}
 	return nil
 }
-
-// errNoPath says that a path is none of the API's: it is answered with a plain
-// 404, as any other path that is not there.
-var errNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "404 page not found")
 
 // hasBuiltin reports whether a registered kind has the group; groups that only
 // definitions made are not there beyond what these define.
@@ -144,23 +136,23 @@ func (s *Server) hasBuiltin(group string) bool {
 // isNamespace reports whether the request is for Namespace objects, whose name
 // stands where other paths have their namespace. There are none inside a
 // namespace: a right in one must not reach another.
-func (r *request) isNamespace() bool {
+func isNamespace(r *exchange.Request) bool {
 	return r.Group == "" && r.Resource == "namespaces" && !r.Inside
 }
 
 // allowed reports whether the resource, or sub-resource, has the verb there.
-func allowed(r *request) bool {
-	if r.proxied() {
-		return slices.Contains(proxyMethods, r.http.Method)
+func allowed(r *exchange.Request) bool {
+	if r.Proxied() {
+		return slices.Contains(proxyMethods, r.HTTP.Method)
 	}
-	if r.http.Method == http.MethodHead || r.Verb == "watch" && r.http.Method != http.MethodGet {
+	if r.HTTP.Method == http.MethodHead || r.Verb == "watch" && r.HTTP.Method != http.MethodGet {
 		return false
 	}
-	if r.version.Namespaced && r.Namespace == "" && r.Verb != "list" && r.Verb != "watch" {
+	if r.Version.Namespaced && r.Namespace == "" && r.Verb != "list" && r.Verb != "watch" {
 		return false // the path across namespaces only reads
 	}
-	if r.sub != nil {
-		return slices.Contains(r.sub.Verbs(), r.Verb)
+	if r.Sub != nil {
+		return slices.Contains(r.Sub.Verbs(), r.Verb)
 	}
 	if r.Verb == "create" && r.Name != "" {
 		return false
@@ -168,51 +160,60 @@ func allowed(r *request) bool {
 	if r.Name == "" && (r.Verb == "update" || r.Verb == "patch") {
 		return false
 	}
-	return slices.Contains(r.version.Verbs(), r.Verb)
+	return slices.Contains(r.Version.Verbs(), r.Verb)
 }
 
 // refuseMethod is the answer to a verb that a resource does not have.
-func refuseMethod(r *request) error {
-	if !r.version.DelegatedPaths {
-		return methodNotAllowed()
+func refuseMethod(r *exchange.Request) error {
+	if !r.Version.DelegatedPaths {
+		return exchange.MethodNotAllowed()
 	}
-	if r.version.Namespaced && r.Namespace == "" {
-		return errNoPath
+	if r.Version.Namespaced && r.Namespace == "" {
+		return exchange.ErrNoPath
 	}
-	st := methodNotAllowed()
+	st := exchange.MethodNotAllowed()
 	st.Details = &meta.Details{Group: r.Group, Kind: r.Resource}
 	return st
 }
 
-func methodNotAllowed() *meta.Status {
-	st := meta.Failure(http.StatusMethodNotAllowed, meta.ReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
-	st.Details = &meta.Details{}
-	return st
+// negotiate agrees with the client on the form of the response.
+func (s *Server) negotiate(r *exchange.Request) (err error) {
+	list := r.Verb == "list" || r.Verb == "deletecollection" && s.rules.Has(compat.ListsDeleted)
+	offer := media.Offer{Views: true, List: list, Watch: r.Verb == "watch", Protobuf: r.BodyVersion().Proto() != nil}
+	offer.Metadata = r.Version.Act == nil && r.Sub == nil
+	offer.NoTable = r.Version.Act != nil || r.Sub != nil && r.Sub.Act != nil // objects that are not stored have no rows
+	r.Media, err = media.Negotiate(r.HTTP.Header.Get("Accept"), s.names, offer)
+	var st *meta.Status
+	if errors.As(err, &st) && r.Version.DelegatedPaths {
+		st.Details = nil // custom kinds do not distinguish formats and views
+	}
+	r.Media.Pretty = r.Media.Pretty || r.Pretty()
+	return err
 }
 
 // serveOther answers paths that are no resources.
-func (s *Server) serveOther(w *response, r *request) {
-	r.routed = r.http.Method == http.MethodGet || r.http.Method == http.MethodHead
-	if err := s.acquireSeat(r.http.Context(), r); err != nil {
-		s.fail(w, r, err)
+func (s *Server) serveOther(w *exchange.Response, r *exchange.Request) {
+	r.Routed = r.HTTP.Method == http.MethodGet || r.HTTP.Method == http.MethodHead
+	if err := r.Usage.AcquireSeat(r.HTTP.Context()); err != nil {
+		w.Fail(err)
 		return
 	}
 	path := strings.TrimSuffix(r.Path, "/")
-	for _, serve := range []func(*response, *request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
+	for _, serve := range []func(*exchange.Response, *exchange.Request, string) bool{s.serveHealth, s.serveDiscovery, s.serveOpenAPI, s.serveExtra} {
 		if serve(w, r, path) {
 			return
 		}
 	}
-	http.NotFound(w, r.http)
+	http.NotFound(w, r.HTTP)
 }
 
-func (s *Server) serveExtra(w *response, r *request, path string) bool {
+func (s *Server) serveExtra(w *exchange.Response, r *exchange.Request, path string) bool {
 	if path == "/metrics" {
-		s.metrics.serve(w, r.http)
+		s.metrics.serve(w, r.HTTP)
 		return true
 	}
 	if h, ok := s.handlers[path]; ok {
-		h.ServeHTTP(w, r.http)
+		h.ServeHTTP(w, r.HTTP)
 		return true
 	}
 	longest := ""
@@ -224,6 +225,6 @@ func (s *Server) serveExtra(w *response, r *request, path string) bool {
 	if longest == "" {
 		return false
 	}
-	s.handlers[longest].ServeHTTP(w, r.http)
+	s.handlers[longest].ServeHTTP(w, r.HTTP)
 	return true
 }

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -56,7 +56,7 @@ func TestBareControllers(t *testing.T) {
 
 // everything gives a server all built-in controllers.
 func everything(t *testing.T, b *server.Builder) {
-	b.Register(migration.Kinds()...)
+	b.Register(storagemigration.Kinds()...)
 	ca, err := serving.NewAuthority("test")
 	require.NoError(t, err)
 	key, err := ca.KeyPEM()

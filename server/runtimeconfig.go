@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/internal/suggest"
 )
@@ -76,7 +76,7 @@ func (c runtimeConfig) serves(v *resource.Version) bool {
 			return on
 		}
 	}
-	return !(v.Rules.Has(quirks.OptionalBeta) && slices.Contains(v.OptionalVersions, v.Name))
+	return !(v.Rules.Has(compat.OptionalBeta) && slices.Contains(v.OptionalVersions, v.Name))
 }
 
 // withhold leaves of types what is served. A type of which nothing is left is withheld.

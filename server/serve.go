@@ -2,11 +2,9 @@ package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,13 +17,17 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/reconcile"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/capacity"
+	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/conversion"
+	"orch.io/controlplane/server/internal/errorlog"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/openapi"
-	"orch.io/controlplane/server/internal/requestinfo"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -34,7 +36,7 @@ import (
 // any mux, also below a prefix with http.StripPrefix.
 type Server struct {
 	names         names.Profile
-	rules         quirks.Rules // where the specification and the reference differ
+	rules         compat.Rules // where the specification and the reference differ
 	features      *features.Set
 	backend       storage.Backend
 	stored        storage.Backend // backend, measured: what objects are read from and written to
@@ -46,7 +48,9 @@ type Server struct {
 	aggregation   *aggregation // nil: the server has no such kind
 	limits        Limits
 	log           *slog.Logger
-	failures      failures
+	errors        *errorlog.Log
+	responder     exchange.Responder
+	capacity      *capacity.Limiter
 	authenticator *auth.Methods
 	authorizer    auth.Authorizer
 	handlers      map[string]http.Handler
@@ -63,10 +67,8 @@ type Server struct {
 	version       string
 	started       time.Time
 	livezGrace    time.Duration
-	zipper        zipper
 	advertise     netip.AddrPort // where others reach the server; zero: nobody is told
 
-	shares
 	notReady  atomic.Bool
 	openapi   openapi.Cache
 	discovery atomic.Pointer[discovered]
@@ -98,68 +100,86 @@ func (s *Server) Objects() client.Client { return s.client }
 // around the server. They stay when the server has ended.
 func (s *Server) Metrics() prometheus.Registerer { return s.metrics.registry }
 
-// ServeHTTP answers one request: who, whether, what.
+// SetFlowControl replaces Serving.FlowControl and the objects of flow control while the server
+// runs. Requests keep what they hold; waiting requests are classified again. An invalid
+// configuration is an error and changes nothing. It may be called at any time.
+func (s *Server) SetFlowControl(config flowcontrol.Config) error { return s.capacity.SetConfig(config) }
+
+// flowObjects returns the parts that follow the objects of flow control, if their kinds are
+// registered.
+func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
+	group := s.names.Group(names.GroupFlowControl)
+	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
+		if s.catalog.Now().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
+			return f, false
+		}
+	}
+	return controllers.FlowControl{Names: s.names, Apply: s.capacity.Follow}, true
+}
+
+// ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) { s.serve(w, h, s.authenticator) }
 
-// serve answers a request of the user whom an authenticator finds.
-func (s *Server) serve(w http.ResponseWriter, h *http.Request, who auth.Authenticator) {
+// serve answers a request of the user that an authenticator finds: it authenticates the user,
+// takes a slot, catches up with the store, authorizes and routes the request.
+func (s *Server) serve(to http.ResponseWriter, h *http.Request, who auth.Authenticator) {
 	growStack()
-	r := &request{Info: requestinfo.Of(h), http: h, who: who, store: s.objects}
-	r.id, r.remote = requestID(h.Header), s.remoteOf(r)
-	head, values := w.Header(), []string{r.id, "no-cache, private"}
-	head[auditID], head["Cache-Control"] = values[:1:1], values[1:]
+	w, r := s.responder.New(to, h)
 	if !s.enter() {
-		head.Set("Connection", "close") // the next try is to come to another server
-		s.fail(w, r, shuttingDown())
+		w.Header().Set("Connection", "close") // so that the next attempt reaches another server
+		w.Fail(exchange.ShuttingDown())
 		return
 	}
 	defer s.requests.Done()
-	out := &response{ResponseWriter: w, server: s, request: r}
-	r.deadline.begin(w, h, s.limits.RequestTime)
-	defer r.deadline.release()
-	defer s.count(r, out, time.Now())
-	defer s.endRecord(out, r)
-	defer s.leave(out, r)
-	defer r.rest()
+	r.Usage.Begin(s.capacity)
+	r.Deadline.Begin(to, h, s.limits.RequestTime)
+	defer r.Deadline.Release()
+	defer s.count(r, w, time.Now())
+	defer s.endRecord(w, r)
+	defer w.End()
 	defer func() {
 		if p := recover(); p != nil {
-			r.aborted = p == http.ErrAbortHandler
-			r.record.outcome.Panicked = p != http.ErrAbortHandler
-			s.recovered(out, r, p)
+			w.Panicked(p)
 		}
 	}()
-	err := s.authenticate(out, r)
-	full := s.acquirePlace(r)
+	s.locate(r)
+	err := s.authenticate(w, r, who)
+	full := r.Usage.AcquireSlot(slotOf(r))
+	ctx, cancel := context.WithTimeout(s.objects.With(r.HTTP.Context(), &r.Index), r.Limit)
+	defer cancel()
 	if err == nil && full == nil {
-		full, err = s.impersonate(out, r)
+		ctx, full, err = s.impersonate(ctx, w, r)
 	}
 	if err == nil && full == nil {
-		full, err = s.catchUp(r)
+		full, err = s.catchUp(ctx, r)
 	}
 	if full != nil {
-		s.reject(out, r, full)
+		reject(w, r, full)
 		return
 	}
 	if err == nil {
-		err = s.authorize(r)
+		err = s.authorize(ctx, r)
 	}
 	if err != nil {
-		s.fail(out, r, err)
+		w.Fail(err)
 		return
 	}
-	s.route(out, r)
+	s.route(ctx, w, r)
 }
 
-// shuttingDown tells callers to try again, elsewhere or when the server is back.
-func shuttingDown() *meta.Status {
-	st := meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
-	st.Details = &meta.Details{RetryAfterSeconds: 1}
-	return st
+// reject refuses a request that has no slot. The caller gets a moment to take the response; if
+// too many callers wait like that, the connection is cut without one.
+func reject(w *exchange.Response, r *exchange.Request, why error) {
+	if !r.Usage.AcquireRefusal() {
+		panic(http.ErrAbortHandler)
+	}
+	r.Deadline.Cut()
+	w.Fail(why)
 }
 
-// growStack makes the goroutine's stack at once as large as most requests need. It
-// would get there by doubling, from request to request, as HTTP/2 has a new
-// goroutine for each; copying ever more frames is some eight per cent of a write.
+// growStack grows the goroutine's stack at once to the size that most requests need. Growth by
+// doubling, again for each request since HTTP/2 has a goroutine for each, copies ever more
+// frames and costs some eight per cent of a write.
 //
 //go:noinline
 func growStack() byte {
@@ -176,27 +196,4 @@ func (s *Server) enter() bool {
 	}
 	s.requests.Add(1)
 	return true
-}
-
-func (s *Server) recovered(w *response, r *request, p any) {
-	if p == http.ErrAbortHandler {
-		panic(p)
-	}
-	s.panicked("request", p, r.about()...)
-	if w.code != 0 {
-		r.aborted = true
-		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
-	}
-	s.fail(w, r, meta.Internal(errors.New("the server failed on this request")))
-}
-
-// panicked logs and counts a panic, for the deferred function that recovered it.
-// Where it happened is a name of ours or of a controller.
-func (s *Server) panicked(where string, p any, about ...any) {
-	s.tellPanic(where, p, debug.Stack(), about...)
-}
-
-func (s *Server) tellPanic(where string, p any, stack []byte, about ...any) {
-	s.metrics.panics.WithLabelValues(where).Inc()
-	s.failures.report("panic in "+where, panickedIn(stack), "recovered from a panic", append([]any{"in", where, "panic", p, "stack", string(stack)}, about...)...)
 }

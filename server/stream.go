@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -23,7 +24,7 @@ const bookmarkEvery = time.Minute
 
 // serveWatch answers a watch: first the current
 // state, if the caller has none, then every change as it comes.
-func (s *Server) serveWatch(w *response, r *request) error {
+func (s *Server) serveWatch(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	if err := s.prepare(r); err != nil {
 		return err
 	}
@@ -35,21 +36,20 @@ func (s *Server) serveWatch(w *response, r *request) error {
 		return meta.BadRequest("the field selector does not select the object on the path")
 	}
 	if o.Revision == 0 || o.initialEvents {
-		if err := s.objects.AtLeast(r.context(), o.Version, o.Revision); err != nil {
+		if err := s.objects.AtLeast(ctx, o.Version, o.Revision); err != nil {
 			return err
 		}
 		s.estimateSeats(r, o)
 	}
-	if err := s.acquireSeat(r.http.Context(), r); err != nil {
+	if err := r.Usage.AcquireSeat(r.HTTP.Context()); err != nil {
 		return err
 	}
 	defer s.runs(r)()
-	r.rest() // it lasts as long as its caller wants
-	ctx, cancel := context.WithTimeout(r.http.Context(), s.watchTime(o))
+	ctx, cancel := context.WithTimeout(r.HTTP.Context(), s.watchTime(o)) // no longer within the time of a request
 	defer cancel()
 	stop := context.AfterFunc(s.watching, cancel)
 	defer stop()
-	defer context.AfterFunc(ctx, r.deadline.cut)()
+	defer context.AfterFunc(ctx, r.Deadline.Cut)()
 	return s.watch(ctx, w, r, o)
 }
 
@@ -67,15 +67,15 @@ func (s *Server) watchTime(o *listOptions) time.Duration {
 }
 
 // watch opens the cursor and streams. An error means that nothing was sent yet.
-func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOptions) error {
-	begun, cache := time.Now(), s.hub.Cache(r.version.GroupResource())
-	selector := objects.NewSelector(r.version, &o.Selection)
+func (s *Server) watch(ctx context.Context, w *exchange.Response, r *exchange.Request, o *listOptions) error {
+	begun, cache := time.Now(), s.hub.Cache(r.Version.GroupResource())
+	selector := objects.NewSelector(r.Version, &o.Selection)
 	var initial []*watch.Entry
 	var cursor *watch.Cursor
 	var current bool // the watch begins with the current state
 	var err error
 	if o.initialEvents || o.Revision == 0 {
-		if err := s.objects.AllReadable(r.version.Type, &o.Selection); err != nil {
+		if err := s.objects.AllReadable(r.Version.Type, &o.Selection); err != nil {
 			return err
 		}
 		initial, cursor = cache.WatchFrom(selector.Query)
@@ -89,7 +89,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 		return err
 	}
 	defer cursor.Close()
-	if now := s.types().Type(r.version.GroupResource()); now == nil || now.Origin != r.version.Origin {
+	if now := s.types().Type(r.Version.GroupResource()); now == nil || now.Origin != r.Version.Origin {
 		cursor.Close() // replaced before the cursor was there to be ended
 	}
 	st, ctx, err := s.startStream(ctx, w, r)
@@ -116,7 +116,7 @@ func (s *Server) watch(ctx context.Context, w *response, r *request, o *listOpti
 
 // watchGone answers a watch from a forgotten version: 200 with one ERROR event,
 // as clients expect it.
-func (s *Server) watchGone(ctx context.Context, w *response, r *request, why *meta.Status) error {
+func (s *Server) watchGone(ctx context.Context, w *exchange.Response, r *exchange.Request, why *meta.Status) error {
 	st, _, err := s.startStream(ctx, w, r)
 	if st == nil {
 		return err
@@ -141,7 +141,7 @@ func goneStatus(from storage.Revision, err error) *meta.Status {
 // stream writes watch events to one caller.
 type stream struct {
 	server   *Server
-	request  *request
+	request  *exchange.Request
 	selector *objects.Selector
 	table    *table  // set for the Table view
 	headed   bool    // a Table's column definitions were sent
@@ -154,24 +154,24 @@ type stream struct {
 // startStream sends the head of the answer. The context that it returns is the
 // one to follow. There is no stream if that failed; without an error, the caller
 // has been told.
-func (s *Server) startStream(ctx context.Context, w *response, r *request) (*stream, context.Context, error) {
-	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w), counts: s.metrics.stream(s, r.version)}
+func (s *Server) startStream(ctx context.Context, w *exchange.Response, r *exchange.Request) (*stream, context.Context, error) {
+	st := &stream{server: s, request: r, out: w, control: http.NewResponseController(w), counts: s.metrics.stream(s, r.Version)}
 	var err error
-	if r.media.View == media.Table {
+	if r.Media.View == media.Table {
 		if st.table, err = s.table(r); err != nil {
 			return nil, ctx, err
 		}
 	}
-	if wantsSocket(r.http) {
+	if wantsSocket(r.HTTP) {
 		if st.socket, ctx, err = st.openSocket(ctx, w); st.socket == nil {
 			return nil, ctx, err
 		}
 	} else {
-		w.Header().Set("Content-Type", r.media.ContentType(s.names, true))
-		r.notes.header(w.Header())
+		w.Header().Set("Content-Type", r.Media.ContentType(s.names, true))
+		r.Notes.WriteHeader(w.Header())
 		w.WriteHeader(http.StatusOK)
 	}
-	r.record.started(w.code)
+	r.Audit.Started(w.Code)
 	return st, ctx, nil
 }
 
@@ -188,7 +188,7 @@ func (st *stream) end() {
 func (st *stream) follow(ctx context.Context, cursor *watch.Cursor, bookmarks bool) {
 	quiet := time.Now() // since when nothing was sent
 	for ended := error(nil); ended == nil; {
-		st.request.deadline.rest()
+		st.request.Deadline.Pause()
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if bookmarks {
 			wait, cancel = context.WithDeadline(ctx, quiet.Add(bookmarkEvery))
@@ -244,7 +244,7 @@ func (st *stream) sendEvents(ctx context.Context, events []watch.Event) error {
 	for i, e := range events {
 		entries[i] = e.Entry
 	}
-	entries, err := objects.InVersion(ctx, entries, st.request.version)
+	entries, err := objects.InVersion(ctx, entries, st.request.Version)
 	if err != nil {
 		return st.broken(ctx, nil, err)
 	}
@@ -282,7 +282,7 @@ func (st *stream) frame(e watch.Event, shown *watch.Entry) ([]byte, error) {
 		return st.appendFramed(nil, kind, shown)
 	}
 	r := st.request
-	return e.Frame(formKey(r.version, r.media), func() ([]byte, error) { return st.appendFramed(nil, kind, shown) })
+	return e.Frame(formKey(r.Version, r.Media), func() ([]byte, error) { return st.appendFramed(nil, kind, shown) })
 }
 
 // initialBatch is how many objects are converted at a time, if they are.
@@ -295,7 +295,7 @@ func (st *stream) sendAll(ctx context.Context, entries []*watch.Entry) error {
 		if err != nil {
 			return st.broken(ctx, nil, err)
 		}
-		shown, err := objects.InVersion(ctx, selected, st.request.version)
+		shown, err := objects.InVersion(ctx, selected, st.request.Version)
 		if err != nil {
 			return st.broken(ctx, nil, err)
 		}
@@ -329,7 +329,7 @@ func (st *stream) sendSome(ctx context.Context, entries []*watch.Entry) error {
 }
 
 func (st *stream) appendFramed(dst []byte, kind string, e *watch.Entry) ([]byte, error) {
-	s, v, m := st.server, st.request.version, st.request.media
+	s, v, m := st.server, st.request.Version, st.request.Media
 	if st.table == nil && plain(v, m) {
 		dst = e.AppendJSON(codec.FrameHead(dst, kind))
 		return append(dst, codec.FrameTail...), nil
@@ -337,10 +337,10 @@ func (st *stream) appendFramed(dst []byte, kind string, e *watch.Entry) ([]byte,
 	var body []byte
 	var err error
 	if st.table != nil {
-		body, err = st.table.ofEntries(st.request.http.Context(), []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, st.headed)
+		body, err = st.table.ofEntries(st.request.HTTP.Context(), []*watch.Entry{e}, codec.ListMeta{ResourceVersion: objects.FormatRevision(e.Revision())}, st.headed)
 		st.headed = true
 	} else {
-		body, err = s.entryBytes(st.request.http.Context(), e, v, m)
+		body, err = s.entryBytes(st.request.HTTP.Context(), e, v, m)
 	}
 	if err != nil {
 		return dst, err
@@ -351,7 +351,7 @@ func (st *stream) appendFramed(dst []byte, kind string, e *watch.Entry) ([]byte,
 // write sends what is framed, one event if it goes as a message. Who takes it
 // has the whole time for the next.
 func (st *stream) write(frames []byte) error {
-	st.request.deadline.renew()
+	st.request.Deadline.Renew()
 	if st.socket != nil {
 		return st.socket.send(frames)
 	}
@@ -379,7 +379,7 @@ func (st *stream) broken(ctx context.Context, frames []byte, err error) error {
 
 // bookmark tells that everything up to a revision was sent.
 func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
-	v := st.request.version
+	v := st.request.Version
 	obj := &meta.Object{}
 	obj.SetGVK(v.GVK())
 	obj.SetResourceVersion(objects.FormatRevision(rev))
@@ -392,18 +392,18 @@ func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 		body = st.table.bookmark(obj, st.headed)
 		st.headed = true
 	} else {
-		body, err = st.server.objectBytes(obj, v, st.request.media)
+		body, err = st.server.objectBytes(obj, v, st.request.Media)
 	}
 	if err == nil {
-		_ = st.write(st.server.frameBytes(st.request.media, "BOOKMARK", body))
+		_ = st.write(st.server.frameBytes(st.request.Media, "BOOKMARK", body))
 	}
 }
 
 // fail ends the stream with an ERROR event that carries a Status.
 func (st *stream) fail(status *meta.Status) {
-	body, err := codec.EncodeStatus(nil, status, st.request.media.Format)
+	body, err := codec.EncodeStatus(nil, status, st.request.Media.Format)
 	if err == nil {
-		_ = st.write(st.server.frameBytes(st.request.media, "ERROR", body))
+		_ = st.write(st.server.frameBytes(st.request.Media, "ERROR", body))
 	}
 }
 

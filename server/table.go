@@ -6,6 +6,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -19,9 +20,9 @@ type table struct {
 	include codec.Include
 }
 
-func (s *Server) table(r *request) (*table, error) {
+func (s *Server) table(r *exchange.Request) (*table, error) {
 	include, err := codec.ParseInclude(r.Query.Get("includeObject"))
-	return &table{s, r.bodyVersion(), r.media, include}, err
+	return &table{s, r.BodyVersion(), r.Media, include}, err
 }
 
 func (t *table) columns() []codec.Column {

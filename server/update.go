@@ -5,11 +5,12 @@ import (
 	"net/http"
 
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 )
 
 // update answers PUT on an item or on a sub-resource.
-func (s *Server) update(ctx context.Context, w *response, r *request) error {
+func (s *Server) update(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	o, err := parseWriteOptions(r.Query, s.names, "UpdateOptions")
 	if err != nil {
 		return err
@@ -36,9 +37,9 @@ func (s *Server) update(ctx context.Context, w *response, r *request) error {
 }
 
 // put replaces the object, or its part behind a sub-resource, by in.
-func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.Object) (*objects.Result, error) {
+func (s *Server) put(ctx context.Context, r *exchange.Request, o *writeOptions, in *meta.Object) (*objects.Result, error) {
 	wr := s.newWrite(r, o, "UpdateOptions")
-	wr.Create = r.version.CreateOnPut && r.sub == nil
+	wr.Create = r.Version.CreateOnPut && r.Sub == nil
 	wr.UID = in.UID()
 	wr.Versioned = versioned(in)
 	wr.Mutate = func(live *meta.Object) (*meta.Object, error) {
@@ -61,22 +62,22 @@ func (s *Server) put(ctx context.Context, r *request, o *writeOptions, in *meta.
 
 // preconditions checks the resourceVersion and uid that a caller put into an
 // object against the live one.
-func preconditions(r *request, in, live *meta.Object) error {
+func preconditions(r *exchange.Request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return objects.OtherUID(r.version, r.Name, uid, live.UID())
+		return objects.OtherUID(r.Version, r.Name, uid, live.UID())
 	}
 	return sameVersion(r, in, live)
 }
 
 // sameVersion refuses a resourceVersion that is not the live object's; 0 stands
 // for none.
-func sameVersion(r *request, in, live *meta.Object) error {
+func sameVersion(r *exchange.Request, in, live *meta.Object) error {
 	rev, err := objects.ParseRevision(in.ResourceVersion())
 	if err != nil {
 		return err
 	}
 	if rev != 0 && in.ResourceVersion() != live.ResourceVersion() {
-		return objects.Modified(r.version, r.Name)
+		return objects.Modified(r.Version, r.Name)
 	}
 	return nil
 }
@@ -88,11 +89,11 @@ func versioned(o *meta.Object) bool {
 }
 
 // needsVersion reports whether an update has to name the version that it means.
-func needsVersion(r *request) bool {
-	return r.version.PutWithVersion && (r.sub == nil || r.sub.Body == nil)
+func needsVersion(r *exchange.Request) bool {
+	return r.Version.PutWithVersion && (r.Sub == nil || r.Sub.Body == nil)
 }
 
-func versionMissing(r *request) error {
+func versionMissing(r *exchange.Request) error {
 	return meta.Invalid(meta.GroupKind{Group: r.Group, Kind: r.Resource}, r.Name, []meta.Cause{{
 		Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
 	}})

@@ -5,16 +5,26 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/capacity"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
 )
+
+// yield lets other goroutines run now and then, within a loop over many objects.
+func yield(i int) {
+	if i%64 == 63 {
+		runtime.Gosched()
+	}
+}
 
 // plain reports whether an entry's own bytes are the answer.
 func plain(v *resource.Version, m media.Type) bool {
@@ -119,23 +129,23 @@ func (s *Server) protobufList(ctx context.Context, entries []*watch.Entry, v *re
 }
 
 // respondEntry answers with one object.
-func (s *Server) respondEntry(ctx context.Context, w *response, r *request, code int, e *watch.Entry) error {
-	e, err := objects.EntryIn(ctx, e, r.version.ItemVersion(r.sub))
+func (s *Server) respondEntry(ctx context.Context, w *exchange.Response, r *exchange.Request, code int, e *watch.Entry) error {
+	e, err := objects.EntryIn(ctx, e, r.Version.ItemVersion(r.Sub))
 	if err != nil {
 		return err
 	}
 	s.answeredEntry(r, e)
-	if r.sub != nil && r.sub.Show != nil {
-		obj, err := objects.Object(ctx, e, r.version.ItemVersion(r.sub))
+	if r.Sub != nil && r.Sub.Show != nil {
+		obj, err := objects.Object(ctx, e, r.Version.ItemVersion(r.Sub))
 		if err != nil {
 			return err
 		}
-		if r.sub.Readable != nil {
-			if err := r.sub.Readable(obj); err != nil {
+		if r.Sub.Readable != nil {
+			if err := r.Sub.Readable(obj); err != nil {
 				return err
 			}
 		}
-		if obj, err = r.sub.Shown(ctx, obj); err != nil {
+		if obj, err = r.Sub.Shown(ctx, obj); err != nil {
 			return err
 		}
 		return s.respondObject(w, r, code, obj)
@@ -144,13 +154,13 @@ func (s *Server) respondEntry(ctx context.Context, w *response, r *request, code
 	if err != nil {
 		return err
 	}
-	s.send(w, r, r.media, code, body)
+	w.Send(r.Media, code, body)
 	return nil
 }
 
-func (s *Server) shownEntry(ctx context.Context, r *request, e *watch.Entry) ([]byte, error) {
-	if r.media.View != media.Table {
-		return s.entryBytes(ctx, e, r.version, r.media)
+func (s *Server) shownEntry(ctx context.Context, r *exchange.Request, e *watch.Entry) ([]byte, error) {
+	if r.Media.View != media.Table {
+		return s.entryBytes(ctx, e, r.Version, r.Media)
 	}
 	t, err := s.table(r)
 	if err != nil {
@@ -160,33 +170,33 @@ func (s *Server) shownEntry(ctx context.Context, r *request, e *watch.Entry) ([]
 }
 
 // respondObject answers with an object that has no entry.
-func (s *Server) respondObject(w *response, r *request, code int, obj *meta.Object) error {
-	r.record.answered(obj)
-	if r.media.View == media.Table {
+func (s *Server) respondObject(w *exchange.Response, r *exchange.Request, code int, obj *meta.Object) error {
+	r.Audit.Answered(obj)
+	if r.Media.View == media.Table {
 		t, err := s.table(r)
 		if err != nil {
 			return err
 		}
-		s.send(w, r, r.media, code, t.ofObject(obj))
+		w.Send(r.Media, code, t.ofObject(obj))
 		return nil
 	}
-	body, err := s.objectBytes(obj, r.bodyVersion(), r.media)
+	body, err := s.objectBytes(obj, r.BodyVersion(), r.Media)
 	if err != nil {
 		return err
 	}
-	s.send(w, r, r.media, code, body)
+	w.Send(r.Media, code, body)
 	return nil
 }
 
 // respondList answers with a page.
-func (s *Server) respondList(ctx context.Context, w *response, r *request, p *objects.Page) error {
-	m := r.media
+func (s *Server) respondList(ctx context.Context, w *exchange.Response, r *exchange.Request, p *objects.Page) error {
+	m := r.Media
 	var err error
-	if p.Entries, err = objects.InVersion(ctx, p.Entries, r.version); err != nil {
+	if p.Entries, err = objects.InVersion(ctx, p.Entries, r.Version); err != nil {
 		return err
 	}
-	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.version.ListContinue && m.View == media.Full}
-	if r.version.Virtual {
+	lm := codec.ListMeta{ResourceVersion: objects.FormatRevision(p.Revision), Continue: p.Continue, KeepContinue: r.Version.ListContinue && m.View == media.Full}
+	if r.Version.Virtual {
 		lm.ResourceVersion = ""
 	}
 	if p.Remaining >= 0 {
@@ -197,7 +207,7 @@ func (s *Server) respondList(ctx context.Context, w *response, r *request, p *ob
 		return s.streamList(ctx, w, r, p.Entries, p.Whole, m, lm)
 	}
 	// What there is no room for is not made first, to be refused then.
-	if err := s.reserveAnswer(r, leastSize(p.Entries, m)); err != nil {
+	if err := r.Usage.ReserveAnswer(leastSize(p.Entries, m)); err != nil {
 		return err
 	}
 	var body []byte
@@ -209,14 +219,14 @@ func (s *Server) respondList(ctx context.Context, w *response, r *request, p *ob
 		}
 		body, err = t.ofEntries(ctx, p.Entries, lm, false)
 	case m.Format == codec.Protobuf:
-		body, err = s.protobufList(ctx, p.Entries, r.version, m, lm)
+		body, err = s.protobufList(ctx, p.Entries, r.Version, m, lm)
 	default:
-		body, err = s.wholeList(ctx, p.Entries, r.version, m, lm)
+		body, err = s.wholeList(ctx, p.Entries, r.Version, m, lm)
 	}
 	if err != nil {
 		return err
 	}
-	s.send(w, r, m, http.StatusOK, body)
+	w.Send(m, http.StatusOK, body)
 	return nil
 }
 
@@ -289,20 +299,20 @@ func (s *Server) items(ctx context.Context, entries []*watch.Entry, v *resource.
 
 // streamList writes a list, head, items, tail, without putting it together
 // first. whole says that the entries are all of a range.
-func (s *Server) streamList(ctx context.Context, w *response, r *request, entries []*watch.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
-	items, err := s.items(ctx, entries, r.version, m, whole)
+func (s *Server) streamList(ctx context.Context, w *exchange.Response, r *exchange.Request, entries []*watch.Entry, whole bool, m media.Type, lm codec.ListMeta) error {
+	items, err := s.items(ctx, entries, r.Version, m, whole)
 	if err != nil {
 		return err
 	}
-	head := s.listHead(r.version, m, lm)
+	head := s.listHead(r.Version, m, lm)
 	size := len(head) + len(codec.ListTail) + 1
 	for _, p := range items.parts {
 		size += len(p)
 	}
-	if err := s.reserveAnswer(r, min(chunk, size)+partSize*len(items.parts)+items.own); err != nil {
+	if err := r.Usage.ReserveAnswer(min(chunk, size) + partSize*len(items.parts) + items.own); err != nil {
 		return err
 	}
-	out := s.begin(w, r, m, http.StatusOK, size)
+	out := w.Start(m, http.StatusOK, size)
 	writeParts(out, size, head, items.parts, codec.ListTail+"\n")
 	_ = out.Close()
 	return nil
@@ -312,7 +322,7 @@ func (s *Server) streamList(ctx context.Context, w *response, r *request, entrie
 // chunk bytes before they are written.
 const (
 	chunk    = 128 << 10
-	long     = 16 << 10
+	long     = capacity.LongAnswer
 	partSize = 24 // bytes of what tells where a part is
 )
 

@@ -7,26 +7,27 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
 )
 
 // readVirtual answers a get or a list of objects that are made when they are asked for.
-func (s *Server) readVirtual(ctx context.Context, w *response, r *request) error {
+func (s *Server) readVirtual(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	list, err := s.listOptions(r, false)
 	if err != nil {
 		return err
 	}
-	if err := s.acquireSeat(ctx, r); err != nil {
+	if err := r.Usage.AcquireSeat(ctx); err != nil {
 		return err
 	}
-	all, err := r.version.Read(ctx)
+	all, err := r.Version.Read(ctx)
 	if err != nil {
 		return err
 	}
 	var found []*watch.Entry
 	for _, obj := range all {
-		obj.SetGVK(r.version.GVK())
+		obj.SetGVK(r.Version.GVK())
 		if r.Name != "" && r.Name == obj.Name() {
 			return s.respondObject(w, r, http.StatusOK, obj)
 		}
@@ -35,7 +36,7 @@ func (s *Server) readVirtual(ctx context.Context, w *response, r *request) error
 		}
 	}
 	if r.Name != "" {
-		return meta.NotFound(r.version.GroupResource(), r.Name)
+		return meta.NotFound(r.Version.GroupResource(), r.Name)
 	}
 	return s.respondList(ctx, w, r, &objects.Page{Page: watch.Page{Entries: found}, Remaining: -1})
 }

@@ -20,6 +20,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/server/internal/exchange"
 )
 
 const (
@@ -34,19 +35,7 @@ func wantsSocket(h *http.Request) bool {
 	if !strings.EqualFold(h.Header.Get("Upgrade"), "websocket") {
 		return false
 	}
-	return hasToken(h.Header, "Connection", "upgrade")
-}
-
-// hasToken reports whether a header that is a list of words has a word.
-func hasToken(h http.Header, name, word string) bool {
-	for _, line := range h[name] {
-		for w := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(w), word) {
-				return true
-			}
-		}
-	}
-	return false
+	return exchange.HasToken(h.Header, "Connection", "upgrade")
 }
 
 // protocols are the sub-protocols that a request for a WebSocket names.
@@ -62,13 +51,13 @@ func protocols(h http.Header) (list []string) {
 // readSocketToken moves the bearer token that scripts in a browser, which cannot
 // set headers, send as a sub-protocol to where all others send theirs. Another
 // sub-protocol must be left, since the browser wants one of its own back.
-func (s *Server) readSocketToken(r *request) error {
-	if !wantsSocket(r.http) || r.http.Header.Get("Authorization") != "" {
+func (s *Server) readSocketToken(r *exchange.Request) error {
+	if !wantsSocket(r.HTTP) || r.HTTP.Header.Get("Authorization") != "" {
 		return nil
 	}
 	var rest []string
 	token, prefix := "", s.names.Wire(names.SocketBearer)
-	for _, p := range protocols(r.http.Header) {
+	for _, p := range protocols(r.HTTP.Header) {
 		encoded, ok := strings.CutPrefix(p, prefix)
 		if !ok {
 			rest = append(rest, p)
@@ -86,11 +75,11 @@ func (s *Server) readSocketToken(r *request) error {
 	if len(rest) == 0 {
 		return errors.New("a WebSocket with a token and no other sub-protocol")
 	}
-	changed := *r.http
-	changed.Header = r.http.Header.Clone()
+	changed := *r.HTTP
+	changed.Header = r.HTTP.Header.Clone()
 	changed.Header.Set(socketProtocols, strings.Join(rest, ", "))
 	changed.Header.Set("Authorization", "Bearer "+token)
-	r.http = &changed
+	r.HTTP = &changed
 	return nil
 }
 
@@ -113,7 +102,7 @@ func (s *Server) dropSocketTokens(h http.Header) {
 // a message, text or binary as its format is.
 type socket struct {
 	conn  *websocket.Conn
-	below partingConn
+	below *exchange.Conn
 	kind  websocket.MessageType
 	skip  int           // bytes before the event in its frame
 	done  chan struct{} // closed when nothing is received any more
@@ -123,11 +112,11 @@ type socket struct {
 // openSocket makes the connection a WebSocket. The context that it returns ends
 // also when the peer goes away. No error and no socket: the peer has been told
 // what was wrong.
-func (st *stream) openSocket(ctx context.Context, w *response) (*socket, context.Context, error) {
-	h := st.request.http
+func (st *stream) openSocket(ctx context.Context, w *exchange.Response) (*socket, context.Context, error) {
+	h := st.request.HTTP
 	list := protocols(h.Header)
 	switch {
-	case !hijackable(w):
+	case !w.CanHijack():
 		return nil, nil, meta.BadRequest("this connection cannot become a WebSocket")
 	case !goodOrigin(h.Header.Get("Origin")):
 		return nil, nil, meta.Forbidden(meta.GroupResource{}, "", "the origin is no address")
@@ -136,10 +125,10 @@ func (st *stream) openSocket(ctx context.Context, w *response) (*socket, context
 	}
 	k := &socket{kind: websocket.MessageText, done: make(chan struct{})}
 	k.left.Store(maxReceived)
-	if st.request.media.Format == codec.Protobuf {
+	if st.request.Media.Format == codec.Protobuf {
 		k.kind, k.skip = websocket.MessageBinary, codec.ProtoFrameHead
 	}
-	st.request.notes.header(w.Header())
+	st.request.Notes.WriteHeader(w.Header())
 	var err error
 	k.conn, err = websocket.Accept(upgrader{w, k}, h, &websocket.AcceptOptions{
 		Subprotocols:       list,
@@ -151,7 +140,7 @@ func (st *stream) openSocket(ctx context.Context, w *response) (*socket, context
 		st.server.log.Debug("no WebSocket", "path", st.request.Path, "error", err)
 		return nil, nil, nil
 	}
-	st.request.deadline.again()
+	st.request.Deadline.Restore()
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(k.done)
@@ -206,59 +195,24 @@ func (k *socket) end() {
 	if k.left.Load() <= 0 {
 		code = websocket.StatusPolicyViolation
 	}
-	stop := time.AfterFunc(parting, func() { _ = k.below.raw.Close() })
+	stop := time.AfterFunc(exchange.Parting, k.below.Abort)
 	defer stop.Stop()
 	_ = k.conn.Close(code, "")
 	<-k.done
 }
 
-// hijackable reports whether the connection below w can be taken over.
-func hijackable(w http.ResponseWriter) bool {
-	for {
-		if _, ok := w.(http.Hijacker); ok {
-			return true
-		}
-		below, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return false
-		}
-		w = below.Unwrap()
-	}
-}
-
-// upgrader takes the connection of an answer over, as one that ends in time.
+// upgrader takes the connection of a response over for a socket.
 type upgrader struct {
-	*response
+	*exchange.Response
 	socket *socket
 }
 
 // Hijack implements http.Hijacker.
 func (u upgrader) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(u.response).Hijack()
+	conn, buffered, err := u.TakeOver()
 	if err != nil {
 		return nil, nil, err
 	}
-	u.socket.below = partsWith(conn)
-	return u.socket.below, buffered, nil
-}
-
-// partingConn is a connection to a peer that may not read: neither the end of
-// the WebSocket nor that of TLS below it waits for more than a moment.
-type partingConn struct {
-	net.Conn
-	raw net.Conn
-}
-
-func partsWith(conn net.Conn) partingConn {
-	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		return partingConn{conn, t.NetConn()}
-	}
-	return partingConn{conn, conn}
-}
-
-// Close implements net.Conn.
-func (c partingConn) Close() error {
-	stop := time.AfterFunc(parting, func() { _ = c.raw.Close() })
-	defer stop.Stop()
-	return c.Conn.Close()
+	u.socket.below = conn
+	return conn, buffered, nil
 }

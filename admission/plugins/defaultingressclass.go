@@ -5,7 +5,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 )
 
 // defaultIngressClass gives a new ingress that names no class, in its field or its old
@@ -18,7 +18,7 @@ func defaultIngressClass() admission.Plugin {
 			if _, old := r.Object.Annotations()[r.Server.Wire(names.IngressClass)]; old {
 				return nil
 			}
-			newest := r.Server.Rules.Has(quirks.NewestIngressClass)
+			newest := r.Server.Rules.Has(compat.NewestIngressClass)
 			return fillClass(ctx, r, newest, "ingressClassName", names.GroupNetworking, "ingressclasses", names.DefaultIngressClass)
 		},
 	}

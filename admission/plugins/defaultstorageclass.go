@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 )
 
 // defaultStorageClass gives a new claim that names no class the one that is marked as
@@ -23,7 +23,7 @@ func defaultStorageClass() admission.Plugin {
 			if _, old := r.Object.Annotations()[r.Server.Wire(names.StorageClassBeta)]; old {
 				return nil
 			}
-			newest := r.Server.Rules.Has(quirks.NewestStorageClass)
+			newest := r.Server.Rules.Has(compat.NewestStorageClass)
 			return fillClass(ctx, r, newest, "storageClassName", names.GroupStorage, "storageclasses", names.DefaultStorageClass, names.DefaultStorageClassBeta)
 		},
 	}

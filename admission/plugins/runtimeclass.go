@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/podspec"
-	"orch.io/controlplane/internal/quirks"
 )
 
 // runtimeClass gives new pods what their class says: what running them costs, and where
@@ -27,7 +27,7 @@ func runtimeClass() admission.Plugin {
 			spec := meta.NewObject(r.Object.Map("spec"))
 			if costs := class.Map("overhead", "podFixed"); len(costs) > 0 {
 				switch said := spec.Map("overhead"); {
-				case said != nil && r.Pass == 0 && !r.Server.Rules.Has(quirks.EqualOverhead):
+				case said != nil && r.Pass == 0 && !r.Server.Rules.Has(compat.EqualOverhead):
 					return errors.New("pod rejected: the Pod sets its Overhead, which its RuntimeClass defines")
 				case said != nil && !sameAmounts(said, costs):
 					return errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")

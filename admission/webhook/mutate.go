@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/admission/internal/selection"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/metrics"
 )

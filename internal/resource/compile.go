@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/expression"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/suggest"
 	"orch.io/controlplane/registry"
@@ -21,7 +21,7 @@ import (
 // Compile turns a kind into the type that a server with these names serves. The
 // error joins everything that is wrong with the definition.
 func Compile(k *registry.Kind, p names.Profile) (*Type, error) {
-	return (&compiler{kind: k, names: p, rules: quirks.RulesOf(p, release.Newest)}).compile()
+	return (&compiler{kind: k, names: p, rules: compat.RulesOf(p, release.Newest)}).compile()
 }
 
 func (c *compiler) compile() (*Type, error) {
@@ -40,7 +40,7 @@ func (c *compiler) compile() (*Type, error) {
 type compiler struct {
 	kind    *registry.Kind
 	names   names.Profile
-	rules   quirks.Rules
+	rules   compat.Rules
 	plain   bool                    // the kind is of what a query or a call says, which need not have metadata
 	schemas func() []*schema.Schema // see Type.schemas
 	faults  []error

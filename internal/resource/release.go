@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 )
@@ -139,7 +139,7 @@ func newer(a, b registry.KindVersion) bool {
 // Objects that are stored in other versions are read as well, see Type.Reading.
 func CompileAt(k *registry.Kind, p names.Profile, r release.Release) (*Type, error) {
 	now, gone := at(k, r)
-	rules := quirks.RulesOf(p, r)
+	rules := compat.RulesOf(p, r)
 	t, err := (&compiler{kind: now, names: p, rules: rules}).compile()
 	if err == nil && gone {
 		t.Withheld = !t.Serve(func(*Version) bool { return false })

@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -51,7 +51,7 @@ func (v *Version) Schema() *schema.Schema {
 // schemas are read when they are first asked for, from the kind that read makes then, which
 // is k with its schemas. If they have faults, failed is told of them, and no object of the
 // type can be written.
-func Define(k *registry.Kind, p names.Profile, rules quirks.Rules, read func() *registry.Kind, failed func(error)) (*Type, error) {
+func Define(k *registry.Kind, p names.Profile, rules compat.Rules, read func() *registry.Kind, failed func(error)) (*Type, error) {
 	return (&compiler{kind: k, names: p, rules: rules, schemas: sync.OnceValue(func() []*schema.Schema {
 		c := &compiler{kind: read(), names: p}
 		list := c.schemasLike(k)

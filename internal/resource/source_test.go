@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 )
@@ -28,7 +28,7 @@ func TestDefineReadsSchemasWhenTheyAreNeeded(t *testing.T) {
 		delete(v.(map[string]any), "schema")
 	}
 	reads := 0
-	typ, err := resource.Define(registry.FromDefinition(outline, nil), names.Kubernetes, quirks.Rules{}, func() *registry.Kind {
+	typ, err := resource.Define(registry.FromDefinition(outline, nil), names.Kubernetes, compat.Rules{}, func() *registry.Kind {
 		reads++
 		return registry.FromDefinition(whole, nil)
 	}, func(err error) { t.Error(err) })
@@ -43,7 +43,7 @@ func TestDefineReadsSchemasWhenTheyAreNeeded(t *testing.T) {
 func TestNothingIsWrittenUnderABrokenDefinition(t *testing.T) {
 	broken := definitionOf(t, "sting")
 	var told error
-	typ, err := resource.Define(registry.FromDefinition(broken, nil), names.Kubernetes, quirks.Rules{},
+	typ, err := resource.Define(registry.FromDefinition(broken, nil), names.Kubernetes, compat.Rules{},
 		func() *registry.Kind { return registry.FromDefinition(broken, nil) }, func(err error) { told = err })
 	require.NoError(t, err)
 	box := meta.NewObject(map[string]any{"new": "thing"})
@@ -68,7 +68,7 @@ func TestADefinitionThatReadsDifferentlyIsBroken(t *testing.T) {
 		other := definitionOf(t, "string")
 		edit(other)
 		var told error
-		typ, err := resource.Define(registry.FromDefinition(definitionOf(t, "string"), nil), names.Kubernetes, quirks.Rules{},
+		typ, err := resource.Define(registry.FromDefinition(definitionOf(t, "string"), nil), names.Kubernetes, compat.Rules{},
 			func() *registry.Kind { return registry.FromDefinition(other, nil) }, func(err error) { told = err })
 		require.NoError(t, err)
 		for _, v := range typ.Versions {

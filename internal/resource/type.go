@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -24,7 +24,7 @@ import (
 type Type struct {
 	registry.Type
 	registry.Behavior
-	quirks.Reference
+	compat.Reference
 
 	Versions []*Version // by priority, the most stable first
 	Storage  *Version   // that objects are stored in
@@ -38,7 +38,7 @@ type Type struct {
 	Pool         *registry.Pool
 	Names        names.Profile
 	Features     *features.Set // of the server, see Enable
-	Rules        quirks.Rules  // of the server
+	Rules        compat.Rules  // of the server
 
 	Strategic     bool // strategic merge patch is offered
 	ConformOnRead bool // stored objects may be of an older schema: what the present one does not know is dropped, its defaults filled in

@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/apply"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -153,7 +153,7 @@ type mark struct {
 // a single empty entry.
 func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
 	const owners = "managedFields"
-	if list, ok := obj.Map("metadata")[owners].([]any); ok && len(list) == 0 && !v.DelegatedPaths && v.Rules.Has(quirks.EmptyListClears) {
+	if list, ok := obj.Map("metadata")[owners].([]any); ok && len(list) == 0 && !v.DelegatedPaths && v.Rules.Has(compat.EmptyListClears) {
 		obj.Metadata()[owners] = []any{map[string]any{}}
 	}
 	return v.Schema().Conform(obj.Tree())
@@ -372,7 +372,7 @@ func (v *Version) Warnings(obj, old *meta.Object) []string {
 func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
 	t.tracker.once.Do(func() {
 		c := apply.Config{Kind: t.Kind, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
-			ClearedOwners: t.Rules.Has(quirks.ClearedOwners),
+			ClearedOwners: t.Rules.Has(compat.ClearedOwners),
 			Reserved:      t.Names.Wire(names.HubForm), LastApplied: t.Names.Wire(names.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema(), Status: v.hasStatus()})
@@ -380,7 +380,7 @@ func (t *Type) Tracker(ctx context.Context) *apply.Tracker {
 		switch {
 		case t.converts:
 			c.Merge = t.mergeTree
-		case t.Converter == nil && t.Rules.Has(quirks.OwnersFit):
+		case t.Converter == nil && t.Rules.Has(compat.OwnersFit):
 			c.OwnersFit = t.Storage.GVK().APIVersion()
 		}
 		t.tracker.value = apply.NewTracker(c)

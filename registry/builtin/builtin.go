@@ -6,23 +6,23 @@ import (
 	"slices"
 
 	"orch.io/controlplane/registry"
-	"orch.io/controlplane/registry/builtin/aggregation"
+	"orch.io/controlplane/registry/builtin/admissionregistration"
+	"orch.io/controlplane/registry/builtin/apiextensions"
+	"orch.io/controlplane/registry/builtin/apiregistration"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/builtin/autoscaling"
 	"orch.io/controlplane/registry/builtin/batch"
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/builtin/coordination"
 	"orch.io/controlplane/registry/builtin/core"
-	"orch.io/controlplane/registry/builtin/devices"
 	"orch.io/controlplane/registry/builtin/discovery"
-	"orch.io/controlplane/registry/builtin/extensions"
 	"orch.io/controlplane/registry/builtin/flowcontrol"
 	"orch.io/controlplane/registry/builtin/networking"
 	"orch.io/controlplane/registry/builtin/node"
-	"orch.io/controlplane/registry/builtin/podsecurity"
+	"orch.io/controlplane/registry/builtin/podsecuritypolicy"
 	"orch.io/controlplane/registry/builtin/policy"
-	"orch.io/controlplane/registry/builtin/registration"
-	"orch.io/controlplane/registry/builtin/roles"
+	"orch.io/controlplane/registry/builtin/rbac"
+	"orch.io/controlplane/registry/builtin/resource"
 	"orch.io/controlplane/registry/builtin/scheduling"
 	"orch.io/controlplane/registry/builtin/storage"
 )
@@ -31,22 +31,22 @@ import (
 func Kinds() []*registry.Kind {
 	return slices.Concat(
 		core.Kinds(),
-		aggregation.Kinds(),
+		apiregistration.Kinds(),
 		apps.Kinds(),
 		autoscaling.Kinds(),
 		batch.Kinds(),
 		certificates.Kinds(),
 		coordination.Kinds(),
-		devices.Kinds(),
+		resource.Kinds(),
 		discovery.Kinds(),
-		extensions.Kinds(),
+		apiextensions.Kinds(),
 		flowcontrol.Kinds(),
 		networking.Kinds(),
 		node.Kinds(),
-		registration.Kinds(),
+		admissionregistration.Kinds(),
 		policy.Kinds(),
-		[]*registry.Kind{podsecurity.Policies()},
-		roles.Kinds(),
+		[]*registry.Kind{podsecuritypolicy.Policies()},
+		rbac.Kinds(),
 		scheduling.Kinds(),
 		storage.Kinds(),
 	)

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/builtin/apiextensions"
 	"orch.io/controlplane/registry/builtin/discovery"
-	"orch.io/controlplane/registry/builtin/extensions"
 	"orch.io/controlplane/registry/registrytest"
 )
 
@@ -24,15 +24,15 @@ func TestRoundTrip(t *testing.T) {
 
 // definitionV1beta1 makes a definition that says in one place alone what versions share,
 // as the version wants it.
-func definitionV1beta1(r *rand.Rand) extensions.CustomResourceDefinitionSpecV1beta1 {
+func definitionV1beta1(r *rand.Rand) apiextensions.CustomResourceDefinitionSpecV1beta1 {
 	preserve := r.IntN(2) == 0
-	s := extensions.CustomResourceDefinitionSpecV1beta1{
+	s := apiextensions.CustomResourceDefinitionSpecV1beta1{
 		Group: "example.com", Version: "v1", Scope: "Cluster", PreserveUnknownFields: &preserve,
-		Names:    extensions.CustomResourceDefinitionNames{Plural: "as", Kind: "A"},
-		Versions: []extensions.CustomResourceDefinitionVersionV1beta1{{Name: "v1", Served: true}, {Name: "v2", Storage: true}},
+		Names:    apiextensions.CustomResourceDefinitionNames{Plural: "as", Kind: "A"},
+		Versions: []apiextensions.CustomResourceDefinitionVersionV1beta1{{Name: "v1", Served: true}, {Name: "v2", Storage: true}},
 	}
-	columns := []extensions.CustomResourceColumnDefinitionV1beta1{{Name: "n", Type: "string", JSONPath: ".a", Priority: r.Int32N(2)}}
-	status := &extensions.CustomResourceSubresources{Status: &extensions.CustomResourceSubresourceStatus{}}
+	columns := []apiextensions.CustomResourceColumnDefinitionV1beta1{{Name: "n", Type: "string", JSONPath: ".a", Priority: r.Int32N(2)}}
+	status := &apiextensions.CustomResourceSubresources{Status: &apiextensions.CustomResourceSubresourceStatus{}}
 	if r.IntN(2) == 0 {
 		s.AdditionalPrinterColumns = columns
 	} else {
@@ -44,14 +44,14 @@ func definitionV1beta1(r *rand.Rand) extensions.CustomResourceDefinitionSpecV1be
 	case 1:
 		s.Versions[r.IntN(2)].Subresources = status
 	}
-	schema := &extensions.CustomResourceValidation{OpenAPIV3Schema: &extensions.JSONSchemaProps{Type: "object"}}
+	schema := &apiextensions.CustomResourceValidation{OpenAPIV3Schema: &apiextensions.JSONSchemaProps{Type: "object"}}
 	if r.IntN(2) == 0 {
 		s.Validation = schema
 	} else {
 		s.Versions[0].Schema = schema
 	}
 	if r.IntN(2) == 0 {
-		s.Conversion = &extensions.CustomResourceConversionV1beta1{Strategy: "Webhook", ConversionReviewVersions: []string{"v1beta1"}}
+		s.Conversion = &apiextensions.CustomResourceConversionV1beta1{Strategy: "Webhook", ConversionReviewVersions: []string{"v1beta1"}}
 	}
 	return s
 }

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/registry/builtin/certificates"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/discovery"
-	"orch.io/controlplane/registry/builtin/roles"
+	"orch.io/controlplane/registry/builtin/rbac"
 	"orch.io/controlplane/registry/internal/kindtest"
 )
 
@@ -29,7 +29,7 @@ func TestTexts(t *testing.T) {
 		return pod(`"serviceAccountName":"a","volumes":[{"name":"v",` + source + `}]`)
 	}
 	requests := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
-	role := kindtest.Of(t, names.Kubernetes, roles.Kinds(), "Role")
+	role := kindtest.Of(t, names.Kubernetes, rbac.Kinds(), "Role")
 	slice := kindtest.Of(t, names.Kubernetes, discovery.Kinds(), "EndpointSlice")
 	pods := kindtest.Of(t, names.Kubernetes, core.Kinds(), "Pod")
 	for _, c := range []struct {

@@ -8,9 +8,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/registry/convert"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/convert"
 )
 
 func converter(t testing.TB, p names.Profile, kinds ...*registry.Kind) *convert.Converter {

@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/registry/convert"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/convert"
 )
 
 const scaler = `apiVersion: autoscaling/v1

@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
@@ -60,7 +60,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 				return nil
 			},
 		})
-		b.Register(migration.Kinds()...)
+		b.Register(storagemigration.Kinds()...)
 		require.NoError(t, access.Setup(b, access.Config{Methods: []auth.Authenticator{users}, BootstrapTokens: true, RootCA: []byte("root")}))
 		authorizer = b.Authorizer
 	})

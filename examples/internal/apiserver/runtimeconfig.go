@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
-	"orch.io/controlplane/registry/builtin/migration"
+	"orch.io/controlplane/registry/builtin/storagemigration"
 )
 
 // settings takes pairs of a list KEY=VALUE,... into a map. Of a key that is given again the
@@ -77,7 +77,7 @@ func (f *flags) dropOtherVersions() {
 func (f *flags) kinds() []*registry.Kind {
 	list := builtin.Kinds()
 	if f.inRelease(registry.Lifetime{Introduced: "1.35"}) {
-		list = append(list, migration.Kinds()...)
+		list = append(list, storagemigration.Kinds()...)
 	}
 	return list
 }

@@ -25,22 +25,21 @@ type subject struct {
 	settle func()
 }
 
-// claims are the rows of the guide: what one does, and what comes of it with the fake client
-// and with a server.
+// claims are the rows of the guide: an operation, and its results with the fake client and with a server.
 var claims = []struct {
 	does         string
 	fake, server string
 	try          func(ctx context.Context, c subject) (string, error)
 }{
-	{"create an object that breaks its schema (101 ships of at most 100)", "taken", "Invalid", func(ctx context.Context, c subject) (string, error) {
+	{"create an object that violates its schema (101 ships, at most 100 allowed)", "accepted", "Invalid", func(ctx context.Context, c subject) (string, error) {
 		return refused(c.Create(ctx, newFleet(101))), nil
 	}},
-	{"create one with a field left out that has a default", `""`, `"white"`, func(ctx context.Context, c subject) (string, error) {
+	{"create an object without a field that has a default", `""`, `"white"`, func(ctx context.Context, c subject) (string, error) {
 		fleet := newFleet(1)
 		err := c.Create(ctx, fleet)
 		return fmt.Sprintf("%q", fleet.Spec.Flag), err
 	}},
-	{"create one whose field is misspelt", "kept", "dropped", func(ctx context.Context, c subject) (string, error) {
+	{"create an object with a misspelt field", "kept", "dropped", func(ctx context.Context, c subject) (string, error) {
 		ship := newShip("a")
 		ship.Object["spec"] = map[string]any{"captan": "ahab"}
 		if err := c.Create(ctx, ship); err != nil {
@@ -52,44 +51,44 @@ var claims = []struct {
 		_, kept, err := unstructured.NestedString(ship.Object, "spec", "captan")
 		return either(kept, "kept", "dropped"), err
 	}},
-	{"create one with a name that is none", "taken", "Invalid", func(ctx context.Context, c subject) (string, error) {
+	{"create an object with an invalid name", "accepted", "Invalid", func(ctx context.Context, c subject) (string, error) {
 		return refused(c.Create(ctx, newConfigMap("No Name"))), nil
 	}},
-	{"create one in a namespace that is not there", "taken", "NotFound", func(ctx context.Context, c subject) (string, error) {
+	{"create an object in a namespace that does not exist", "accepted", "NotFound", func(ctx context.Context, c subject) (string, error) {
 		m := newConfigMap("a")
 		m.Namespace = "nowhere"
 		return refused(c.Create(ctx, m)), nil
 	}},
-	{"create one with `generateName`", "named", "named", func(ctx context.Context, c subject) (string, error) {
+	{"create an object with `generateName`", "named", "named", func(ctx context.Context, c subject) (string, error) {
 		m := newConfigMap("")
 		m.GenerateName = "a-"
 		err := c.Create(ctx, m)
 		return either(m.Name != "", "named", "no name"), err
 	}},
-	{"create one of a kind that nobody has defined", "taken", "an error", func(ctx context.Context, c subject) (string, error) {
+	{"create an object of an undefined kind", "accepted", "an error", func(ctx context.Context, c subject) (string, error) {
 		raft := newShip("a")
 		raft.SetKind("Raft")
-		return either(c.Create(ctx, raft) == nil, "taken", "an error"), nil
+		return either(c.Create(ctx, raft) == nil, "accepted", "an error"), nil
 	}},
-	{"create one with a uid of one's choice", "kept", "another", func(ctx context.Context, c subject) (string, error) {
+	{"create an object with a chosen uid", "kept", "another", func(ctx context.Context, c subject) (string, error) {
 		m := newConfigMap("a")
 		m.UID = "mine"
 		err := c.Create(ctx, m)
 		return either(m.UID == "mine", "kept", "another"), err
 	}},
-	{"uid and creationTimestamp of what was created", "none", "set", func(ctx context.Context, c subject) (string, error) {
+	{"uid and creationTimestamp of a created object", "none", "set", func(ctx context.Context, c subject) (string, error) {
 		m := newConfigMap("a")
 		err := c.Create(ctx, m)
 		return either(m.UID == "" && m.CreationTimestamp.IsZero(), "none", either(m.UID != "" && !m.CreationTimestamp.IsZero(), "set", "one of them")), err
 	}},
-	{"resourceVersions of two objects, one after the other", "the same", "growing", func(ctx context.Context, c subject) (string, error) {
+	{"resourceVersions of two objects created one after the other", "the same", "growing", func(ctx context.Context, c subject) (string, error) {
 		a, b := newConfigMap("a"), newConfigMap("b")
 		err := errors.Join(c.Create(ctx, a), c.Create(ctx, b))
 		first, bad := strconv.Atoi(a.ResourceVersion)
 		second, worse := strconv.Atoi(b.ResourceVersion)
 		return either(first == second, "the same", either(first < second, "growing", "shrinking")), errors.Join(err, bad, worse)
 	}},
-	{"generation after spec has changed", "0", "2", func(ctx context.Context, c subject) (string, error) {
+	{"generation after a change of spec", "0", "2", func(ctx context.Context, c subject) (string, error) {
 		fleet := newFleet(1)
 		if err := c.Create(ctx, fleet); err != nil {
 			return "", err
@@ -120,7 +119,7 @@ var claims = []struct {
 		err := c.Update(ctx, m)
 		return either(m.ResourceVersion == before, "the same", "another") + " resourceVersion", err
 	}},
-	{"update of a Secret that is immutable", "taken", "Invalid", func(ctx context.Context, c subject) (string, error) {
+	{"update of a Secret that is immutable", "accepted", "Invalid", func(ctx context.Context, c subject) (string, error) {
 		yes := true
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Immutable: &yes}
 		if err := c.Create(ctx, secret); err != nil {
@@ -129,7 +128,7 @@ var claims = []struct {
 		secret.Data = map[string][]byte{"a": []byte("b")}
 		return refused(c.Update(ctx, secret)), nil
 	}},
-	{"status in an update of the whole object", "written, unless named in `WithStatusSubresource`", "left alone", func(ctx context.Context, c subject) (string, error) {
+	{"status in an update of the whole object", "written, unless named in `WithStatusSubresource`", "unchanged", func(ctx context.Context, c subject) (string, error) {
 		fleet := newFleet(1)
 		if err := c.Create(ctx, fleet); err != nil {
 			return "", err
@@ -139,14 +138,14 @@ var claims = []struct {
 			return "", err
 		}
 		err := c.Get(ctx, client.ObjectKeyFromObject(fleet), fleet)
-		return either(fleet.Status.Ships == 1, "written, unless named in `WithStatusSubresource`", "left alone"), err
+		return either(fleet.Status.Ships == 1, "written, unless named in `WithStatusSubresource`", "unchanged"), err
 	}},
 	{"admission: the service account of a pod", `""`, `"default"`, func(ctx context.Context, c subject) (string, error) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 		err := c.Create(ctx, pod)
 		return fmt.Sprintf("%q", pod.Spec.ServiceAccountName), err
 	}},
-	{"delete an object with a finalizer", "stays", "stays", func(ctx context.Context, c subject) (string, error) {
+	{"delete an object with a finalizer", "kept", "kept", func(ctx context.Context, c subject) (string, error) {
 		m := newConfigMap("a")
 		m.Finalizers = []string{"example.com/held"}
 		if err := errors.Join(c.Create(ctx, m), c.Delete(ctx, m)); err != nil {
@@ -154,7 +153,7 @@ var claims = []struct {
 		}
 		return there(c.Get(ctx, client.ObjectKeyFromObject(m), m))
 	}},
-	{"delete an owner: what it owned", "stays", "goes", func(ctx context.Context, c subject) (string, error) {
+	{"delete an owner: the owned object", "kept", "deleted", func(ctx context.Context, c subject) (string, error) {
 		owner, owned := newConfigMap("owner"), newConfigMap("owned")
 		if err := c.Create(ctx, owner); err != nil {
 			return "", err
@@ -166,7 +165,7 @@ var claims = []struct {
 		c.settle()
 		return there(c.Get(ctx, client.ObjectKeyFromObject(owned), owned))
 	}},
-	{"delete a namespace: what is in it", "stays", "goes", func(ctx context.Context, c subject) (string, error) {
+	{"delete a namespace: the object in it", "kept", "deleted", func(ctx context.Context, c subject) (string, error) {
 		namespace, m := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, newConfigMap("a")
 		m.Namespace = "team"
 		if err := errors.Join(c.Create(ctx, namespace), c.Create(ctx, m), c.Delete(ctx, namespace)); err != nil {
@@ -185,7 +184,7 @@ var claims = []struct {
 		err := c.List(ctx, list, client.Limit(2))
 		return fmt.Sprint(len(list.Items)), err
 	}},
-	{"list by the field `type` of Secrets", "an error without `WithIndex`", "those", func(ctx context.Context, c subject) (string, error) {
+	{"list Secrets by the field `type`", "an error without `WithIndex`", "the matching Secrets", func(ctx context.Context, c subject) (string, error) {
 		list := &corev1.SecretList{}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}, Type: "example.com/a"}
 		other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"}, Type: "example.com/b"}
@@ -193,9 +192,9 @@ var claims = []struct {
 			return "", err
 		}
 		err := c.List(ctx, list, client.MatchingFields{"type": "example.com/a"})
-		return either(err != nil, "an error without `WithIndex`", either(len(list.Items) == 1, "those", "others")), nil
+		return either(err != nil, "an error without `WithIndex`", either(len(list.Items) == 1, "the matching Secrets", "others")), nil
 	}},
-	{"watch from a resourceVersion: the first event", "what happens next", "what happened since", func(ctx context.Context, c subject) (string, error) {
+	{"watch from a resourceVersion: the first event", "the next change", "the first change since then", func(ctx context.Context, c subject) (string, error) {
 		list := &corev1.ConfigMapList{}
 		if err := c.List(ctx, list, client.InNamespace("default")); err != nil {
 			return "", err
@@ -212,11 +211,11 @@ var claims = []struct {
 			return "", err
 		}
 		first := (<-w.ResultChan()).Object.(*corev1.ConfigMap).Name
-		return either(first == "before", "what happened since", "what happens next"), nil
+		return either(first == "before", "the first change since then", "the next change"), nil
 	}},
 }
 
-// TestClaims has each row tried with both clients, and compares the guide with the rows.
+// TestClaims runs each row with both clients, and compares the results with the guide.
 func TestClaims(t *testing.T) {
 	guide, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
@@ -235,16 +234,16 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// refused says how a server refuses, or that it does not.
+// refused returns the reason of an error, or "accepted" if there is no error.
 func refused(err error) string {
 	if err == nil {
-		return "taken"
+		return "accepted"
 	}
 	return string(apierrors.ReasonForError(err))
 }
 
 func there(err error) (string, error) {
-	return either(apierrors.IsNotFound(err), "goes", "stays"), client.IgnoreNotFound(err)
+	return either(apierrors.IsNotFound(err), "deleted", "kept"), client.IgnoreNotFound(err)
 }
 
 func either(yes bool, a, b string) string {

@@ -20,11 +20,11 @@ var clientset = []struct {
 	fake, server string
 	try          func(ctx context.Context, c kubernetes.Interface) (string, error)
 }{
-	{"`resourceVersion` of what was created", "none", "set", func(ctx context.Context, c kubernetes.Interface) (string, error) {
+	{"`resourceVersion` of a created object", "none", "set", func(ctx context.Context, c kubernetes.Interface) (string, error) {
 		m, err := c.CoreV1().ConfigMaps("default").Create(ctx, newConfigMap("a"), metav1.CreateOptions{})
 		return either(m.ResourceVersion == "", "none", "set"), err
 	}},
-	{"update with an older `resourceVersion`", "taken", "Conflict", func(ctx context.Context, c kubernetes.Interface) (string, error) {
+	{"update with an older `resourceVersion`", "accepted", "Conflict", func(ctx context.Context, c kubernetes.Interface) (string, error) {
 		maps := c.CoreV1().ConfigMaps("default")
 		stale, err := maps.Create(ctx, newConfigMap("a"), metav1.CreateOptions{})
 		if err != nil {
@@ -39,7 +39,7 @@ var clientset = []struct {
 		_, err = maps.Update(ctx, stale, metav1.UpdateOptions{})
 		return refused(err), nil
 	}},
-	{"delete an object with a finalizer", "goes", "stays", func(ctx context.Context, c kubernetes.Interface) (string, error) {
+	{"delete an object with a finalizer", "deleted", "kept", func(ctx context.Context, c kubernetes.Interface) (string, error) {
 		maps, m := c.CoreV1().ConfigMaps("default"), newConfigMap("a")
 		m.Finalizers = []string{"example.com/held"}
 		_, err := maps.Create(ctx, m, metav1.CreateOptions{})
@@ -64,7 +64,7 @@ var clientset = []struct {
 	}},
 }
 
-// TestClientset is TestClaims for the clientset.
+// TestClientset is TestClaims for the fake clientset.
 func TestClientset(t *testing.T) {
 	guide, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

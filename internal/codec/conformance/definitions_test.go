@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/registry/builtin/extensions"
+	"orch.io/controlplane/registry/builtin/apiextensions"
 )
 
 const richSchema = `{"type":"object","description":"d","title":"t","required":["a"],"properties":{
@@ -46,7 +46,7 @@ func given(t *testing.T, typ reflect.Type, text string) reflect.Value {
 // Definitions have the bytes of the clients' type, both ways. Their schemas hold
 // themselves, so they are not filled at random.
 func TestDefinitionsAsClientsKnowThem(t *testing.T) {
-	s, err := schema.Go(reflect.TypeFor[extensions.CustomResourceDefinition](), names.Kubernetes)
+	s, err := schema.Go(reflect.TypeFor[apiextensions.CustomResourceDefinition](), names.Kubernetes)
 	if err != nil {
 		t.Fatal(err)
 	}

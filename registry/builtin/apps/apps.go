@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/selector"
@@ -56,7 +56,7 @@ func podsOf[T any](d registry.Definition[T], wide ...registry.Column) *registry.
 		return append(texts, core.WarnOfPod(w, "spec", "template", "spec")...)
 	}
 	if d.Reference == nil {
-		d.Reference = &quirks.Reference{ScaleIsObject: true, StatusMetadata: quirks.CallersMetadata()}
+		d.Reference = &compat.Reference{ScaleIsObject: true, StatusMetadata: compat.CallersMetadata()}
 	}
 	d.Reference.DeleteAnswersStatus = true
 	return registry.Of(d)

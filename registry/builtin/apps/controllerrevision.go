@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -49,7 +49,7 @@ func controllerRevisions() *registry.Kind {
 				w.Required(check.At("data"), "must be an object")
 			}
 		},
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
+		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 

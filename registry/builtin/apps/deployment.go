@@ -4,7 +4,7 @@ import (
 	"maps"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/replicas"
@@ -148,7 +148,7 @@ func deployments() *registry.Kind {
 				return !meta.Equal(w.New.Map("spec"), w.Old.Map("spec")) || !maps.Equal(w.New.Annotations(), w.Old.Annotations())
 			},
 		},
-		Reference: &quirks.Reference{ScaleIsObject: true, StatusMetadata: []string{"annotations", "finalizers", "ownerReferences"}},
+		Reference: &compat.Reference{ScaleIsObject: true, StatusMetadata: []string{"annotations", "finalizers", "ownerReferences"}},
 	}, selectorColumn())
 	k.Versions[0].Lacks = []string{rollback}
 	return k

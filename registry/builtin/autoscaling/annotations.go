@@ -6,22 +6,23 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// shownMetric is a metric in an annotation of v1: what it shall be or what was
-// measured. Which words are set depends on its type.
-type shownMetric struct {
-	Type              string       `json:"type"`
-	Object            *shownSource `json:"object,omitempty"`
-	Pods              *shownSource `json:"pods,omitempty"`
-	Resource          *shownSource `json:"resource,omitempty"`
-	ContainerResource *shownSource `json:"containerResource,omitempty"`
-	External          *shownSource `json:"external,omitempty"`
+// annotationMetric is a metric or a measurement as version v1 keeps it in an annotation: the JSON
+// that v2beta1 uses. Exactly the field that Type names is set.
+type annotationMetric struct {
+	Type              string            `json:"type"`
+	Object            *annotationSource `json:"object,omitempty"`
+	Pods              *annotationSource `json:"pods,omitempty"`
+	Resource          *annotationSource `json:"resource,omitempty"`
+	ContainerResource *annotationSource `json:"containerResource,omitempty"`
+	External          *annotationSource `json:"external,omitempty"`
 }
 
-type shownSource struct {
+// annotationSource holds the fields of every type of metric source; each type uses some of them.
+type annotationSource struct {
 	Name                      string                       `json:"name,omitempty"`
 	Object                    *CrossVersionObjectReference `json:"target,omitempty"`
 	MetricName                string                       `json:"metricName,omitempty"`
-	MetricSelector            *meta.Selector               `json:"metricSelector,omitempty"` // of External
+	MetricSelector            *meta.Selector               `json:"metricSelector,omitempty"` // External only
 	TargetValue               *meta.Quantity               `json:"targetValue,omitempty"`
 	TargetAverageUtilization  *int32                       `json:"targetAverageUtilization,omitempty"`
 	TargetAverageValue        *meta.Quantity               `json:"targetAverageValue,omitempty"`
@@ -29,12 +30,12 @@ type shownSource struct {
 	CurrentAverageUtilization *int32                       `json:"currentAverageUtilization,omitempty"`
 	CurrentAverageValue       *meta.Quantity               `json:"currentAverageValue,omitempty"`
 	Selector                  *meta.Selector               `json:"selector,omitempty"`
-	AverageValue              *meta.Quantity               `json:"averageValue,omitempty"` // of Object
+	AverageValue              *meta.Quantity               `json:"averageValue,omitempty"` // Object only
 	Container                 string                       `json:"container,omitempty"`
 }
 
-// text returns a value as an annotation has it.
-func text(v any) string {
+// marshalAnnotation returns v as JSON, or "" if it cannot be encoded.
+func marshalAnnotation(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return ""
@@ -42,50 +43,53 @@ func text(v any) string {
 	return string(b)
 }
 
-// read reads an annotation; one that is none of this server's says nothing.
-func read[T any](annotation string) (v T) {
+// unmarshalAnnotation decodes an annotation. An annotation that does not decode gives the zero value:
+// callers may write any text there, and reads of v1 must not fail because of it.
+func unmarshalAnnotation[T any](annotation string) (v T) {
 	if err := json.Unmarshal([]byte(annotation), &v); err != nil {
 		return *new(T)
 	}
 	return v
 }
 
-func showMetrics(metrics []MetricSpec) string {
+// metricsToAnnotation returns the annotation for metrics, or "" if there are none.
+func metricsToAnnotation(metrics []MetricSpec) string {
 	if len(metrics) == 0 {
 		return ""
 	}
-	out := make([]shownMetric, len(metrics))
+	out := make([]annotationMetric, len(metrics))
 	for i, m := range metrics {
 		out[i].Type = m.Type
 		if s := m.Object; s != nil {
 			value := s.Target.Value
 			if value == nil {
-				value = &meta.Quantity{} // readers know no object without
+				value = &meta.Quantity{} // clients of v1 expect targetValue in every Object metric
 			}
-			out[i].Object = &shownSource{Object: &s.DescribedObject, MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			out[i].Object = &annotationSource{Object: &s.DescribedObject, MetricName: s.Metric.Name, Selector: s.Metric.Selector,
 				TargetValue: value, AverageValue: s.Target.AverageValue}
 		}
 		if s := m.Pods; s != nil {
-			out[i].Pods = &shownSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector, TargetAverageValue: s.Target.AverageValue}
+			out[i].Pods = &annotationSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector, TargetAverageValue: s.Target.AverageValue}
 		}
 		if s := m.Resource; s != nil {
-			out[i].Resource = &shownSource{Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
+			out[i].Resource = &annotationSource{Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
 		}
 		if s := m.ContainerResource; s != nil {
-			out[i].ContainerResource = &shownSource{Name: s.Name, Container: s.Container,
+			out[i].ContainerResource = &annotationSource{Name: s.Name, Container: s.Container,
 				TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
 		}
 		if s := m.External; s != nil {
-			out[i].External = &shownSource{MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector,
+			out[i].External = &annotationSource{MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector,
 				TargetValue: s.Target.Value, TargetAverageValue: s.Target.AverageValue}
 		}
 	}
-	return text(out)
+	return marshalAnnotation(out)
 }
 
-func shownMetrics(annotation string) []MetricSpec {
+// metricsFromAnnotation is the inverse of metricsToAnnotation. The result is not validated.
+func metricsFromAnnotation(annotation string) []MetricSpec {
 	var out []MetricSpec
-	for _, m := range read[[]shownMetric](annotation) {
+	for _, m := range unmarshalAnnotation[[]annotationMetric](annotation) {
 		spec := MetricSpec{Type: m.Type}
 		if s := m.Object; s != nil {
 			spec.Object = &ObjectMetricSource{DescribedObject: s.object(), Metric: MetricIdentifier{s.MetricName, s.Selector},
@@ -109,7 +113,8 @@ func shownMetrics(annotation string) []MetricSpec {
 	return out
 }
 
-// targetOf returns a target of the type that its values have.
+// targetOf derives the type of a target from the values that are set. A zero value beside an average is
+// the placeholder of metricsToAnnotation and is dropped.
 func targetOf(value, average *meta.Quantity, utilization *int32) MetricTarget {
 	t := MetricTarget{Type: "Value", Value: value, AverageValue: average, AverageUtilization: utilization}
 	switch {
@@ -124,53 +129,56 @@ func targetOf(value, average *meta.Quantity, utilization *int32) MetricTarget {
 	return t
 }
 
-func (s *shownSource) object() CrossVersionObjectReference {
+func (s *annotationSource) object() CrossVersionObjectReference {
 	if s.Object == nil {
 		return CrossVersionObjectReference{}
 	}
 	return *s.Object
 }
 
-// showMeasured returns nothing for what the field of v1 says alone.
-func showMeasured(metrics []MetricStatus) string {
-	if len(metrics) == 0 || len(metrics) == 1 && measuredCPU(metrics) == 0 && metrics[0].Resource.Current.AverageValue == nil {
+// currentMetricsToAnnotation returns the annotation for measurements, or "" if
+// status.currentCPUUtilizationPercentage of v1 holds all of them.
+func currentMetricsToAnnotation(metrics []MetricStatus) string {
+	if len(metrics) == 0 || len(metrics) == 1 && currentCPUIndex(metrics) == 0 && metrics[0].Resource.Current.AverageValue == nil {
 		return ""
 	}
-	return text(shownAll(metrics))
+	return marshalAnnotation(currentMetricsOf(metrics))
 }
 
-func shownAll(metrics []MetricStatus) []shownMetric {
+// currentMetricsOf converts measurements to the form of the annotation. It keeps nil and empty apart.
+func currentMetricsOf(metrics []MetricStatus) []annotationMetric {
 	if metrics == nil {
 		return nil
 	}
-	out := make([]shownMetric, len(metrics))
+	out := make([]annotationMetric, len(metrics))
 	for i, m := range metrics {
 		out[i].Type = m.Type
 		if s := m.Object; s != nil {
-			out[i].Object = &shownSource{Object: &s.DescribedObject, MetricName: s.Metric.Name, Selector: s.Metric.Selector,
+			out[i].Object = &annotationSource{Object: &s.DescribedObject, MetricName: s.Metric.Name, Selector: s.Metric.Selector,
 				CurrentValue: s.Current.Value, AverageValue: s.Current.AverageValue}
 		}
 		if s := m.Pods; s != nil {
-			out[i].Pods = &shownSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector, CurrentAverageValue: s.Current.AverageValue}
+			out[i].Pods = &annotationSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector, CurrentAverageValue: s.Current.AverageValue}
 		}
 		if s := m.Resource; s != nil {
-			out[i].Resource = &shownSource{Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: s.Current.AverageValue}
+			out[i].Resource = &annotationSource{Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: s.Current.AverageValue}
 		}
 		if s := m.ContainerResource; s != nil {
-			out[i].ContainerResource = &shownSource{Name: s.Name, Container: s.Container,
+			out[i].ContainerResource = &annotationSource{Name: s.Name, Container: s.Container,
 				CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: s.Current.AverageValue}
 		}
 		if s := m.External; s != nil {
-			out[i].External = &shownSource{MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector,
+			out[i].External = &annotationSource{MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector,
 				CurrentValue: s.Current.Value, CurrentAverageValue: s.Current.AverageValue}
 		}
 	}
 	return out
 }
 
-func shownMeasured(annotation string) []MetricStatus {
+// currentMetricsFromAnnotation is the inverse of currentMetricsToAnnotation.
+func currentMetricsFromAnnotation(annotation string) []MetricStatus {
 	var out []MetricStatus
-	for _, m := range read[[]shownMetric](annotation) {
+	for _, m := range unmarshalAnnotation[[]annotationMetric](annotation) {
 		status := MetricStatus{Type: m.Type}
 		if s := m.Object; s != nil {
 			status.Object = &ObjectMetricStatus{DescribedObject: s.object(), Metric: MetricIdentifier{s.MetricName, s.Selector},
@@ -193,62 +201,62 @@ func shownMeasured(annotation string) []MetricStatus {
 	return out
 }
 
-func (s *shownSource) current() MetricValueStatus {
+func (s *annotationSource) current() MetricValueStatus {
 	return MetricValueStatus{Value: s.CurrentValue, AverageValue: s.CurrentAverageValue, AverageUtilization: s.CurrentAverageUtilization}
 }
 
-func showConditions(conditions []HorizontalPodAutoscalerCondition) string {
+func conditionsToAnnotation(conditions []HorizontalPodAutoscalerCondition) string {
 	if len(conditions) == 0 {
 		return ""
 	}
-	return text(conditions)
+	return marshalAnnotation(conditions)
 }
 
-func shownConditions(annotation string) []HorizontalPodAutoscalerCondition {
-	return read[[]HorizontalPodAutoscalerCondition](annotation)
+func conditionsFromAnnotation(annotation string) []HorizontalPodAutoscalerCondition {
+	return unmarshalAnnotation[[]HorizontalPodAutoscalerCondition](annotation)
 }
 
-// shownBehaviors has the names that this annotation has; case does not matter to who
-// reads it.
-type shownBehaviors struct {
-	ScaleUp, ScaleDown *shownRules
+// annotationBehavior is a scaling behavior in its annotation. The keys are the Go names, because that
+// is what kube-apiserver writes; decoding ignores case.
+type annotationBehavior struct {
+	ScaleUp, ScaleDown *annotationRules
 }
 
-type shownRules struct {
+type annotationRules struct {
 	StabilizationWindowSeconds *int32
 	SelectPolicy               *string
-	Policies                   []shownPolicy
+	Policies                   []annotationPolicy
 	Tolerance                  *meta.Quantity
 }
 
-type shownPolicy struct {
+type annotationPolicy struct {
 	Type                 string
 	Value, PeriodSeconds int32
 }
 
-func showBehavior(b *HorizontalPodAutoscalerBehavior) string {
+func behaviorToAnnotation(b *HorizontalPodAutoscalerBehavior) string {
 	if b == nil {
 		return ""
 	}
-	side := func(r *HPAScalingRules) *shownRules {
+	side := func(r *HPAScalingRules) *annotationRules {
 		if r == nil {
 			return nil
 		}
-		out := &shownRules{r.StabilizationWindowSeconds, r.SelectPolicy, nil, r.Tolerance}
+		out := &annotationRules{r.StabilizationWindowSeconds, r.SelectPolicy, nil, r.Tolerance}
 		for _, p := range r.Policies {
-			out.Policies = append(out.Policies, shownPolicy(p))
+			out.Policies = append(out.Policies, annotationPolicy(p))
 		}
 		return out
 	}
-	return text(shownBehaviors{side(b.ScaleUp), side(b.ScaleDown)})
+	return marshalAnnotation(annotationBehavior{side(b.ScaleUp), side(b.ScaleDown)})
 }
 
-func shownBehavior(annotation string) *HorizontalPodAutoscalerBehavior {
-	b := read[*shownBehaviors](annotation)
+func behaviorFromAnnotation(annotation string) *HorizontalPodAutoscalerBehavior {
+	b := unmarshalAnnotation[*annotationBehavior](annotation)
 	if b == nil {
 		return nil
 	}
-	side := func(r *shownRules) *HPAScalingRules {
+	side := func(r *annotationRules) *HPAScalingRules {
 		if r == nil {
 			return nil
 		}

@@ -1,141 +1,144 @@
-// Package autoscaling holds the kind of the autoscaling group,
-// HorizontalPodAutoscaler, which scales others by what is measured.
+// Package autoscaling defines the kinds of the autoscaling group: HorizontalPodAutoscaler, in its
+// versions v1 to v2.
 package autoscaling
 
 import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// HorizontalPodAutoscaler keeps the size of another object such that metrics stay at
-// their targets.
+// HorizontalPodAutoscaler adjusts the number of replicas of a workload so that metrics stay near their
+// targets.
 type HorizontalPodAutoscaler struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what is scaled, within which bounds and by which metrics.
+	// Spec is the scaled workload, the bounds of its size and the metrics that decide it.
 	Spec HorizontalPodAutoscalerSpec `json:"spec,omitempty" protobuf:"2"`
 
-	// Status is what was measured and wanted last.
+	// Status is the last observed state.
 	Status HorizontalPodAutoscalerStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// HorizontalPodAutoscalerSpec says what is scaled, within which bounds and by which
-// metrics.
+// HorizontalPodAutoscalerSpec is the configuration of an autoscaler.
 type HorizontalPodAutoscalerSpec struct {
-	// ScaleTargetRef is the object that is scaled, through its scale.
+	// ScaleTargetRef is the workload. Its kind must have a scale subresource.
 	ScaleTargetRef CrossVersionObjectReference `json:"scaleTargetRef" protobuf:"1"`
 
-	// MinReplicas is the least number of pods; 1 by default. It may be 0 if an Object or
-	// External metric is used.
+	// MinReplicas is the lower bound of the number of replicas; default 1. 0 requires the feature
+	// HPAScaleToZero and at least one metric of type Object or External.
 	MinReplicas *int32 `json:"minReplicas,omitempty" protobuf:"2" schema:"default=1"`
 
-	// MaxReplicas is the greatest number of pods.
+	// MaxReplicas is the upper bound of the number of replicas. It must be at least 1 and not less than
+	// minReplicas.
 	MaxReplicas int32 `json:"maxReplicas" protobuf:"3" schema:"required,reason.required=must be set and greater than 0,min=1"`
 
-	// Metrics are what the size follows; the one that asks for most pods wins. By
-	// default the pods shall use 80 percent of the cpu that they request.
+	// Metrics decide the number of replicas: each metric yields a size, and the largest is used. By
+	// default the autoscaler keeps the average CPU usage at 80 percent of the request.
 	Metrics []MetricSpec `json:"metrics,omitempty" protobuf:"4" schema:"listType=atomic"`
 
-	// Behavior says how fast the size may change.
+	// Behavior limits the rate of scaling up and down. Without it, the defaults of the controller
+	// apply.
 	Behavior *HorizontalPodAutoscalerBehavior `json:"behavior,omitempty" protobuf:"5"`
 }
 
-// CrossVersionObjectReference points at an object of some kind in the same namespace.
+// CrossVersionObjectReference identifies an object in the namespace of the autoscaler.
 type CrossVersionObjectReference struct {
-	// Kind of the object.
+	// Kind of the object; it must be a valid path segment.
 	Kind string `json:"kind" protobuf:"1" schema:"required"`
 
-	// Name of the object.
+	// Name of the object; it must be a valid path segment.
 	Name string `json:"name" protobuf:"2" schema:"required"`
 
-	// APIVersion of the object.
+	// APIVersion of the object, as group/version. A scale target other than a ReplicationController
+	// needs a group.
 	APIVersion string `json:"apiVersion,omitempty" protobuf:"3"`
 }
 
-// HorizontalPodAutoscalerBehavior says how fast the size may change.
+// HorizontalPodAutoscalerBehavior limits the rate of scaling in each direction.
 type HorizontalPodAutoscalerBehavior struct {
-	// ScaleUp is for more pods: by default up to 4 more or twice as many every 15
-	// seconds, at once.
+	// ScaleUp limits growth. By default the size may grow by 4 pods or double every 15 seconds,
+	// whichever is more, and no stabilization window delays it.
 	ScaleUp *HPAScalingRules `json:"scaleUp,omitempty" protobuf:"1"`
 
-	// ScaleDown is for fewer pods: by default any number every 15 seconds, when that
-	// has been right for five minutes.
+	// ScaleDown limits shrinking. By default all pods above minReplicas may go within 15 seconds, after
+	// the stabilization window of the controller (300 seconds).
 	ScaleDown *HPAScalingRules `json:"scaleDown,omitempty" protobuf:"2"`
 }
 
-// HPAScalingRules say how fast the size may change in one direction.
+// HPAScalingRules limit the rate of scaling in one direction.
 type HPAScalingRules struct {
-	// StabilizationWindowSeconds is how many seconds of wanted sizes are looked back
-	// at, of which the most careful is taken: 0 to 3600.
+	// StabilizationWindowSeconds is the length of the window of past recommendations from which the
+	// controller takes the most conservative: 0 to 3600 seconds. The default is 0 for scaling up and
+	// 300 for scaling down.
 	StabilizationWindowSeconds *int32 `json:"stabilizationWindowSeconds,omitempty" protobuf:"3" schema:"min=0,max=3600,reason.min=must be greater than or equal to zero,reason.max=must be less than or equal to 3600"`
 
-	// SelectPolicy says which policy counts: Max, by default, allows the greatest
-	// change, Min the least, Disabled none at all.
+	// SelectPolicy decides among the policies: Max (default) takes the largest change that any of them
+	// allows, Min the smallest, and Disabled forbids scaling in this direction.
 	SelectPolicy *string `json:"selectPolicy,omitempty" protobuf:"1" schema:"enum=Disabled|Max|Min"`
 
-	// Policies bound the change.
+	// Policies each limit the change within a period. Unset means the default of the direction.
 	Policies []HPAScalingPolicy `json:"policies,omitempty" protobuf:"2" schema:"listType=atomic"`
 
-	// Tolerance is by how much a metric may differ from its target, as a part of it,
-	// before the size changes; unset: what the controller is set to.
+	// Tolerance is the relative deviation of a metric from its target that causes no scaling, such as
+	// 0.05. It must not be negative. Unset means the controller's global setting.
 	Tolerance *meta.Quantity `json:"tolerance,omitempty" protobuf:"4"`
 }
 
-// HPAScalingPolicy bounds the change in a time.
+// HPAScalingPolicy limits the change of the size within a period.
 type HPAScalingPolicy struct {
-	// Type says what value counts: Pods, or Percent of those that there are.
+	// Type is the unit of value: Pods, or Percent of the current size.
 	Type string `json:"type" protobuf:"1" schema:"enum=Percent|Pods"`
 
-	// Value is the greatest change, above 0.
+	// Value is the largest change within the period; it must be positive.
 	Value int32 `json:"value" protobuf:"2" schema:"exclusiveMin=0,reason.exclusiveMin=must be greater than zero"`
 
-	// PeriodSeconds is the time, 1 to 1800 seconds.
+	// PeriodSeconds is the length of the period: 1 to 1800 seconds.
 	PeriodSeconds int32 `json:"periodSeconds" protobuf:"3" schema:"exclusiveMin=0,max=1800,reason.exclusiveMin=must be greater than zero,reason.max=must be less than or equal to 1800"`
 }
 
-// HorizontalPodAutoscalerStatus is what was measured and wanted last.
+// HorizontalPodAutoscalerStatus is the last observed state of an autoscaler.
 type HorizontalPodAutoscalerStatus struct {
-	// ObservedGeneration is the generation that the controller has seen.
+	// ObservedGeneration is the latest generation that the controller has processed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty" protobuf:"1"`
 
-	// LastScaleTime is when the size was last changed.
+	// LastScaleTime is the time of the last change of the size.
 	LastScaleTime *meta.Time `json:"lastScaleTime,omitempty" protobuf:"2"`
 
-	// CurrentReplicas is how many pods there were.
+	// CurrentReplicas is the number of pods at the last observation.
 	CurrentReplicas int32 `json:"currentReplicas,omitempty" protobuf:"3" schema:"min=0"`
 
-	// DesiredReplicas is how many there shall be.
+	// DesiredReplicas is the number of pods that the controller last computed.
 	DesiredReplicas int32 `json:"desiredReplicas" protobuf:"4" schema:"min=0"`
 
-	// CurrentMetrics is what was measured.
+	// CurrentMetrics are the last measurements, in the order of spec.metrics.
 	CurrentMetrics []MetricStatus `json:"currentMetrics" protobuf:"5" schema:"optional,listType=atomic"`
 
-	// Conditions are AbleToScale, ScalingActive, ScalingLimited and others.
+	// Conditions include AbleToScale, ScalingActive and ScalingLimited.
 	Conditions []HorizontalPodAutoscalerCondition `json:"conditions,omitempty" protobuf:"6" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 }
 
-// HorizontalPodAutoscalerCondition is one aspect of an autoscaler's state.
+// HorizontalPodAutoscalerCondition is an aspect of an autoscaler's state.
 type HorizontalPodAutoscalerCondition struct {
-	// Type names the aspect that the condition is about.
+	// Type identifies the condition.
 	Type string `json:"type" protobuf:"1"`
 
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"2"`
 
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`
 
-	// Reason is a word for programs that says why.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"4"`
 
-	// Message is a text for people.
+	// Message explains the status to people.
 	Message string `json:"message,omitempty" protobuf:"5"`
 
-	// ObservedGeneration is the generation that the condition speaks of.
+	// ObservedGeneration is the generation that the condition was computed for.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty" protobuf:"6"`
 }
 
@@ -145,13 +148,13 @@ func Kinds() []*registry.Kind {
 		Group: names.GroupAutoscaling, Version: "v2", ShortNames: []string{"hpa"}, Categories: []string{"all"}, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.23"},
 		Versions: []registry.VersionOf[HorizontalPodAutoscaler]{
-			olderForm(), older.Same[HorizontalPodAutoscaler]("v2beta2", "1.12", "1.23", "1.26", names.GroupAutoscaling+"/v2"), v2beta1(),
+			v1Version(), older.Same[HorizontalPodAutoscaler]("v2beta2", "1.12", "1.23", "1.26", names.GroupAutoscaling+"/v2"), v2beta1(),
 		},
 		Columns:  columns(),
-		Default:  fillIn,
+		Default:  setDefaults,
 		Validate: validate,
-		Reference: &quirks.Reference{
-			StatusMetadata:      quirks.CallersMetadata(),
+		Reference: &compat.Reference{
+			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 		},
 	})}
@@ -159,16 +162,17 @@ func Kinds() []*registry.Kind {
 
 func ptr[T any](v T) *T { return &v }
 
-// fillIn fills in metrics, and rules where there is some behavior. What v1 shows in
-// annotations the hub has in fields alone.
-func fillIn(w *registry.Change[HorizontalPodAutoscaler]) {
-	for _, name := range shownAsAnnotations() {
+// setDefaults fills in metrics and, if there is a behavior, its rules. It removes the annotations in
+// which v1 shows fields of v2, because the hub keeps these fields themselves; a stale annotation would
+// override them on the next read through v1.
+func setDefaults(w *registry.Change[HorizontalPodAutoscaler]) {
+	for _, name := range v1Annotations() {
 		delete(w.New.Annotations, w.Names.Wire(name))
 	}
-	const usual, period = 80, 15
+	const utilization, period = 80, 15
 	s := &w.New.Spec
 	if len(s.Metrics) == 0 {
-		s.Metrics = []MetricSpec{cpuMetric(usual)}
+		s.Metrics = []MetricSpec{cpuMetric(utilization)}
 	}
 	if s.Behavior == nil {
 		return
@@ -198,7 +202,7 @@ func fillIn(w *registry.Change[HorizontalPodAutoscaler]) {
 	}
 }
 
-// cpuMetric keeps the cpu that pods use at a percentage of what they request.
+// cpuMetric returns the metric that keeps the average CPU usage at a percentage of the request.
 func cpuMetric(percent int32) MetricSpec {
 	return MetricSpec{Type: "Resource", Resource: &ResourceMetricSource{
 		Name: "cpu", Target: MetricTarget{Type: "Utilization", AverageUtilization: &percent},

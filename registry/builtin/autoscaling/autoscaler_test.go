@@ -34,12 +34,12 @@ func body(fields string) string { return `{"spec":{` + target + `,"maxReplicas":
 
 func metric(text string) string { return body(`,"metrics":[` + text + `]`) }
 
-// source is a metric of a type, whose field has these fields.
+// source returns a body with one metric of type of, whose source field holds fields.
 func source(of, field, fields string) string {
 	return metric(`{"type":"` + of + `","` + field + `":{` + fields + `}}`)
 }
 
-func TestReplicas(t *testing.T) {
+func TestReplicaBounds(t *testing.T) {
 	k := autoscaler(t)
 	limits := func(fields string) string { return `{"spec":{` + target + fields + `}}` }
 	k.Creates(t, map[string][]string{
@@ -83,8 +83,8 @@ func TestScaleTarget(t *testing.T) {
 	}
 }
 
-// TestStoredVersions: what an object was accepted with it keeps.
-func TestStoredVersions(t *testing.T) {
+// TestStoredAPIVersions checks that an update may keep an API version that the rules no longer accept.
+func TestStoredAPIVersions(t *testing.T) {
 	k := autoscaler(t)
 	old, faults := k.Create(t, metric(object))
 	require.Empty(t, faults)
@@ -100,7 +100,7 @@ func TestStoredVersions(t *testing.T) {
 	})
 }
 
-// TestMetricTypes: a metric has what its type names and nothing else.
+// TestMetricTypes checks that a metric must have exactly the source that its type names.
 func TestMetricTypes(t *testing.T) {
 	k := autoscaler(t)
 	const (
@@ -140,7 +140,7 @@ func TestMetricTypes(t *testing.T) {
 	require.Equal(t, []string{at + "type: Required value: must specify a metric source type"}, k.Texts(t, nil, metric(`{}`), "")[:1])
 }
 
-// TestMetricSources: the names that metrics have, by type.
+// TestMetricSources checks the names in each type of metric source.
 func TestMetricSources(t *testing.T) {
 	k := autoscaler(t)
 	const (
@@ -153,7 +153,7 @@ func TestMetricSources(t *testing.T) {
 		source("Object", "object", `"metric":{"name":"a"},`+to): {"Required:" + at + "object.describedObject.kind", "Required:" + at + "object.describedObject.name"},
 		source("Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"a/b","name":"%"},`+to): {
 			"Invalid:" + at + "object.describedObject.kind", "Invalid:" + at + "object.describedObject.name"},
-		// only what is scaled needs a group
+		// only the scale target needs a group
 		source("Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"x","name":"y","apiVersion":"v2"},`+to): nil,
 		source("Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"x","name":"y","apiVersion":"a/b/c"},`+to): {
 			"Invalid:" + at + "object.describedObject.apiVersion"},
@@ -175,15 +175,15 @@ func TestMetricSources(t *testing.T) {
 		cases[source(name, c.field, c.rest)] = []string{"Required:" + in}
 		cases[source(name, c.field, `"metric":{"name":"a/b"},`+c.rest)] = []string{"Invalid:" + in}
 		cases[source(name, c.field, `"metric":{"name":".."},`+c.rest)] = []string{"Invalid:" + in}
-		cases[source(name, c.field, `"metric":{"name":"a","selector":{"matchLabels":{"a b":"c"}}},`+c.rest)] = nil // who measures knows
+		cases[source(name, c.field, `"metric":{"name":"a","selector":{"matchLabels":{"a b":"c"}}},`+c.rest)] = nil // left to the metrics server
 	}
 	k.Creates(t, cases)
 }
 
-// TestMetricTargets: what a metric shall be, by type.
+// TestMetricTargets checks the targets that each type of metric allows.
 func TestMetricTargets(t *testing.T) {
 	k := autoscaler(t)
-	kinds := []struct{ name, field, rest, missing, both string }{ // both: where a second value is a fault
+	kinds := []struct{ name, field, rest, missing, both string }{ // both is the field at which a second value is reported
 		{"Object", "object", `"metric":{"name":"a"},"describedObject":{"kind":"x","name":"y"},`, "averageValue", ""},
 		{"Pods", "pods", `"metric":{"name":"a"},`, "averageValue", ""},
 		{"External", "external", `"metric":{"name":"a"},`, "averageValue", "value"},
@@ -267,9 +267,9 @@ func TestBehavior(t *testing.T) {
 	}
 }
 
-// An autoscaler that was stored before there was a rule is one that controllers work
-// with: what they do not change is not held against them.
-func TestAutoscalersOfBefore(t *testing.T) {
+// TestUpdateKeepsStoredViolations checks that an update is not refused because of fields that were
+// stored before a rule existed and that the update leaves alone.
+func TestUpdateKeepsStoredViolations(t *testing.T) {
 	k := autoscaler(t)
 	old, faults := k.Create(t, `{"spec":{`+target+`,"maxReplicas":3}}`)
 	require.Empty(t, faults)

@@ -11,24 +11,24 @@ import (
 
 func columns() []registry.Column {
 	return []registry.Column{
-		{Name: "Reference", Type: "string", Doc: "The object that is scaled.", Cell: func(o *meta.Object) any {
+		{Name: "Reference", Type: "string", Doc: "The scaled workload.", Cell: func(o *meta.Object) any {
 			return o.String("spec", "scaleTargetRef", "kind") + "/" + o.String("spec", "scaleTargetRef", "name")
 		}},
-		{Name: "Targets", Type: "string", Doc: "What was measured of each metric, and its target.", Cell: targets},
-		{Name: "MinPods", Type: "string", Doc: "The least number of pods.", Cell: func(o *meta.Object) any {
+		{Name: "Targets", Type: "string", Doc: "The current and the target value of each metric.", Cell: targetsCell},
+		{Name: "MinPods", Type: "string", Doc: "The lower bound of the number of pods.", Cell: func(o *meta.Object) any {
 			if n, ok := o.Get("spec", "minReplicas"); ok {
 				return fmt.Sprint(n)
 			}
 			return "<unset>"
 		}},
-		{Name: "MaxPods", Type: "string", Doc: "The greatest number of pods.", Cell: func(o *meta.Object) any { return o.Int("spec", "maxReplicas") }},
-		{Name: "Replicas", Type: "string", Doc: "How many pods there were.", Cell: func(o *meta.Object) any { return o.Int("status", "currentReplicas") }},
+		{Name: "MaxPods", Type: "string", Doc: "The upper bound of the number of pods.", Cell: func(o *meta.Object) any { return o.Int("spec", "maxReplicas") }},
+		{Name: "Replicas", Type: "string", Doc: "The number of pods at the last observation.", Cell: func(o *meta.Object) any { return o.Int("status", "currentReplicas") }},
 		registry.Age(),
 	}
 }
 
-// targets shows the first two metrics, and how many more there are.
-func targets(o *meta.Object) any {
+// targetsCell shows the first two metrics and the number of the others.
+func targetsCell(o *meta.Object) any {
 	const most = 2
 	metrics, measured := o.List("spec", "metrics"), o.List("status", "currentMetrics")
 	if len(metrics) == 0 {
@@ -41,7 +41,7 @@ func targets(o *meta.Object) any {
 		if i < len(measured) {
 			now, _ = measured[i].(map[string]any)
 		}
-		words = append(words, target(meta.NewObject(metric), meta.NewObject(now)))
+		words = append(words, targetText(meta.NewObject(metric), meta.NewObject(now)))
 	}
 	text := strings.Join(words, ", ")
 	if more := len(metrics) - most; more > 0 {
@@ -50,8 +50,9 @@ func targets(o *meta.Object) any {
 	return text
 }
 
-// target shows a metric: what was measured and what it shall be.
-func target(metric, now *meta.Object) string {
+// targetText shows the measurement and the target of a metric, such as "cpu: 12%/80%". Measurements
+// are matched to metrics by position; a measurement of another type counts as unknown.
+func targetText(metric, now *meta.Object) string {
 	kind := metric.String("type")
 	switch kind {
 	case "ContainerResource", "External", "Object", "Pods", "Resource":

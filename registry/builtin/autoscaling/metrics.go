@@ -2,182 +2,185 @@ package autoscaling
 
 import "orch.io/controlplane/api/meta"
 
-// MetricSpec is something that the size follows. The field that type names is set.
+// MetricSpec is a metric and its target. Exactly the field that type names must be set.
 type MetricSpec struct {
 	// Type is Resource, ContainerResource, Pods, Object or External.
 	Type string `json:"type" protobuf:"1" schema:"required,reason.required=must specify a metric source type,enum=ContainerResource|External|Object|Pods|Resource"`
 
-	// Object is a metric of one object.
+	// Object is a metric that describes a single object.
 	Object *ObjectMetricSource `json:"object,omitempty" protobuf:"2"`
 
-	// Pods is a metric that each pod has.
+	// Pods is a custom metric of each pod, averaged over all pods.
 	Pods *PodsMetricSource `json:"pods,omitempty" protobuf:"3"`
 
-	// Resource is what the pods use of a resource.
+	// Resource is the usage of a resource by all containers of each pod, averaged over all pods.
 	Resource *ResourceMetricSource `json:"resource,omitempty" protobuf:"4"`
 
-	// ContainerResource is what one container of each pod uses of a resource.
+	// ContainerResource is the usage of a resource by a single container of each pod, averaged over all
+	// pods.
 	ContainerResource *ContainerResourceMetricSource `json:"containerResource,omitempty" protobuf:"7"`
 
-	// External is a metric of nothing in the cluster.
+	// External is a metric from outside the cluster.
 	External *ExternalMetricSource `json:"external,omitempty" protobuf:"5"`
 }
 
-// ObjectMetricSource is a metric of one object.
+// ObjectMetricSource is a metric that describes a single object.
 type ObjectMetricSource struct {
-	// DescribedObject is the object.
+	// DescribedObject is the object that the metric describes.
 	DescribedObject CrossVersionObjectReference `json:"describedObject" protobuf:"1"`
 
-	// Target of the metric.
+	// Target of the metric: a value, or an averageValue for each pod.
 	Target MetricTarget `json:"target" protobuf:"2"`
 
 	// Metric that is measured.
 	Metric MetricIdentifier `json:"metric" protobuf:"3"`
 }
 
-// PodsMetricSource is a metric that each pod has.
+// PodsMetricSource is a custom metric of each pod.
 type PodsMetricSource struct {
 	// Metric that is measured.
 	Metric MetricIdentifier `json:"metric" protobuf:"1"`
 
-	// Target of the average over the pods.
+	// Target is an averageValue.
 	Target MetricTarget `json:"target" protobuf:"2"`
 }
 
-// ResourceMetricSource is what the pods use of a resource.
+// ResourceMetricSource is the usage of a resource by all containers of each pod.
 type ResourceMetricSource struct {
-	// Name of the resource.
+	// Name of the resource, such as cpu.
 	Name string `json:"name" protobuf:"1" schema:"required,reason.required=must specify a resource name"`
 
-	// Target of the average over the pods.
+	// Target is either an averageUtilization or an averageValue.
 	Target MetricTarget `json:"target" protobuf:"2"`
 }
 
-// ContainerResourceMetricSource is what one container of each pod uses of a resource.
+// ContainerResourceMetricSource is the usage of a resource by a single container of each pod.
 type ContainerResourceMetricSource struct {
-	// Name of the resource.
+	// Name of the resource, such as cpu.
 	Name string `json:"name" protobuf:"1" schema:"required,reason.required=must specify a resource name"`
 
-	// Target of the average over the pods.
+	// Target is either an averageUtilization or an averageValue.
 	Target MetricTarget `json:"target" protobuf:"2"`
 
-	// Container in the pods.
+	// Container is the name of the container in the pods.
 	Container string `json:"container" protobuf:"3" schema:"required,reason.required=must specify a container,format=dns-label"`
 }
 
-// ExternalMetricSource is a metric of nothing in the cluster.
+// ExternalMetricSource is a metric from outside the cluster.
 type ExternalMetricSource struct {
 	// Metric that is measured.
 	Metric MetricIdentifier `json:"metric" protobuf:"1"`
 
-	// Target of the metric: value, or averageValue for each pod.
+	// Target of the metric: either a value or an averageValue for each pod.
 	Target MetricTarget `json:"target" protobuf:"2"`
 }
 
-// MetricIdentifier names a metric.
+// MetricIdentifier identifies a metric.
 type MetricIdentifier struct {
 	// Name of the metric.
 	Name string `json:"name" protobuf:"1" schema:"required,reason.required=must specify a metric name"`
 
-	// Selector is passed on to who measures.
+	// Selector restricts the metric. It is passed to the metrics server without validation.
 	Selector *meta.Selector `json:"selector,omitempty" protobuf:"2" schema:"unchecked"`
 }
 
-// MetricTarget is what a metric shall be.
+// MetricTarget is the value that the autoscaler aims at. Quantities must be positive.
 type MetricTarget struct {
 	// Type is Utilization, Value or AverageValue.
 	Type string `json:"type" protobuf:"1" schema:"required,reason.required=must specify a metric target type"`
 
-	// Value of the whole.
+	// Value is the target for the metric as a whole.
 	Value *meta.Quantity `json:"value,omitempty" protobuf:"2"`
 
-	// AverageValue of a pod.
+	// AverageValue is the target for the average over all pods.
 	AverageValue *meta.Quantity `json:"averageValue,omitempty" protobuf:"3"`
 
-	// AverageUtilization is a percentage of what a pod requests.
+	// AverageUtilization is the target for the average over all pods, in percent of the requested
+	// amount. It must be positive; only resource metrics have it.
 	AverageUtilization *int32 `json:"averageUtilization,omitempty" protobuf:"4" schema:"exclusiveMin=0,reason.exclusiveMin=must be greater than 0"`
 }
 
-// MetricStatus is what was measured of a metric.
+// MetricStatus is the last measurement of a metric.
 type MetricStatus struct {
 	// Type is Resource, ContainerResource, Pods, Object or External.
 	Type string `json:"type" protobuf:"1"`
 
-	// Object is a metric of one object.
+	// Object is a metric that describes a single object.
 	Object *ObjectMetricStatus `json:"object,omitempty" protobuf:"2"`
 
-	// Pods is a metric that each pod has.
+	// Pods is a custom metric of each pod, averaged over all pods.
 	Pods *PodsMetricStatus `json:"pods,omitempty" protobuf:"3"`
 
-	// Resource is what the pods use of a resource.
+	// Resource is the usage of a resource by all containers of each pod, averaged over all pods.
 	Resource *ResourceMetricStatus `json:"resource,omitempty" protobuf:"4"`
 
-	// ContainerResource is what one container of each pod uses of a resource.
+	// ContainerResource is the usage of a resource by a single container of each pod, averaged over all
+	// pods.
 	ContainerResource *ContainerResourceMetricStatus `json:"containerResource,omitempty" protobuf:"7"`
 
-	// External is a metric of nothing in the cluster.
+	// External is a metric from outside the cluster.
 	External *ExternalMetricStatus `json:"external,omitempty" protobuf:"5"`
 }
 
-// ObjectMetricStatus is what was measured of one object.
+// ObjectMetricStatus is the measurement of a metric that describes a single object.
 type ObjectMetricStatus struct {
 	// Metric that was measured.
 	Metric MetricIdentifier `json:"metric" protobuf:"1" schema:"unchecked"`
 
-	// Current value.
+	// Current is the measured value.
 	Current MetricValueStatus `json:"current" protobuf:"2"`
 
-	// DescribedObject is the object.
+	// DescribedObject is the object that the metric describes.
 	DescribedObject CrossVersionObjectReference `json:"describedObject" protobuf:"3" schema:"unchecked"`
 }
 
-// PodsMetricStatus is what was measured of the pods.
+// PodsMetricStatus is the measurement of a custom metric of each pod.
 type PodsMetricStatus struct {
 	// Metric that was measured.
 	Metric MetricIdentifier `json:"metric" protobuf:"1" schema:"unchecked"`
 
-	// Current value.
+	// Current is the measured value.
 	Current MetricValueStatus `json:"current" protobuf:"2"`
 }
 
-// ResourceMetricStatus is what the pods used of a resource.
+// ResourceMetricStatus is the measured usage of a resource by all containers of each pod.
 type ResourceMetricStatus struct {
-	// Name of the resource.
+	// Name of the resource, such as cpu.
 	Name string `json:"name" protobuf:"1"`
 
-	// Current value.
+	// Current is the measured value.
 	Current MetricValueStatus `json:"current" protobuf:"2"`
 }
 
-// ContainerResourceMetricStatus is what one container of each pod used of a resource.
+// ContainerResourceMetricStatus is the measured usage of a resource by a single container of each pod.
 type ContainerResourceMetricStatus struct {
-	// Name of the resource.
+	// Name of the resource, such as cpu.
 	Name string `json:"name" protobuf:"1"`
 
-	// Current value.
+	// Current is the measured value.
 	Current MetricValueStatus `json:"current" protobuf:"2"`
 
-	// Container in the pods.
+	// Container is the name of the container in the pods.
 	Container string `json:"container" protobuf:"3"`
 }
 
-// ExternalMetricStatus is what was measured outside.
+// ExternalMetricStatus is the measurement of a metric from outside the cluster.
 type ExternalMetricStatus struct {
 	// Metric that was measured.
 	Metric MetricIdentifier `json:"metric" protobuf:"1" schema:"unchecked"`
 
-	// Current value.
+	// Current is the measured value.
 	Current MetricValueStatus `json:"current" protobuf:"2"`
 }
 
-// MetricValueStatus is a value that was measured.
+// MetricValueStatus is a measured value.
 type MetricValueStatus struct {
-	// Value of the whole.
+	// Value of the metric as a whole.
 	Value *meta.Quantity `json:"value,omitempty" protobuf:"1"`
 
-	// AverageValue of a pod.
+	// AverageValue is the average over all pods.
 	AverageValue *meta.Quantity `json:"averageValue,omitempty" protobuf:"2"`
 
-	// AverageUtilization is a percentage of what a pod requests.
+	// AverageUtilization is the average over all pods, in percent of the requested amount.
 	AverageUtilization *int32 `json:"averageUtilization,omitempty" protobuf:"3"`
 }

@@ -12,12 +12,15 @@ import (
 	"orch.io/controlplane/registry/builtin/core"
 )
 
+// validate checks the relations between fields of the spec; schema tags check the rest. A write of the
+// status is not checked here. On update, an API version that was stored before these rules existed may
+// stay as it is.
 func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 	if w.Subresource != "" {
 		return
 	}
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
-	if least := leastReplicas(w); s.MinReplicas != nil && *s.MinReplicas < least {
+	if least := minReplicasBound(w); s.MinReplicas != nil && *s.MinReplicas < least {
 		f.Invalid(at.Field("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", least))
 	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
@@ -25,19 +28,19 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 	}
 	s.ScaleTargetRef.validate(f, at.Field("scaleTargetRef"))
 	if old := w.Old; old == nil || old.Spec.ScaleTargetRef.APIVersion != s.ScaleTargetRef.APIVersion || old.Spec.ScaleTargetRef.Kind != s.ScaleTargetRef.Kind {
-		s.ScaleTargetRef.version(f, at.Field("scaleTargetRef"), s.ScaleTargetRef.Kind != "ReplicationController")
+		s.ScaleTargetRef.checkAPIVersion(f, at.Field("scaleTargetRef"), s.ScaleTargetRef.Kind != "ReplicationController")
 	}
-	judged := w.Old == nil || !w.Old.Spec.misdescribed() // a fault that is stored may stay
-	outside := false
+	checkVersions := w.Old == nil || !w.Old.Spec.hasInvalidObjectVersion() // a stored violation may stay
+	scalesToZero := false
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
-		outside = outside || m.Type == "Object" || m.Type == "External"
+		scalesToZero = scalesToZero || m.Type == "Object" || m.Type == "External"
 		m.validate(w, at.Field("metrics").Index(i))
-		if judged && m.Type == "Object" && m.Object != nil {
-			m.Object.DescribedObject.version(f, at.Field("metrics").Index(i).Field("object").Field("describedObject"), false)
+		if checkVersions && m.Type == "Object" && m.Object != nil {
+			m.Object.DescribedObject.checkAPIVersion(f, at.Field("metrics").Index(i).Field("object").Field("describedObject"), false)
 		}
 	}
-	if s.MinReplicas != nil && *s.MinReplicas == 0 && !outside {
+	if s.MinReplicas != nil && *s.MinReplicas == 0 && !scalesToZero {
 		f.Forbidden(at.Field("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas")
 	}
 	if b := s.Behavior; b != nil {
@@ -46,9 +49,10 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 	}
 }
 
-// leastReplicas returns the lower bound of minReplicas. An object that scales to zero may
-// go on doing so while the feature is off.
-func leastReplicas(w *registry.Change[HorizontalPodAutoscaler]) int32 {
+// minReplicasBound returns the lower bound of minReplicas: 0 with the feature HPAScaleToZero, else 1.
+// An autoscaler that is stored with 0 keeps the bound 0 when the feature is turned off, so that it can
+// still be updated.
+func minReplicasBound(w *registry.Change[HorizontalPodAutoscaler]) int32 {
 	stored := w.Old != nil && w.Old.Spec.MinReplicas != nil && *w.Old.Spec.MinReplicas == 0
 	if stored || w.Features.Enabled(features.HPAScaleToZero) {
 		return 0
@@ -63,13 +67,13 @@ func (r *HPAScalingRules) validate(f *check.Faults, at *check.Path) {
 }
 
 func (r *CrossVersionObjectReference) validate(f *check.Faults, at *check.Path) {
-	segment(f, at.Field("kind"), r.Kind)
-	segment(f, at.Field("name"), r.Name)
+	checkPathSegment(f, at.Field("kind"), r.Kind)
+	checkPathSegment(f, at.Field("name"), r.Name)
 }
 
-// version checks the form of the version, which needs a group for what is no kind of the
-// core.
-func (r *CrossVersionObjectReference) version(f *check.Faults, at *check.Path, grouped bool) {
+// checkAPIVersion checks the form of the API version. grouped demands a group, as for all kinds outside
+// the core group.
+func (r *CrossVersionObjectReference) checkAPIVersion(f *check.Faults, at *check.Path, grouped bool) {
 	at = at.Field("apiVersion")
 	switch {
 	case strings.Count(r.APIVersion, "/") > 1:
@@ -79,25 +83,26 @@ func (r *CrossVersionObjectReference) version(f *check.Faults, at *check.Path, g
 	}
 }
 
-// misdescribed reports whether a metric is about an object whose version is none.
-func (s *HorizontalPodAutoscalerSpec) misdescribed() bool {
+// hasInvalidObjectVersion reports whether an Object metric refers to a malformed API version.
+func (s *HorizontalPodAutoscalerSpec) hasInvalidObjectVersion() bool {
 	return slices.ContainsFunc(s.Metrics, func(m MetricSpec) bool {
 		var f check.Faults
 		if m.Type == "Object" && m.Object != nil {
-			m.Object.DescribedObject.version(&f, check.At(), false)
+			m.Object.DescribedObject.checkAPIVersion(&f, check.At(), false)
 		}
 		return len(f) > 0
 	})
 }
 
-// segment checks what becomes a part of a path; that it is there the schema says.
-func segment(f *check.Faults, at *check.Path, text string) {
+// checkPathSegment checks that text can be part of a URL path. The schema reports an empty text.
+func checkPathSegment(f *check.Faults, at *check.Path, text string) {
 	if text != "" {
 		f.Format(at, text, meta.CheckPathSegment(text))
 	}
 }
 
-// validate checks that the metric has what its type names and nothing else.
+// validate checks that exactly the source that Type names is set, and then checks that source. If the
+// type is unknown, the first source that is set is checked instead, as kube-apiserver does.
 func (m *MetricSpec) validate(w *registry.Change[HorizontalPodAutoscaler], at *check.Path) {
 	f := &w.Faults
 	sources := []struct {
@@ -117,7 +122,7 @@ func (m *MetricSpec) validate(w *registry.Change[HorizontalPodAutoscaler], at *c
 		}
 	}
 	if !known {
-		f.NotSupported(at.Field("type"), m.Type, "ContainerResource", "External", "Object", "Pods", "Resource") // clients are told twice
+		f.NotSupported(at.Field("type"), m.Type, "ContainerResource", "External", "Object", "Pods", "Resource") // the schema reports it, too: kube-apiserver answers both
 	}
 	if missing {
 		return
@@ -129,27 +134,27 @@ func (m *MetricSpec) validate(w *registry.Change[HorizontalPodAutoscaler], at *c
 		case known:
 			f.Forbidden(at.Field(s.field), "must populate the given metric source only")
 		case source == m.Type:
-			source = s.name // without a type that is known, the first source is checked
+			source = s.name // unknown type: check the first source
 		}
 	}
 	m.checkSource(w, at, source)
 }
 
-// checkSource checks the source of the metric that belongs to a type.
+// checkSource checks the source of the given type; that source must be set.
 func (m *MetricSpec) checkSource(w *registry.Change[HorizontalPodAutoscaler], at *check.Path, of string) {
 	f := &w.Faults
 	switch of {
 	case "Object":
 		at := at.Field("object")
 		m.Object.DescribedObject.validate(f, at.Field("describedObject"))
-		segment(f, at.Field("metric").Field("name"), m.Object.Metric.Name)
+		checkPathSegment(f, at.Field("metric").Field("name"), m.Object.Metric.Name)
 		at = at.Field("target")
 		if m.Object.Target.validate(f, at); m.Object.Target.Value == nil && m.Object.Target.AverageValue == nil {
 			f.Required(at.Field("averageValue"), "must set either a target value or averageValue")
 		}
 	case "External":
 		at := at.Field("external")
-		segment(f, at.Field("metric").Field("name"), m.External.Metric.Name)
+		checkPathSegment(f, at.Field("metric").Field("name"), m.External.Metric.Name)
 		at, t := at.Field("target"), &m.External.Target
 		switch t.validate(f, at); {
 		case t.Value == nil && t.AverageValue == nil:
@@ -159,23 +164,23 @@ func (m *MetricSpec) checkSource(w *registry.Change[HorizontalPodAutoscaler], at
 		}
 	case "Pods":
 		at := at.Field("pods")
-		segment(f, at.Field("metric").Field("name"), m.Pods.Metric.Name)
+		checkPathSegment(f, at.Field("metric").Field("name"), m.Pods.Metric.Name)
 		if m.Pods.Target.validate(f, at.Field("target")); m.Pods.Target.AverageValue == nil {
 			f.Required(at.Field("target").Field("averageValue"), "must specify a positive target averageValue")
 		}
 	case "Resource":
-		m.Resource.Target.ofResource(f, at.Field("resource").Field("target"))
+		m.Resource.Target.validateResource(f, at.Field("resource").Field("target"))
 	case "ContainerResource":
 		at := at.Field("containerResource")
 		if m.ContainerResource.Name != "" {
 			w.Faults = append(w.Faults, core.CheckContainerResource(w.Names, at.Field("name"), m.ContainerResource.Name)...)
 		}
-		m.ContainerResource.Target.ofResource(f, at.Field("target"))
+		m.ContainerResource.Target.validateResource(f, at.Field("target"))
 	}
 }
 
-// ofResource checks the target of what pods use of a resource.
-func (t *MetricTarget) ofResource(f *check.Faults, at *check.Path) {
+// validateResource checks the target of a resource metric.
+func (t *MetricTarget) validateResource(f *check.Faults, at *check.Path) {
 	t.validate(f, at)
 	switch {
 	case t.AverageUtilization == nil && t.AverageValue == nil:
@@ -185,6 +190,7 @@ func (t *MetricTarget) ofResource(f *check.Faults, at *check.Path) {
 	}
 }
 
+// validate checks the parts of a target that all types of metric share.
 func (t *MetricTarget) validate(f *check.Faults, at *check.Path) {
 	switch t.Type {
 	case "Utilization", "Value", "AverageValue":

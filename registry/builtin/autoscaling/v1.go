@@ -8,26 +8,27 @@ import (
 	v1 "orch.io/controlplane/registry/builtin/internal/autoscalingv1"
 )
 
-// olderForm is version v1: it has a field for one metric, the cpu that pods use, and
-// annotations for what the hub says beside it.
-func olderForm() registry.Spoke[v1.HorizontalPodAutoscaler, HorizontalPodAutoscaler] {
+// v1Version returns version v1. It has a field for a single metric, the average CPU utilization, and
+// keeps the other fields of the hub in annotations.
+func v1Version() registry.Spoke[v1.HorizontalPodAutoscaler, HorizontalPodAutoscaler] {
 	return registry.Spoke[v1.HorizontalPodAutoscaler, HorizontalPodAutoscaler]{
-		Version: "v1", ToHub: fromV1, FromHub: toV1, Annotations: shownAsAnnotations(),
+		Version: "v1", ToHub: fromV1, FromHub: toV1, Annotations: v1Annotations(),
 	}
 }
 
-func shownAsAnnotations() []string {
+// v1Annotations returns the annotations that hold fields of the hub, by spec name.
+func v1Annotations() []string {
 	return []string{names.ScalerMetrics, names.ScalerMeasured, names.ScalerConditions, names.ScalerBehavior}
 }
 
-// fromV1 takes the metric of the field after those of the annotations. Of what was
-// measured the field says what the annotation says otherwise.
+// fromV1 converts v1 to the hub. The CPU target is appended to the metrics of the annotation. The
+// field for the current CPU utilization overrides the same measurement in the annotation.
 func fromV1(in *v1.HorizontalPodAutoscaler, out *HorizontalPodAutoscaler) error {
 	s := &in.Spec
 	out.Spec = HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: CrossVersionObjectReference{Kind: s.ScaleTargetRef.Kind, Name: s.ScaleTargetRef.Name, APIVersion: s.ScaleTargetRef.APIVersion},
 		MinReplicas:    s.MinReplicas, MaxReplicas: s.MaxReplicas,
-		Metrics: shownMetrics(in.Annotations[names.ScalerMetrics]), Behavior: shownBehavior(in.Annotations[names.ScalerBehavior]),
+		Metrics: metricsFromAnnotation(in.Annotations[names.ScalerMetrics]), Behavior: behaviorFromAnnotation(in.Annotations[names.ScalerBehavior]),
 	}
 	if n := s.TargetCPUUtilizationPercentage; n != nil {
 		out.Spec.Metrics = append(out.Spec.Metrics, cpuMetric(*n))
@@ -35,10 +36,10 @@ func fromV1(in *v1.HorizontalPodAutoscaler, out *HorizontalPodAutoscaler) error 
 	st := &in.Status
 	out.Status = HorizontalPodAutoscalerStatus{
 		ObservedGeneration: st.ObservedGeneration, LastScaleTime: st.LastScaleTime, CurrentReplicas: st.CurrentReplicas, DesiredReplicas: st.DesiredReplicas,
-		CurrentMetrics: shownMeasured(in.Annotations[names.ScalerMeasured]), Conditions: shownConditions(in.Annotations[names.ScalerConditions]),
+		CurrentMetrics: currentMetricsFromAnnotation(in.Annotations[names.ScalerMeasured]), Conditions: conditionsFromAnnotation(in.Annotations[names.ScalerConditions]),
 	}
 	if n := st.CurrentCPUUtilizationPercentage; n != nil {
-		i := measuredCPU(out.Status.CurrentMetrics)
+		i := currentCPUIndex(out.Status.CurrentMetrics)
 		if i < 0 {
 			i = len(out.Status.CurrentMetrics)
 			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, MetricStatus{Type: "Resource", Resource: &ResourceMetricStatus{Name: "cpu"}})
@@ -48,8 +49,9 @@ func fromV1(in *v1.HorizontalPodAutoscaler, out *HorizontalPodAutoscaler) error 
 	return nil
 }
 
+// toV1 converts the hub to v1. It writes an annotation only if the fields of v1 cannot hold the value.
 func toV1(in *HorizontalPodAutoscaler, out *v1.HorizontalPodAutoscaler) error {
-	s, cpu := &in.Spec, targetCPU(in.Spec.Metrics)
+	s, cpu := &in.Spec, targetCPUIndex(in.Spec.Metrics)
 	out.Spec = v1.HorizontalPodAutoscalerSpec{ScaleTargetRef: v1.CrossVersionObjectReference{Kind: s.ScaleTargetRef.Kind, Name: s.ScaleTargetRef.Name, APIVersion: s.ScaleTargetRef.APIVersion},
 		MinReplicas: s.MinReplicas, MaxReplicas: s.MaxReplicas}
 	others := s.Metrics
@@ -60,13 +62,13 @@ func toV1(in *HorizontalPodAutoscaler, out *v1.HorizontalPodAutoscaler) error {
 	st := &in.Status
 	out.Status = v1.HorizontalPodAutoscalerStatus{ObservedGeneration: st.ObservedGeneration, LastScaleTime: st.LastScaleTime,
 		CurrentReplicas: st.CurrentReplicas, DesiredReplicas: st.DesiredReplicas}
-	if i := measuredCPU(st.CurrentMetrics); i >= 0 {
+	if i := currentCPUIndex(st.CurrentMetrics); i >= 0 {
 		out.Status.CurrentCPUUtilizationPercentage = st.CurrentMetrics[i].Resource.Current.AverageUtilization
 	}
 	out.Annotations = map[string]string{}
 	for name, text := range map[string]string{
-		names.ScalerMetrics: showMetrics(others), names.ScalerBehavior: showBehavior(s.Behavior),
-		names.ScalerMeasured: showMeasured(st.CurrentMetrics), names.ScalerConditions: showConditions(st.Conditions),
+		names.ScalerMetrics: metricsToAnnotation(others), names.ScalerBehavior: behaviorToAnnotation(s.Behavior),
+		names.ScalerMeasured: currentMetricsToAnnotation(st.CurrentMetrics), names.ScalerConditions: conditionsToAnnotation(st.Conditions),
 	} {
 		if text != "" {
 			out.Annotations[name] = text
@@ -75,10 +77,9 @@ func toV1(in *HorizontalPodAutoscaler, out *v1.HorizontalPodAutoscaler) error {
 	return nil
 }
 
-// targetCPU returns where the metric is that v1 has a field for, -1 if there is none:
-// of several the last, which is the one that stood in the field when a client of v1
-// wrote them.
-func targetCPU(metrics []MetricSpec) int {
+// targetCPUIndex returns the index of the metric that v1 shows in targetCPUUtilizationPercentage, or
+// -1. It is the last match, because fromV1 appends that metric to the others.
+func targetCPUIndex(metrics []MetricSpec) int {
 	for i, m := range slices.Backward(metrics) {
 		if m.Type == "Resource" && m.Resource != nil && m.Resource.Name == "cpu" && m.Resource.Target.AverageUtilization != nil {
 			return i
@@ -87,8 +88,8 @@ func targetCPU(metrics []MetricSpec) int {
 	return -1
 }
 
-// measuredCPU returns where it says how much cpu pods use, as a percentage, or -1.
-func measuredCPU(metrics []MetricStatus) int {
+// currentCPUIndex returns the index of the measured CPU utilization, or -1.
+func currentCPUIndex(metrics []MetricStatus) int {
 	return slices.IndexFunc(metrics, func(m MetricStatus) bool {
 		return m.Type == "Resource" && m.Resource != nil && m.Resource.Name == "cpu" && m.Resource.Current.AverageUtilization != nil
 	})

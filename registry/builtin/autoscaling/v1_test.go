@@ -19,7 +19,8 @@ const (
 	shownBehavior   = shownBase + "behavior"
 )
 
-// older returns an object of v1 with an annotation, if that has a name.
+// older returns a v1 object with the annotation, unless its name is empty, and its conversion to the
+// hub.
 func older(t *testing.T, annotation, text, spec, status string) (obj, hub *meta.Object) {
 	t.Helper()
 	k := autoscaler(t)
@@ -36,7 +37,7 @@ func older(t *testing.T, annotation, text, spec, status string) (obj, hub *meta.
 	return obj, hub
 }
 
-// newer returns an object of the hub as v1 shows it.
+// newer converts an object of the hub to v1.
 func newer(t *testing.T, body string) *meta.Object {
 	t.Helper()
 	k := autoscaler(t)
@@ -52,7 +53,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestFieldsOfV1: the field of v1 is one metric.
+// TestFieldsOfV1 checks that the CPU fields of v1 become a metric of the hub and back.
 func TestFieldsOfV1(t *testing.T) {
 	const used = `{"type":"Resource","resource":{"name":"cpu","current":{"averageUtilization":7}}}`
 	obj, hub := older(t, "", "", `,"minReplicas":2,"targetCPUUtilizationPercentage":50`,
@@ -73,8 +74,8 @@ func TestFieldsOfV1(t *testing.T) {
 	}
 }
 
-// TestMetricsInV1: each metric, but for the one of the field, is in the annotation and
-// comes back from it.
+// TestMetricsInV1 checks that each metric except the CPU target is kept in the annotation and comes
+// back from it.
 func TestMetricsInV1(t *testing.T) {
 	const selector = `"selector":{"matchLabels":{"a":"b"}}`
 	for _, c := range []struct{ hub, shown string }{
@@ -109,16 +110,16 @@ func TestMetricsInV1(t *testing.T) {
 
 	const first, last = `{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":1}}}`, `{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":2}}}`
 	shown := newer(t, metric(first+`,`+last))
-	require.Equal(t, int64(2), shown.Int("spec", "targetCPUUtilizationPercentage"), "the last is that of the field")
+	require.Equal(t, int64(2), shown.Int("spec", "targetCPUUtilizationPercentage"), "the field shows the last metric")
 	require.JSONEq(t, `[{"type":"Resource","resource":{"name":"cpu","targetAverageUtilization":1}}]`, shown.Annotation(shownMetrics))
-	require.Empty(t, newer(t, metric(last)).Annotations(), "the field says it all")
+	require.Empty(t, newer(t, metric(last)).Annotations(), "the field holds all of it")
 	_, hub := older(t, shownMetrics, shown.Annotation(shownMetrics), `,"targetCPUUtilizationPercentage":2`, ``)
 	require.JSONEq(t, `[`+first+`,`+last+`]`, asJSON(t, hub.List("spec", "metrics")))
 }
 
-// TestMeasuredInV1: what was measured is in the annotation, but for what the field says
-// alone.
-func TestMeasuredInV1(t *testing.T) {
+// TestCurrentMetricsInV1 checks that measurements are kept in the annotation unless the field of v1
+// holds all of them.
+func TestCurrentMetricsInV1(t *testing.T) {
 	const selector = `"selector":{"matchLabels":{"a":"b"}}`
 	status := func(metrics string) string {
 		return `{"spec":{` + target + `,"maxReplicas":1},"status":{"currentMetrics":[` + metrics + `]}}`
@@ -146,10 +147,10 @@ func TestMeasuredInV1(t *testing.T) {
 
 	const used = `{"type":"Resource","resource":{"name":"cpu","current":{"averageUtilization":5}}}`
 	shown := newer(t, status(used))
-	require.Empty(t, shown.Annotations(), "the field says it all")
+	require.Empty(t, shown.Annotations(), "the field holds all of it")
 	require.Equal(t, int64(5), shown.Int("status", "currentCPUUtilizationPercentage"))
 	_, hub := older(t, shownMeasured, `[{"type":"Pods"},{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":1,"currentAverageValue":"3"}}]`, ``, `"currentCPUUtilizationPercentage":5`)
-	require.JSONEq(t, `[{"type":"Pods"},{"type":"Resource","resource":{"name":"cpu","current":{"averageUtilization":5,"averageValue":"3"}}}]`, asJSON(t, hub.List("status", "currentMetrics")), "the field wins")
+	require.JSONEq(t, `[{"type":"Pods"},{"type":"Resource","resource":{"name":"cpu","current":{"averageUtilization":5,"averageValue":"3"}}}]`, asJSON(t, hub.List("status", "currentMetrics")), "the field overrides the annotation")
 	_, hub = older(t, shownMeasured, `[{"type":"Pods"}]`, ``, `"currentCPUUtilizationPercentage":5`)
 	require.JSONEq(t, `[{"type":"Pods"},`+used+`]`, asJSON(t, hub.List("status", "currentMetrics")))
 }
@@ -173,8 +174,8 @@ func TestConditionsAndBehaviorInV1(t *testing.T) {
 	}
 }
 
-// TestMalformedAnnotations: an annotation that is none of this server's says nothing, all
-// of it, and one that says something wrong is held to the rules.
+// TestMalformedAnnotations checks that an annotation that does not decode is ignored as a whole, and
+// that the contents of a decodable annotation are validated.
 func TestMalformedAnnotations(t *testing.T) {
 	for _, name := range []string{shownMetrics, shownMeasured, shownConditions, shownBehavior} {
 		_, plain := older(t, "", "", ``, ``)

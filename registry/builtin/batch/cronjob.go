@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -96,8 +96,8 @@ func cronJobs() *registry.Kind {
 				return append(warnOfName(w), core.WarnOfPod(w, "spec", "jobTemplate", "spec", "template", "spec")...)
 			},
 		},
-		Reference: &quirks.Reference{
-			StatusMetadata:      quirks.CallersMetadata(),
+		Reference: &compat.Reference{
+			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 		},
 	})

@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -24,8 +24,8 @@ func jobs() *registry.Kind {
 				return append(warnOfName(w), core.WarnOfPod(w, "spec", "template", "spec")...)
 			},
 		},
-		Reference: &quirks.Reference{
-			StatusMetadata:      quirks.CallersMetadata(),
+		Reference: &compat.Reference{
+			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 			OrphansDependents:   true,
 			OrphanWarning:       "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",

@@ -1,5 +1,4 @@
-// Package certificates holds the kind by which clients ask for certificates:
-// CertificateSigningRequest.
+// Package certificates defines the kind CertificateSigningRequest.
 package certificates
 
 import (
@@ -7,89 +6,90 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
-// The types of conditions that decide about a request.
+// Condition types that decide about a request. A condition of these types cannot be removed.
 const (
 	Approved = "Approved"
 	Denied   = "Denied"
 	Failed   = "Failed"
 )
 
-// CertificateSigningRequest asks a signer for a certificate. Somebody approves
-// or denies it, then the signer fills in the certificate. What it asks for and
-// who asked cannot change.
+// CertificateSigningRequest asks a signer for an X.509 certificate. An approver sets the condition
+// Approved or Denied through the subresource approval; then the signer sets the certificate through the
+// subresource status. The spec is immutable.
 type CertificateSigningRequest struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is the request. Only request, signerName, usages and
-	// expirationSeconds are the caller's; the rest is who asked.
+	// Spec is the request. The server sets username, uid, groups and extra to the caller of the create
+	// and ignores values for them.
 	Spec CertificateSigningRequestSpec `json:"spec" protobuf:"2" schema:"ratcheting"`
 
 	// Status is the decision and the certificate.
 	Status CertificateSigningRequestStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// CertificateSigningRequestSpec is what is asked for, and who asked.
+// CertificateSigningRequestSpec is the request and the identity of the requester.
 type CertificateSigningRequestSpec struct {
-	// Request is a PKCS#10 request in a PEM block CERTIFICATE REQUEST.
+	// Request is a PKCS#10 certification request in a PEM block of type CERTIFICATE REQUEST.
 	Request []byte `json:"request" protobuf:"1"`
 
-	// Username of who asked, set on create.
+	// Username of the requester, set by the server.
 	Username string `json:"username,omitempty" protobuf:"2"`
 
-	// UID of who asked, set on create.
+	// UID of the requester, set by the server.
 	UID string `json:"uid,omitempty" protobuf:"3"`
 
-	// Groups of who asked, set on create.
+	// Groups of the requester, set by the server.
 	Groups []string `json:"groups,omitempty" protobuf:"4" schema:"listType=atomic"`
 
-	// Usages of the key that the certificate shall name, such as "client auth".
+	// Usages are the key usages of the certificate, such as "client auth". At least one, without
+	// duplicates.
 	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"required,optional,reason.required=usages must contain at least one value,listType=atomic,uniqueItems,items.enum=any|cert sign|client auth|code signing|content commitment|crl sign|data encipherment|decipher only|digital signature|email protection|encipher only|ipsec end system|ipsec tunnel|ipsec user|key agreement|key encipherment|microsoft sgc|netscape sgc|ocsp signing|s/mime|server auth|signing|timestamping"`
 
-	// Extra attributes of who asked, set on create.
+	// Extra attributes of the requester, set by the server.
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"6"`
 
-	// SignerName names the signer, as domain/name.
+	// SignerName identifies the signer, in the form domain/name.
 	SignerName string `json:"signerName" protobuf:"7" schema:"required,format=signer-name"`
 
-	// ExpirationSeconds is how long the certificate shall be valid; the signer
-	// may make it shorter. At least 600.
+	// ExpirationSeconds is the requested validity in seconds, at least 600. The signer may issue a
+	// shorter certificate.
 	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty" protobuf:"8" schema:"min=600,reason.min=may not specify a duration less than 600 seconds (10 minutes)"`
 }
 
-// CertificateSigningRequestStatus is what became of a request.
+// CertificateSigningRequestStatus is the decision about a request and its result.
 type CertificateSigningRequestStatus struct {
-	// Conditions are Approved, Denied and Failed, and others that signers know.
+	// Conditions are Approved, Denied, Failed and types of the signer's own, without repeated types.
 	Conditions []CertificateSigningRequestCondition `json:"conditions,omitempty" protobuf:"1" schema:"listType=map,listMapKeys=type,repeats"`
 
-	// Certificate is the signed certificate and the chain above it, in PEM
-	// blocks CERTIFICATE.
+	// Certificate is the issued certificate followed by its chain, in PEM blocks of type CERTIFICATE.
+	// It cannot be replaced.
 	Certificate []byte `json:"certificate,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
 // CertificateSigningRequestCondition is a decision about a request.
 type CertificateSigningRequestCondition struct {
-	// Type is Approved, Denied, Failed or a signer's own. Approved and Denied
-	// exclude each other, and neither is ever taken back.
+	// Type is Approved, Denied, Failed or a signer's own. Approved and Denied exclude each other, and
+	// none of the three can be removed.
 	Type string `json:"type" protobuf:"1" schema:"required,reason.required=must specify a condition type"`
 
-	// Reason is a word for programs.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"2"`
 
-	// Message is a text for people.
+	// Message explains the decision to people.
 	Message string `json:"message,omitempty" protobuf:"3"`
 
-	// LastUpdateTime is when the condition was last written.
+	// LastUpdateTime is the time of the last write of the condition; the server fills it in.
 	LastUpdateTime meta.Time `json:"lastUpdateTime,omitempty" protobuf:"4"`
 
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed; the server fills it in.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"5"`
 
-	// Status is True, False or Unknown; Approved, Denied and Failed are True.
+	// Status is True, False or Unknown. It must be True for Approved, Denied and Failed.
 	Status string `json:"status" protobuf:"6" schema:"required"`
 }
 
@@ -109,16 +109,16 @@ func Kinds() []*registry.Kind {
 		Fields:       []registry.SelectableField{{Name: "spec.signerName"}},
 		Subresources: []registry.Subresource{
 			{Name: "status", Merge: mergeStatus, Validate: validateStatus},
-			{Name: "approval", Merge: mergeApproval, Metadata: quirks.CallersMetadata(), Validate: validateApproval},
+			{Name: "approval", Merge: mergeApproval, Metadata: compat.CallersMetadata(), Validate: validateApproval},
 		},
 		Behavior: registry.Behavior{
 			Prepare:  prepare,
-			Validate: forgiveUsages,
+			Validate: allowAnyUsages,
 		},
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			NoGeneration:        true,
 			Unowned:             []string{"spec", "status"},
-			StatusMetadata:      quirks.CallersMetadata(),
+			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 		},
 	})}
@@ -127,20 +127,21 @@ func Kinds() []*registry.Kind {
 func columns() []registry.Column {
 	return []registry.Column{
 		registry.Age(),
-		registry.Text("SignerName", "Who shall sign.", "spec", "signerName"),
-		registry.Text("Requestor", "Who asked.", "spec", "username"),
-		{Name: "RequestedDuration", Type: "string", Doc: "How long the certificate shall be valid.", Cell: func(o *meta.Object) any {
+		registry.Text("SignerName", "The name of the signer.", "spec", "signerName"),
+		registry.Text("Requestor", "The user who made the request.", "spec", "username"),
+		{Name: "RequestedDuration", Type: "string", Doc: "The requested validity.", Cell: func(o *meta.Object) any {
 			if s := o.Int("spec", "expirationSeconds"); s > 0 {
 				return meta.FormatDuration(time.Duration(s) * time.Second)
 			}
 			return "<none>"
 		}},
-		{Name: "Condition", Type: "string", Doc: "What became of it.", Cell: decision},
+		{Name: "Condition", Type: "string", Doc: "The decision, and whether a certificate was issued.", Cell: conditionCell},
 	}
 }
 
-// decision sums up the state of a request.
-func decision(o *meta.Object) any {
+// conditionCell shows the decision, and whether the request failed or a certificate was issued, such as
+// "Approved,Issued".
+func conditionCell(o *meta.Object) any {
 	word := "Pending"
 	failed := ""
 	for _, v := range o.List("status", "conditions") {
@@ -158,7 +159,8 @@ func decision(o *meta.Object) any {
 	return word + failed
 }
 
-// prepare records who asks; afterwards nothing of the spec changes.
+// prepare sets the requester on create and keeps the stored spec on update. An update that changes the
+// spec succeeds without effect, as at kube-apiserver.
 func prepare(w *registry.Change[meta.Object]) {
 	obj := w.New
 	if w.Old != nil {
@@ -185,24 +187,25 @@ func prepare(w *registry.Change[meta.Object]) {
 	}
 }
 
+// mergeStatus copies the status of the request and completes the times of conditions.
 func mergeStatus(obj, in *meta.Object) {
 	old := obj.Clone()
 	obj.CopyField(in, "status")
-	stamp(obj, old)
+	setTimes(obj, old)
 }
 
-// mergeApproval takes nothing of the status but conditions.
+// mergeApproval replaces status.conditions and ignores the rest of the request.
 func mergeApproval(obj, in *meta.Object) {
 	old := obj.Clone()
 	obj.Delete("status", "conditions")
 	if list := in.List("status", "conditions"); len(list) > 0 {
 		obj.Set(meta.Clone(list), "status", "conditions")
 	}
-	stamp(obj, old)
+	setTimes(obj, old)
 }
 
-// stamp sets the times of conditions that have none.
-func stamp(obj, old *meta.Object) {
+// setTimes fills in missing times of conditions. old is the object before the write.
+func setTimes(obj, old *meta.Object) {
 	now := meta.FormatTime(time.Now())
 	for _, v := range obj.List("status", "conditions") {
 		c, ok := v.(map[string]any)
@@ -213,13 +216,14 @@ func stamp(obj, old *meta.Object) {
 			c["lastUpdateTime"] = now
 		}
 		if c["lastTransitionTime"] == nil {
-			c["lastTransitionTime"] = transition(old, c, now)
+			c["lastTransitionTime"] = transitionTime(old, c, now)
 		}
 	}
 }
 
-// transition returns when the condition that c continues came about, or now.
-func transition(old *meta.Object, c map[string]any, now string) any {
+// transitionTime returns the transition time of the stored condition with the type and status of c, or
+// now if there is none.
+func transitionTime(old *meta.Object, c map[string]any, now string) any {
 	for _, v := range old.List("status", "conditions") {
 		before, _ := v.(map[string]any)
 		if before["type"] == c["type"] && before["status"] == c["status"] && before["lastTransitionTime"] != nil {

@@ -58,7 +58,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestWhoAskedIsRecordedAndNothingChanges(t *testing.T) {
+func TestRequesterIsRecordedAndSpecIsImmutable(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	obj := k.Object(t, `{"spec":{"request":"`+csr(t)+`","signerName":"example.com/s","usages":["any"],"username":"root","groups":["system:masters"]}}`)
 	ctx := meta.WithUser(t.Context(), &meta.User{Name: "alice", UID: "2", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}})
@@ -72,7 +72,7 @@ func TestWhoAskedIsRecordedAndNothingChanges(t *testing.T) {
 	require.Empty(t, later.List("status", "conditions"))
 }
 
-func TestDecisions(t *testing.T) {
+func TestApprovalAndStatusTransitions(t *testing.T) {
 	k := kindtest.Of(t, names.Kubernetes, certificates.Kinds(), "CertificateSigningRequest")
 	obj, _ := k.Create(t, `{"spec":{"request":"`+csr(t)+`","signerName":"example.com/s","usages":["any"]}}`)
 	condition := func(types ...string) string {
@@ -93,7 +93,7 @@ func TestDecisions(t *testing.T) {
 	require.Equal(t, []string{"Invalid:status.conditions"}, got)
 	yes, got := k.Update(t, obj, `{"status":{"certificate":"AAAA","conditions":[{"type":"Approved","status":"True"}]}}`, "approval")
 	require.Empty(t, got)
-	require.Empty(t, yes.String("status", "certificate"), "approving gives no certificate")
+	require.Empty(t, yes.String("status", "certificate"), "approval does not write the certificate")
 	first := yes.List("status", "conditions")[0].(map[string]any)
 	require.NotEmpty(t, first["lastUpdateTime"])
 	require.NotEmpty(t, first["lastTransitionTime"])
@@ -107,7 +107,7 @@ func TestDecisions(t *testing.T) {
 		require.Equal(t, want, got, patch)
 	}
 	_, got = k.Update(t, yes, `{"status":{"conditions":[{"type":"Approved","status":"True","reason":"Other"}]}}`, "status")
-	require.Equal(t, []string{"Forbidden:status.conditions"}, got, "who signs does not change what was decided")
+	require.Equal(t, []string{"Forbidden:status.conditions"}, got, "status does not change the decision")
 	_, got = k.Update(t, yes, `{"status":{"certificate":"bm9uZQ=="}}`, "status")
 	require.Equal(t, []string{"Invalid:status.certificate"}, got)
 }

@@ -11,74 +11,75 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// CertificateSigningRequestV1beta1 is a request as version v1beta1 shows it: it need not
-// say who shall sign and what for.
+// CertificateSigningRequestV1beta1 is a request in version v1beta1, where signerName and usages are
+// optional.
 type CertificateSigningRequestV1beta1 struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what is asked for. It cannot change.
+	// Spec is the request. It is immutable.
 	Spec CertificateSigningRequestSpecV1beta1 `json:"spec" protobuf:"2" schema:"ratcheting"`
 
-	// Status is what became of it.
+	// Status is the decision and the certificate.
 	Status CertificateSigningRequestStatusV1beta1 `json:"status,omitempty" protobuf:"3"`
 }
 
-// CertificateSigningRequestSpecV1beta1 is what is asked for.
+// CertificateSigningRequestSpecV1beta1 is the request and the identity of the requester.
 type CertificateSigningRequestSpecV1beta1 struct {
-	// Request is the request in PEM.
+	// Request is a PKCS#10 certification request in a PEM block of type CERTIFICATE REQUEST.
 	Request []byte `json:"request" protobuf:"1"`
 
-	// Username is who asks. The server fills it in.
+	// Username of the requester, set by the server.
 	Username string `json:"username,omitempty" protobuf:"2"`
 
-	// UID is that of who asks. The server fills it in.
+	// UID of the requester, set by the server.
 	UID string `json:"uid,omitempty" protobuf:"3"`
 
-	// Groups are those of who asks. The server fills them in.
+	// Groups of the requester, set by the server.
 	Groups []string `json:"groups,omitempty" protobuf:"4" schema:"listType=atomic"`
 
-	// Usages are what the certificate shall be good for; by default digital signature and
-	// key encipherment.
+	// Usages are the key usages of the certificate; default digital signature and key encipherment.
 	Usages []string `json:"usages,omitempty" protobuf:"5" schema:"listType=atomic"`
 
-	// Extra is what else is known of who asks. The server fills it in.
+	// Extra attributes of the requester, set by the server.
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"6"`
 
-	// SignerName is who shall sign; by default one that the request fits.
+	// SignerName identifies the signer, in the form domain/name. By default the server derives it from
+	// the request.
 	SignerName *string `json:"signerName,omitempty" protobuf:"7" schema:"format=signer-name"`
 
-	// ExpirationSeconds is how long the certificate shall be valid.
+	// ExpirationSeconds is the requested validity in seconds, at least 600. The signer may issue a
+	// shorter certificate.
 	ExpirationSeconds *int32 `json:"expirationSeconds,omitempty" protobuf:"8" schema:"min=600,reason.min=may not specify a duration less than 600 seconds (10 minutes)"`
 }
 
-// CertificateSigningRequestStatusV1beta1 is what became of a request.
+// CertificateSigningRequestStatusV1beta1 is the decision about a request and its result.
 type CertificateSigningRequestStatusV1beta1 struct {
-	// Conditions are Approved, Denied and Failed.
+	// Conditions are Approved, Denied, Failed and types of the signer's own, without repeated types.
 	Conditions []CertificateSigningRequestConditionV1beta1 `json:"conditions,omitempty" protobuf:"1" schema:"listType=map,listMapKeys=type,repeats"`
 
-	// Certificate is what was issued.
+	// Certificate is the issued certificate followed by its chain, in PEM.
 	Certificate []byte `json:"certificate,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
 // CertificateSigningRequestConditionV1beta1 is a decision about a request.
 type CertificateSigningRequestConditionV1beta1 struct {
-	// Type is Approved, Denied or Failed.
+	// Type is Approved, Denied, Failed or a signer's own.
 	Type string `json:"type" protobuf:"1" schema:"required,reason.required=must specify a condition type"`
 
-	// Reason is a word for programs that says why.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"2"`
 
-	// Message is a text for people.
+	// Message explains the decision to people.
 	Message string `json:"message,omitempty" protobuf:"3"`
 
-	// LastUpdateTime is when the condition was last written.
+	// LastUpdateTime is the time of the last write of the condition.
 	LastUpdateTime meta.Time `json:"lastUpdateTime,omitempty" protobuf:"4"`
 
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"5"`
 
-	// Status is True, which it is by default, False or Unknown.
+	// Status is True (default), False or Unknown.
 	Status string `json:"status,omitempty" protobuf:"6" schema:"default=True"`
 }
 
@@ -91,11 +92,12 @@ func v1beta1() registry.VersionOf[CertificateSigningRequest] {
 	}
 }
 
-// isV1beta1 reports whether a write comes through version v1beta1, which has fewer rules.
+// isV1beta1 reports whether a write comes through v1beta1, which has fewer rules than v1.
 func isV1beta1(v meta.GroupVersion) bool { return v.Version == "v1beta1" }
 
-// forgiveUsages drops what v1 says of usages that version v1beta1 does not.
-func forgiveUsages(w *registry.Change[meta.Object]) {
+// allowAnyUsages drops the schema violations in spec.usages of a write through v1beta1, which accepts
+// any usage.
+func allowAnyUsages(w *registry.Change[meta.Object]) {
 	if isV1beta1(w.Version) {
 		w.Found = slices.DeleteFunc(slices.Clone(w.Found), func(c meta.Cause) bool { return strings.HasPrefix(c.Field, "spec.usages[") })
 	}
@@ -107,17 +109,19 @@ func defaultV1beta1(w *registry.Change[CertificateSigningRequestV1beta1]) {
 		s.Usages = []string{"digital signature", "key encipherment"}
 	}
 	if s.SignerName == nil {
-		asker := ""
+		requester := ""
 		if user := meta.UserFrom(w.Context); user != nil {
-			asker = user.Name
+			requester = user.Name
 		}
-		signer := w.Names.Wire(s.signer(asker))
+		signer := w.Names.Wire(s.signer(requester))
 		s.SignerName = &signer
 	}
 }
 
-// signer returns the signer that a request of somebody fits which names none.
-func (s *CertificateSigningRequestSpecV1beta1) signer(asker string) string {
+// signer returns the signer of a request that names none: the signer for kubelet client or serving
+// certificates if subject, alternative names and usages fit, else the legacy signer. A serving
+// certificate is only derived if the requester is the node itself.
+func (s *CertificateSigningRequestSpecV1beta1) signer(requester string) string {
 	r, err := pki.ParseRequest(s.Request)
 	if err != nil || !strings.HasPrefix(r.Subject.CommonName, "system:node:") || !slices.Equal(r.Subject.Organization, []string{"system:nodes"}) ||
 		len(r.EmailAddresses) > 0 || len(r.URIs) > 0 {
@@ -128,7 +132,7 @@ func (s *CertificateSigningRequestSpecV1beta1) signer(asker string) string {
 		return slices.Equal(usages, slices.Sorted(slices.Values([]string{"digital signature", "key encipherment", last})))
 	}
 	switch addresses := len(r.DNSNames) + len(r.IPAddresses); {
-	case addresses > 0 && uses("server auth") && asker == r.Subject.CommonName:
+	case addresses > 0 && uses("server auth") && requester == r.Subject.CommonName:
 		return names.SignerNodeServing
 	case addresses == 0 && uses("client auth"):
 		return names.SignerClientNode

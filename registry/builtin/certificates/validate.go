@@ -8,6 +8,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
+// validateRequest checks the spec on create only, because it is immutable, and the status on every
+// write. The legacy signer is reserved for v1beta1.
 func validateRequest(w *registry.Change[CertificateSigningRequest]) {
 	if w.Old == nil {
 		w.New.Spec.validate(&w.Faults)
@@ -25,6 +27,7 @@ func (s *CertificateSigningRequestSpec) validate(f *check.Faults) {
 	}
 }
 
+// validate checks statuses and uniqueness of conditions and the form of the certificate.
 func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 	at := check.At("status", "conditions")
 	seen := map[string]bool{}
@@ -52,16 +55,16 @@ func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
 	}
 }
 
-// validateApproval lets decisions come, but not go.
+// validateApproval allows to add and change decisions, but not to remove them.
 func validateApproval(w *registry.Change[meta.Object]) { keepDecisions(w) }
 
-// validateStatus lets decisions neither come nor go nor change, and no
-// certificate be replaced.
+// validateStatus does not allow to add, change or remove an approval or denial: only the subresource
+// approval, which has its own permission, decides. A certificate that is set cannot be replaced.
 func validateStatus(w *registry.Change[meta.Object]) {
 	keepDecisions(w)
 	obj, old := w.New, w.Old
 	for _, t := range []string{Approved, Denied} {
-		switch before, now := find(old, t), find(obj, t); {
+		switch before, now := findCondition(old, t), findCondition(obj, t); {
 		case before == nil && now != nil:
 			w.Forbidden(check.At("status", "conditions"), "updates may not add a condition of type "+t)
 		case now != nil && !check.Same(before, now):
@@ -73,16 +76,17 @@ func validateStatus(w *registry.Change[meta.Object]) {
 	}
 }
 
+// keepDecisions reports each decision that the write removes.
 func keepDecisions(w *registry.Change[meta.Object]) {
 	for _, t := range []string{Approved, Denied, Failed} {
-		if find(w.Old, t) != nil && find(w.New, t) == nil {
+		if findCondition(w.Old, t) != nil && findCondition(w.New, t) == nil {
 			w.Forbidden(check.At("status", "conditions"), "updates may not remove a condition of type "+t)
 		}
 	}
 }
 
-// find returns the condition of a type, nil if there is none.
-func find(o *meta.Object, condition string) map[string]any {
+// findCondition returns the condition of the given type, or nil.
+func findCondition(o *meta.Object, condition string) map[string]any {
 	for _, v := range o.List("status", "conditions") {
 		if m, _ := v.(map[string]any); m["type"] == condition {
 			return m

@@ -5,7 +5,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -55,7 +55,7 @@ func Kinds() []*registry.Kind {
 		},
 		Columns:  []registry.Column{registry.Text("Holder", "Who holds the lease.", "spec", "holderIdentity"), registry.Age()},
 		Validate: validate,
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true,
 			FreeFinalizers: true,
 		},

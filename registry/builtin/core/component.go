@@ -2,7 +2,7 @@ package core
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -57,6 +57,6 @@ func componentStatuses() *registry.Kind {
 			{Name: "Message", Type: "string", Doc: "What the part said.", Cell: healthy("message")},
 			{Name: "Error", Type: "string", Doc: "Why the state is not known.", Cell: healthy("error")},
 		},
-		Reference: &quirks.Reference{AnyNamespace: true},
+		Reference: &compat.Reference{AnyNamespace: true},
 	})
 }

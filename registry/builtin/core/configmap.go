@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -44,7 +44,7 @@ func configMaps() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateConfigMap,
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
+		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -89,7 +89,7 @@ func endpoints() *registry.Kind {
 		Behavior: registry.Behavior{
 			Warn: warnOfEndpoints,
 		},
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true},
+		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true},
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -103,7 +103,7 @@ func events() *registry.Kind {
 			{Name: "source", Path: []string{"source", "component"}, Else: []string{"reportingComponent"}},
 			{Name: "type"},
 		},
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			NoGeneration:        true,
 			DeleteAnswersStatus: true,
 			CreateOnPut:         true,

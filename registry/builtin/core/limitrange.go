@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -73,7 +73,7 @@ func limitRanges() *registry.Kind {
 				w.New.Set(nil, "spec", "limits") // as clients know an empty list
 			}
 		}},
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true,
 		},
 	})

@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -78,7 +78,7 @@ func namespaces() *registry.Kind {
 		Validate:     validateNamespace,
 		ValidateName: meta.NameChecker(meta.CheckDNSLabel),
 		Fields:       []registry.SelectableField{{Name: "status.phase", Path: []string{"status", "phase"}}},
-		Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers, Metadata: quirks.CallersMetadata(), WriteOnly: true}},
+		Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers, Metadata: compat.CallersMetadata(), WriteOnly: true}},
 		Behavior: registry.Behavior{
 			Prepare: prepareNamespace,
 			Terminate: func(w *registry.Change[meta.Object]) {
@@ -88,9 +88,9 @@ func namespaces() *registry.Kind {
 			Held:    func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
 			Initial: initialNamespaces,
 		},
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			NoGeneration:       true,
-			StatusMetadata:     quirks.CallersMetadata(),
+			StatusMetadata:     compat.CallersMetadata(),
 			NoDeleteCollection: true,
 		},
 	})

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 )
@@ -32,8 +32,8 @@ func nodes() *registry.Kind {
 			}
 			return texts
 		},
-		Reference: &quirks.Reference{
-			NoGeneration: true, StatusOnCreate: true, StatusMetadata: quirks.CallersMetadata(), DeleteAnswersStatus: true,
+		Reference: &compat.Reference{
+			NoGeneration: true, StatusOnCreate: true, StatusMetadata: compat.CallersMetadata(), DeleteAnswersStatus: true,
 		},
 	})
 }

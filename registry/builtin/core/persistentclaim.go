@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -126,7 +126,7 @@ func persistentVolumeClaims() *registry.Kind {
 		Prepare:   prepareClaim,
 		Validate:  validateClaim,
 		Warn:      warnOfClaim,
-		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: quirks.CallersMetadata()},
+		Reference: &compat.Reference{NoGeneration: true, StatusMetadata: compat.CallersMetadata()},
 	})
 }
 

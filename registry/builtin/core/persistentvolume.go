@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -110,7 +110,7 @@ func persistentVolumes() *registry.Kind {
 		},
 		Validate:  validatePersistentVolume,
 		Warn:      warnOfPersistentVolume,
-		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: quirks.CallersMetadata(), AnyNamespace: true},
+		Reference: &compat.Reference{NoGeneration: true, StatusMetadata: compat.CallersMetadata(), AnyNamespace: true},
 	})
 }
 

@@ -2,7 +2,7 @@ package core
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/policy"
 )
@@ -55,7 +55,7 @@ func pods() *registry.Kind {
 				return w.Subresource != "binding" && !meta.Equal(w.New.Map("spec"), w.Old.Map("spec"))
 			},
 		},
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			StatusMetadata: []string{"labels", "annotations", "finalizers"}, // nodes do not hand pods to others
 		},
 	})

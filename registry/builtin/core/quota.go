@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -81,8 +81,8 @@ func resourceQuotas() *registry.Kind {
 			registry.Age(),
 		},
 		Validate: validateQuota,
-		Reference: &quirks.Reference{
-			NoGeneration: true, StatusMetadata: quirks.CallersMetadata(),
+		Reference: &compat.Reference{
+			NoGeneration: true, StatusMetadata: compat.CallersMetadata(),
 		},
 	})
 }

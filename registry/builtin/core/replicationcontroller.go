@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/cells"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -90,9 +90,9 @@ func replicationControllers() *registry.Kind {
 				return append(WarnOfPodNames(w), WarnOfPod(w, "spec", "template", "spec")...)
 			},
 		},
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			ScaleIsObject:       true,
-			StatusMetadata:      quirks.CallersMetadata(),
+			StatusMetadata:      compat.CallersMetadata(),
 			DeleteAnswersStatus: true,
 			OrphansDependents:   true,
 			OnlySubresources:    map[string]string{former.Group + "/" + former.Version: "ReplicationControllerDummy"},

@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/pki"
-	"orch.io/controlplane/internal/quirks"
 	"orch.io/controlplane/registry"
 )
 
@@ -52,7 +52,7 @@ func secrets() *registry.Kind {
 		Behavior: registry.Behavior{
 			Default: mergeStringData,
 		},
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
+		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/cells"
 )
@@ -195,7 +195,7 @@ func services() *registry.Kind {
 			Prepare: prepareService,
 			Warn:    warnOfService,
 		},
-		Reference: &quirks.Reference{NoGeneration: true, StatusMetadata: quirks.CallersMetadata(), CreateOnPut: true},
+		Reference: &compat.Reference{NoGeneration: true, StatusMetadata: compat.CallersMetadata(), CreateOnPut: true},
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -38,7 +38,7 @@ func serviceAccounts() *registry.Kind {
 			Prepare: onlyNames,
 			Warn:    warnOfMountable,
 		},
-		Reference: &quirks.Reference{NoGeneration: true},
+		Reference: &compat.Reference{NoGeneration: true},
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -144,7 +144,7 @@ func endpointSlices() *registry.Kind {
 					!maps.Equal(w.New.Labels(), w.Old.Labels())
 			},
 		},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true},
+		Reference: &compat.Reference{DeleteAnswersStatus: true},
 	})
 	placeEndpoints(&k.Versions[1])
 	return k

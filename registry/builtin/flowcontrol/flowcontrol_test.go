@@ -70,8 +70,8 @@ func TestFlowSchema(t *testing.T) {
 	require.Equal(t, "<none>", k.Cell(t, old, "DistinguisherMethod"))
 	_, faults := k.Update(t, old, `{"status":{"conditions":[{"status":"x"},{"type":"A","status":"True"},{"type":"A"}]}}`, "status")
 	require.Equal(t, []string{"Required:status.conditions[0].type", "Duplicate:status.conditions[2].type"}, faults)
-	told, _ := k.Update(t, old, `{"status":{"conditions":[{"type":"Dangling","status":"True"}]}}`, "status")
-	require.Equal(t, "True", k.Cell(t, told, "MissingPL"))
+	dangling, _ := k.Update(t, old, `{"status":{"conditions":[{"type":"Dangling","status":"True"}]}}`, "status")
+	require.Equal(t, "True", k.Cell(t, dangling, "MissingPL"))
 }
 
 func TestPriorityLevelConfiguration(t *testing.T) {

@@ -10,88 +10,95 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// PriorityLevelConfiguration is a part of the server's seats, and what happens to
-// requests for which none is free.
+// PriorityLevelConfiguration is a share of the server's concurrency, with the way to handle requests
+// that exceed it.
 type PriorityLevelConfiguration struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what the level has.
+	// Spec is the configuration of the level.
 	Spec PriorityLevelConfigurationSpec `json:"spec,omitempty" protobuf:"2"`
-	// Status is what the server makes of it.
+	// Status is the state of the level.
 	Status PriorityLevelConfigurationStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// PriorityLevelConfigurationSpec is what a level has.
+// PriorityLevelConfigurationSpec is the configuration of a priority level.
 type PriorityLevelConfigurationSpec struct {
-	// Type is Limited, or Exempt for the level whose requests never wait.
+	// Type is Limited, or Exempt for requests that are never queued or rejected. Only the level named
+	// exempt may and must be Exempt.
 	Type string `json:"type" protobuf:"1" schema:"required,enum=Exempt|Limited"`
-	// Limited are the bounds of a level of that type.
+	// Limited configures a level of type Limited, and must be set exactly for that type.
 	Limited *LimitedPriorityLevelConfiguration `json:"limited,omitempty" protobuf:"2"`
-	// Exempt are the seats that the exempt level lends to others.
+	// Exempt configures the level of type Exempt, and may be set only for that type.
 	Exempt *ExemptPriorityLevelConfiguration `json:"exempt,omitempty" protobuf:"3"`
 }
 
-// LimitedPriorityLevelConfiguration are the bounds of a level.
+// LimitedPriorityLevelConfiguration limits the concurrent requests of a priority level.
 type LimitedPriorityLevelConfiguration struct {
-	// NominalConcurrencyShares are the level's part of the server's seats, in proportion to those of the other levels; 30 by default.
+	// NominalConcurrencyShares is the level's share of the server's concurrency limit, relative to the
+	// shares of the other levels; default 30.
 	NominalConcurrencyShares *int32 `json:"nominalConcurrencyShares" protobuf:"1" schema:"optional,default=30,min=0,reason.min=must be a non-negative integer"`
-	// LimitResponse says what happens to a request that finds no free seat.
+	// LimitResponse decides about requests that exceed the limit.
 	LimitResponse LimitResponse `json:"limitResponse,omitempty" protobuf:"2"`
-	// LendablePercent of its seats may be used by other levels while they are free; none by default.
+	// LendablePercent is the percentage of the level's seats that other levels may use while they are
+	// free; default 0.
 	LendablePercent *int32 `json:"lendablePercent,omitempty" protobuf:"3" schema:"default=0,range=0|100"`
-	// BorrowingLimitPercent bounds the seats of other levels that the level may use, in percent of its own; unset: no bound.
+	// BorrowingLimitPercent limits the seats that the level may borrow, in percent of its own seats.
+	// Unset means no limit.
 	BorrowingLimitPercent *int32 `json:"borrowingLimitPercent,omitempty" protobuf:"4" schema:"min=0,reason.min=if specified\\, must be a non-negative integer"`
 }
 
-// ExemptPriorityLevelConfiguration are seats that the exempt level does not need.
+// ExemptPriorityLevelConfiguration reserves seats that the exempt level lends to others. It does not
+// limit the exempt level itself.
 type ExemptPriorityLevelConfiguration struct {
-	// NominalConcurrencyShares are the level's part of the server's seats; none by default.
+	// NominalConcurrencyShares is the level's share of the server's concurrency limit, relative to the
+	// shares of the other levels; default 0.
 	NominalConcurrencyShares *int32 `json:"nominalConcurrencyShares,omitempty" protobuf:"1" schema:"default=0,min=0,reason.min=must be a non-negative integer"`
-	// LendablePercent of these seats may be used by other levels; none by default.
+	// LendablePercent is the percentage of these seats that other levels may use; default 0.
 	LendablePercent *int32 `json:"lendablePercent,omitempty" protobuf:"2" schema:"default=0,range=0|100"`
 }
 
-// LimitResponse says what happens to a request that finds no free seat.
+// LimitResponse decides about a request when the level has no free seat.
 type LimitResponse struct {
-	// Type is Queue, the request waits, or Reject, it is refused with 429.
+	// Type is Queue, to let the request wait, or Reject, to refuse it with status 429.
 	Type string `json:"type" protobuf:"1" schema:"required,enum=Queue|Reject"`
-	// Queuing says how requests wait.
+	// Queuing configures the queues, and must be set exactly for type Queue.
 	Queuing *QueuingConfiguration `json:"queuing,omitempty" protobuf:"2"`
 }
 
-// QueuingConfiguration says how requests wait. Each flow has a few of the queues, its hand, so that
-// it rarely shares all of them with another.
+// QueuingConfiguration configures shuffle sharding: each flow uses a few of the queues, its hand, so
+// that a busy flow rarely fills all queues of another.
 type QueuingConfiguration struct {
-	// QueueLengthLimit is how many requests wait in one queue at most; 50 by default. Further ones are refused.
+	// QueueLengthLimit is the largest number of requests in a queue; further requests are rejected.
+	// Default 50.
 	QueueLengthLimit int32 `json:"queueLengthLimit" protobuf:"3" schema:"optional,min=1,reason.min=must be positive"`
-	// Queues of the level; 64 by default.
+	// Queues is the number of queues: 1 to 10,000,000, default 64.
 	Queues int32 `json:"queues" protobuf:"1" schema:"optional,min=1,reason.min=must be positive,max=10000000,reason.max=must not be greater than 10000000"`
-	// HandSize is how many of the queues a flow has; 8 by default.
+	// HandSize is the number of queues that each flow uses: at least 1, at most queues, default 8.
 	HandSize int32 `json:"handSize" protobuf:"2" schema:"optional,min=1,reason.min=must be positive"`
 }
 
-// PriorityLevelConfigurationStatus is what the server makes of a level.
+// PriorityLevelConfigurationStatus is the state of a priority level.
 type PriorityLevelConfigurationStatus struct {
-	// Conditions of the level.
+	// Conditions of the level, without repeated types.
 	Conditions []PriorityLevelConfigurationCondition `json:"conditions,omitempty" protobuf:"1" patchStrategy:"merge" patchMergeKey:"type" schema:"listType=map,listMapKeys=type,repeats"`
 }
 
-// PriorityLevelConfigurationCondition is one aspect of a level's state.
+// PriorityLevelConfigurationCondition is an aspect of a level's state.
 type PriorityLevelConfigurationCondition struct {
-	// Type names the aspect.
+	// Type identifies the condition.
 	Type string `json:"type,omitempty" protobuf:"1" schema:"required,optional"`
 	// Status is True, False or Unknown.
 	Status string `json:"status,omitempty" protobuf:"2"`
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the time at which the status last changed.
 	LastTransitionTime meta.Time `json:"lastTransitionTime,omitempty" protobuf:"3"`
-	// Reason is a word for programs.
+	// Reason is a CamelCase identifier of the cause, for programs.
 	Reason string `json:"reason,omitempty" protobuf:"4"`
-	// Message is a text for people.
+	// Message explains the status to people.
 	Message string `json:"message,omitempty" protobuf:"5"`
 }
 
-// The words of levels that code knows.
+// Values of spec.type and spec.limited.limitResponse.type.
 const (
 	exempt  = "Exempt"
 	limited = "Limited"
@@ -103,13 +110,13 @@ func levels() *registry.Kind {
 	of := func(field string) []string { return append(queuing[:len(queuing):len(queuing)], field) }
 	return registry.Of(registry.Definition[PriorityLevelConfiguration]{
 		Group: names.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
-		Lifetime: registry.Lifetime{Introduced: "1.29"}, Versions: formerLevels(),
+		Lifetime: registry.Lifetime{Introduced: "1.29"}, Versions: olderLevelVersions(),
 		Columns: []registry.Column{
-			registry.Text("Type", "Whether requests are bounded.", "spec", "type"),
-			cell("NominalConcurrencyShares", "The level's part of the seats.", "spec", "limited", "nominalConcurrencyShares"),
-			cell("Queues", "How many queues there are.", of("queues")...),
-			cell("HandSize", "How many of them a flow has.", of("handSize")...),
-			cell("QueueLengthLimit", "How many requests wait in one.", of("queueLengthLimit")...),
+			registry.Text("Type", "Limited or Exempt.", "spec", "type"),
+			cell("NominalConcurrencyShares", "The level's share of the concurrency limit.", "spec", "limited", "nominalConcurrencyShares"),
+			cell("Queues", "The number of queues.", of("queues")...),
+			cell("HandSize", "The number of queues that each flow uses.", of("handSize")...),
+			cell("QueueLengthLimit", "The largest number of requests in a queue.", of("queueLengthLimit")...),
 			registry.Age(),
 		},
 		Behavior:  registry.Behavior{Default: defaultLevel},
@@ -118,6 +125,7 @@ func levels() *registry.Kind {
 	})
 }
 
+// defaultLevel fills in the queuing parameters that are absent or 0.
 func defaultLevel(w *registry.Change[meta.Object]) {
 	q := w.New.Map("spec", "limited", "limitResponse", "queuing")
 	if q == nil {
@@ -134,13 +142,14 @@ func defaultLevel(w *registry.Change[meta.Object]) {
 	}
 }
 
-// validateLevel keeps to the fields of the type, and the two levels without which no server works.
+// validateLevel checks that exactly the field of the type is set, and that the mandatory levels keep
+// their configuration. Schema tags check the ranges.
 func validateLevel(w *registry.Change[PriorityLevelConfiguration]) {
 	s, at, types := &w.New.Spec, check.At("spec"), []string{}
 	for _, c := range w.New.Status.Conditions {
 		types = append(types, c.Type)
 	}
-	once(&w.Faults, types)
+	checkUniqueTypes(&w.Faults, types)
 	if (s.Type == exempt || s.Type == limited) && (s.Type == exempt) != (w.New.Name == "exempt") {
 		w.Invalid(at.Field("type"), s.Type, "must be 'Exempt' if and only if `name` is 'exempt'")
 	}
@@ -166,6 +175,8 @@ func validateLevel(w *registry.Change[PriorityLevelConfiguration]) {
 	}
 }
 
+// validate checks that the queues are configured exactly for type Queue. The messages name the type
+// Limited because kube-apiserver's do.
 func (r *LimitResponse) validate(f *check.Faults, at *check.Path) {
 	switch at := at.Field("queuing"); {
 	case r.Type == queue && r.Queuing == nil:
@@ -177,16 +188,17 @@ func (r *LimitResponse) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-// validate checks that a hand can be dealt: it is found by a hash of so many bits.
+// validate checks that handSize is at most queues and that a hand can be derived from a 60-bit hash. It
+// skips values below 1, which the schema reports.
 func (q *QueuingConfiguration) validate(f *check.Faults, at *check.Path) {
-	const most = 60
+	const maxBits = 60
 	if q.Queues < 1 || q.HandSize < 1 {
 		return
 	}
 	switch bits := int32(math.Ceil(math.Log2(float64(q.Queues)) * float64(q.HandSize))); {
 	case q.HandSize > q.Queues:
 		f.Invalid(at, q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues))
-	case bits > most:
-		f.Invalid(at, q.HandSize, fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, most))
+	case bits > maxBits:
+		f.Invalid(at, q.HandSize, fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, maxBits))
 	}
 }

@@ -1,6 +1,6 @@
 package flowcontrol
 
-// mandatorySchemas are what the schemas of these names say on every server.
+// mandatorySchemas returns the fixed specs of the flow schemas that every server needs, by name.
 func mandatorySchemas() map[string]FlowSchemaSpec {
 	any := []string{all}
 	everything := func(groups ...string) []PolicyRulesWithSubjects {
@@ -24,7 +24,8 @@ func mandatorySchemas() map[string]FlowSchemaSpec {
 	}
 }
 
-// mandatoryLevels are what the levels of these names have on every server, but for what the exempt one lends.
+// mandatoryLevels returns the fixed specs of the priority levels that every server needs, by name. The
+// field exempt of the exempt level is free.
 func mandatoryLevels() map[string]PriorityLevelConfigurationSpec {
 	shares, none := int32(5), int32(0)
 	return map[string]PriorityLevelConfigurationSpec{

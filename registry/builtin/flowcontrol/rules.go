@@ -9,10 +9,12 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// all stands for everything.
+// all is the wildcard of policy rules.
 const all = "*"
 
-// validateSchema checks the rules, and keeps the two schemas without which no server works.
+// validateSchema checks the rules, the uniqueness of condition types, and that the mandatory schemas
+// keep their spec. Precedence 1 is reserved for the schema exempt, so that no other schema can capture
+// requests of administrators.
 func validateSchema(w *registry.Change[FlowSchema]) {
 	s, at, types := &w.New.Spec, check.At("spec"), []string{}
 	if s.MatchingPrecedence == 1 && w.New.Name != "exempt" {
@@ -21,7 +23,7 @@ func validateSchema(w *registry.Change[FlowSchema]) {
 	for _, c := range w.New.Status.Conditions {
 		types = append(types, c.Type)
 	}
-	once(&w.Faults, types)
+	checkUniqueTypes(&w.Faults, types)
 	for i := range s.Rules {
 		s.Rules[i].validate(&w.Faults, at.Field("rules").Index(i))
 	}
@@ -30,6 +32,7 @@ func validateSchema(w *registry.Change[FlowSchema]) {
 	}
 }
 
+// validate checks the subjects before the rules, as kube-apiserver does.
 func (r *PolicyRulesWithSubjects) validate(f *check.Faults, at *check.Path) {
 	for i := range r.Subjects {
 		r.Subjects[i].validate(f, at.Field("subjects").Index(i))
@@ -45,7 +48,7 @@ func (r *PolicyRulesWithSubjects) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-// validate checks that of a subject just the field of its kind is set.
+// validate checks that exactly the field that Kind names is set. The schema reports an unknown kind.
 func (s *Subject) validate(f *check.Faults, at *check.Path) {
 	fields := []struct {
 		kind, field string
@@ -71,14 +74,14 @@ func (s *Subject) validate(f *check.Faults, at *check.Path) {
 
 func (r *ResourcePolicyRule) validate(f *check.Faults, at *check.Path) {
 	checkVerbs(f, at.Field("verbs"), r.Verbs)
-	alone(f, at.Field("apiGroups"), r.APIGroups, "api groups")
-	alone(f, at.Field("resources"), r.Resources, "resources")
+	checkWildcard(f, at.Field("apiGroups"), r.APIGroups, "api groups")
+	checkWildcard(f, at.Field("resources"), r.Resources, "resources")
 	at = at.Field("namespaces")
 	if len(r.Namespaces) == 0 && !r.ClusterScope {
 		f.Required(at, "resource rules that are not cluster scoped must supply at least one namespace")
 	}
 	if slices.Contains(r.Namespaces, all) {
-		alone(f, at, r.Namespaces, "namespaces")
+		checkWildcard(f, at, r.Namespaces, "namespaces")
 		return
 	}
 	for i, name := range r.Namespaces {
@@ -92,18 +95,18 @@ func (r *NonResourcePolicyRule) validate(f *check.Faults, at *check.Path) {
 	checkVerbs(f, at.Field("verbs"), r.Verbs)
 	at = at.Field("nonResourceURLs")
 	if slices.Contains(r.NonResourceURLs, all) {
-		alone(f, at, r.NonResourceURLs, "non-resource URLs")
+		checkWildcard(f, at, r.NonResourceURLs, "non-resource URLs")
 		return
 	}
 	for i, path := range r.NonResourceURLs {
-		if why := pathFault(path); why != "" {
+		if why := pathViolation(path); why != "" {
 			f.Invalid(at.Index(i), path, why)
 		}
 	}
 }
 
-// pathFault returns what is wrong with a path.
-func pathFault(path string) string {
+// pathViolation describes the violation in a non-resource path, or "".
+func pathViolation(path string) string {
 	switch {
 	case path == "":
 		return "must not be empty"
@@ -119,26 +122,27 @@ func pathFault(path string) string {
 	return ""
 }
 
-// checkVerbs checks that verbs are known, or all.
+// checkVerbs checks that each verb is known, or that the only verb is the wildcard.
 func checkVerbs(f *check.Faults, at *check.Path, verbs []string) {
 	known := []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
 	switch {
 	case slices.Contains(verbs, all):
-		alone(f, at, verbs, "verbs")
+		checkWildcard(f, at, verbs, "verbs")
 	case slices.ContainsFunc(verbs, func(v string) bool { return !slices.Contains(known, v) }):
 		f.NotSupported(at, verbs, known...)
 	}
 }
 
-// alone checks that what stands for everything has nothing beside it.
-func alone(f *check.Faults, at *check.Path, list []string, what string) {
+// checkWildcard checks that the wildcard, if present, is the only entry of the list. noun names the
+// entries in the message.
+func checkWildcard(f *check.Faults, at *check.Path, list []string, noun string) {
 	if len(list) > 1 && slices.Contains(list, all) {
-		f.Invalid(at, list, "if '*' is present, must not specify other "+what)
+		f.Invalid(at, list, "if '*' is present, must not specify other "+noun)
 	}
 }
 
-// once checks that there is one condition of a type.
-func once(f *check.Faults, types []string) {
+// checkUniqueTypes checks that no condition type is repeated.
+func checkUniqueTypes(f *check.Faults, types []string) {
 	seen := map[string]bool{}
 	for i, t := range types {
 		if seen[t] {

@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -92,7 +92,7 @@ func ipAddresses() *registry.Kind {
 				w.Unchanged(check.At("spec", "parentRef"), w.New.Spec.ParentRef, w.Old.Spec.ParentRef)
 			}
 		},
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
+		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 
@@ -107,7 +107,7 @@ func serviceCIDRs() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateCIDRs,
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true},
+		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true},
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -152,7 +152,7 @@ func ingresses() *registry.Kind {
 			}
 			return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", key)}
 		}},
-		Reference: &quirks.Reference{DeleteAnswersStatus: true, StatusMetadata: quirks.CallersMetadata()},
+		Reference: &compat.Reference{DeleteAnswersStatus: true, StatusMetadata: compat.CallersMetadata()},
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -65,7 +65,7 @@ func ingressClasses() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateClass,
-		Reference: &quirks.Reference{DeleteAnswersStatus: true},
+		Reference: &compat.Reference{DeleteAnswersStatus: true},
 	})
 }
 

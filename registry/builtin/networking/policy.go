@@ -5,7 +5,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 )
@@ -104,7 +104,7 @@ func networkPolicies() *registry.Kind {
 			}
 		},
 		Validate:  validatePolicy,
-		Reference: &quirks.Reference{DeleteAnswersStatus: true},
+		Reference: &compat.Reference{DeleteAnswersStatus: true},
 	})
 }
 

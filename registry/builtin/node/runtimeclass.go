@@ -5,7 +5,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -52,7 +52,7 @@ func Kinds() []*registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validate,
-		Reference: &quirks.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true, AnyNamespace: true, FreeFinalizers: true},
+		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true, AnyNamespace: true, FreeFinalizers: true},
 	})}
 }
 

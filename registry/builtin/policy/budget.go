@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/conditions"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -80,8 +80,8 @@ func budgets() *registry.Kind {
 		},
 		Validate:     validateBudget,
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
-		Reference: &quirks.Reference{
-			DeleteAnswersStatus: true, PutWithVersion: true, StatusMetadata: quirks.CallersMetadata(), FreeFinalizers: true,
+		Reference: &compat.Reference{
+			DeleteAnswersStatus: true, PutWithVersion: true, StatusMetadata: compat.CallersMetadata(), FreeFinalizers: true,
 		},
 	})
 	convertEmptySelectors(&k.Versions[1])

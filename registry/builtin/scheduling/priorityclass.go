@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -44,7 +44,7 @@ func Kinds() []*registry.Kind {
 		},
 		Validate:  validate,
 		Behavior:  registry.Behavior{Initial: initial},
-		Reference: &quirks.Reference{AnyNamespace: true, FirstGeneration: true, DeleteAnswersStatus: true},
+		Reference: &compat.Reference{AnyNamespace: true, FirstGeneration: true, DeleteAnswersStatus: true},
 	})}
 }
 

@@ -4,7 +4,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -77,7 +77,7 @@ func attachments() *registry.Kind {
 			registry.Age(),
 		},
 		Validate: validateAttachment,
-		Reference: &quirks.Reference{
+		Reference: &compat.Reference{
 			AnyNamespace: true, NoGeneration: true, PutWithVersion: true,
 		},
 	})

@@ -4,7 +4,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 )
 
@@ -26,7 +26,7 @@ func attributesClasses() *registry.Kind {
 		Lifetime:  registry.Lifetime{Introduced: "1.34"},
 		Columns:   []registry.Column{registry.Text("DriverName", "The driver of the volumes.", "driverName"), registry.Age()},
 		Validate:  validateAttributesClass,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true},
+		Reference: &compat.Reference{AnyNamespace: true, NoGeneration: true},
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -36,7 +36,7 @@ func capacities() *registry.Kind {
 			older.Same[CSIStorageCapacity]("v1beta1", "1.21", "1.24", "1.27", names.GroupStorage+"/v1"),
 		},
 		Validate:  validateCapacity,
-		Reference: &quirks.Reference{NoGeneration: true, PutWithVersion: true, DeleteAnswersStatus: true},
+		Reference: &compat.Reference{NoGeneration: true, PutWithVersion: true, DeleteAnswersStatus: true},
 	})
 }
 

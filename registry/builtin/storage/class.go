@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -63,7 +63,7 @@ func classes() *registry.Kind {
 			registry.Age(),
 		},
 		Validate:  validateClass,
-		Reference: &quirks.Reference{AnyNamespace: true, NoGeneration: true},
+		Reference: &compat.Reference{AnyNamespace: true, NoGeneration: true},
 	})
 }
 

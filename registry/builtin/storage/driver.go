@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -108,7 +108,7 @@ func drivers() *registry.Kind {
 			}
 			return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 		},
-		Reference: &quirks.Reference{AnyNamespace: true, LateGeneration: true, PutWithVersion: true},
+		Reference: &compat.Reference{AnyNamespace: true, LateGeneration: true, PutWithVersion: true},
 	})
 }
 
@@ -139,7 +139,7 @@ func validateDriver(w *registry.Change[CSIDriver]) {
 	}
 	if w.Old != nil {
 		w.Unchanged(at.Field("attachedRequired"), s.AttachRequired, w.Old.Spec.AttachRequired) // the word that clients know
-		if !w.Rules.Has(quirks.DriverChanges) {
+		if !w.Rules.Has(compat.DriverChanges) {
 			w.Unchanged(at.Field("podInfoOnMount"), s.PodInfoOnMount, w.Old.Spec.PodInfoOnMount)
 			w.Unchanged(at.Field("fsGroupPolicy"), s.FSGroupPolicy, w.Old.Spec.FSGroupPolicy)
 		}

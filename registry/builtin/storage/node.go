@@ -4,7 +4,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -93,7 +93,7 @@ func nodes() *registry.Kind {
 		},
 		Status:    true,
 		Validate:  validateNode,
-		Reference: &quirks.Reference{StatusRule: quirks.NodeDriverStatus, AnyNamespace: true, NoGeneration: true, PutWithVersion: true},
+		Reference: &compat.Reference{StatusRule: compat.NodeDriverStatus, AnyNamespace: true, NoGeneration: true, PutWithVersion: true},
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/quirks"
+	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/server/internal/watch"
 	"orch.io/controlplane/storage"
 )
@@ -71,7 +71,7 @@ func (s *Store) checkSize(w *Write, change storage.Write, obj *meta.Object, old 
 		return nil
 	case old != nil && size < old.StoredBytes(), beginsDeletion(obj, old):
 		return nil
-	case w.Version.Rules.Has(quirks.EtcdTooLarge):
+	case w.Version.Rules.Has(compat.EtcdTooLarge):
 		if w.DryRun {
 			return nil
 		}

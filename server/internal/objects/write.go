@@ -10,8 +10,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/apply"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/internal/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/readindex"
 	"orch.io/controlplane/internal/resource"

@@ -1,4 +1,4 @@
-// Package acts holds what acting sub-resources have in common.
+// Package acts holds code that the acting subresources, such as binding and eviction, share.
 package acts
 
 import (
@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Agrees checks that the body of a call names the object that the path does: its name,
-// and its namespace if it has one.
+// Agrees returns an error unless the body of a call names the object of the request path. A body
+// without a namespace agrees with every namespace.
 func Agrees(c *registry.Call) error {
 	if ns := c.Object.Namespace(); ns != "" && ns != c.Key.Namespace {
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")

@@ -1,4 +1,4 @@
-// Package address checks the addresses of hosts that objects hold.
+// Package address validates IP addresses and networks in objects.
 package address
 
 import (
@@ -9,8 +9,9 @@ import (
 	"orch.io/controlplane/api/check"
 )
 
-// HostIP checks the text of an address of a host in the form of its own family,
-// and reports whether it is one.
+// HostIP reports a violation unless text is an IP address in canonical form, and returns whether it is.
+// It refuses IPv4-mapped IPv6 addresses and numbers with leading zeros, which other parsers read as
+// octal.
 func HostIP(f *check.Faults, at *check.Path, text string) bool {
 	_, why := hostIP(text)
 	if why != "" {
@@ -19,8 +20,8 @@ func HostIP(f *check.Faults, at *check.Path, text string) bool {
 	return why == ""
 }
 
-// Reachable checks that the text of an address is none that means something
-// else, or nothing, on every other host. The form of the text is up to HostIP.
+// Reachable reports a violation if text is an unspecified, loopback or link-local address: these mean a
+// different host on each node. It does not check the form of the text; call HostIP for that.
 func Reachable(f *check.Faults, at *check.Path, text string) {
 	switch a, why := hostIP(text); {
 	case !a.IsValid():
@@ -36,8 +37,8 @@ func Reachable(f *check.Faults, at *check.Path, text string) {
 	}
 }
 
-// hostIP returns the address that a text means, and what is wrong with its form.
-// A text that means none gives the zero address.
+// hostIP parses an address. why describes a fault in its form and is "" if there is none; the address
+// is valid even for a text in the wrong form, if its meaning is clear.
 func hostIP(text string) (a netip.Addr, why string) {
 	a, err := netip.ParseAddr(text)
 	switch {
@@ -46,14 +47,14 @@ func hostIP(text string) (a netip.Addr, why string) {
 	case err == nil && a.Zone() == "":
 		return a, ""
 	}
-	if a, err := netip.ParseAddr(withoutZeros(text)); err == nil && a.Is4() {
+	if a, err := netip.ParseAddr(trimZeros(text)); err == nil && a.Is4() {
 		return a, "must not have leading 0s"
 	}
 	return netip.Addr{}, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 }
 
-// withoutZeros is a text with dots without the zeros that its numbers begin with.
-func withoutZeros(text string) string {
+// trimZeros removes the leading zeros of each number in a dotted text.
+func trimZeros(text string) string {
 	numbers := strings.Split(text, ".")
 	for i, n := range numbers {
 		if short := strings.TrimLeft(n, "0"); n != "" {
@@ -63,7 +64,8 @@ func withoutZeros(text string) string {
 	return strings.Join(numbers, ".")
 }
 
-// Network checks the text of a network, and returns that if it is one.
+// Network reports a violation unless text is a network in CIDR notation without host bits, and returns
+// the network and whether it is valid.
 func Network(f *check.Faults, at *check.Path, text string) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(text)
 	why := ""
@@ -76,7 +78,7 @@ func Network(f *check.Faults, at *check.Path, text string) (netip.Prefix, bool) 
 		return p, true
 	default:
 		why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-		if _, err := netip.ParsePrefix(withoutZeros(a) + "/" + withoutZeros(bits)); err == nil {
+		if _, err := netip.ParsePrefix(trimZeros(a) + "/" + trimZeros(bits)); err == nil {
 			why = "must not have leading 0s in IP or prefix length"
 		}
 	}

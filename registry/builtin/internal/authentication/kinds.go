@@ -2,111 +2,111 @@ package authentication
 
 import "orch.io/controlplane/api/meta"
 
-// TokenReview asks whose token something is.
+// TokenReview asks which user a bearer token authenticates.
 type TokenReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object's metadata; nothing of it is kept.
+	// Standard object's metadata; it is not stored.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is the question.
+	// Spec is the token to review.
 	Spec TokenReviewSpec `json:"spec" protobuf:"2"`
 
-	// Status is the answer.
+	// Status is the result; the server fills it in.
 	Status TokenReviewStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// TokenReviewSpec is the token that is asked about.
+// TokenReviewSpec is the token to review.
 type TokenReviewSpec struct {
-	// Token is the bearer token.
+	// Token is the bearer token. Required.
 	Token string `json:"token,omitempty" protobuf:"1"`
 
-	// Audiences that the asking program has; the token must be for one of them.
-	// Unset: those of the API server.
+	// Audiences that the caller identifies as. The token must be valid for at least one of them. Unset
+	// means the audiences of the API server.
 	Audiences []string `json:"audiences,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
-// TokenReviewStatus says whose token it is.
+// TokenReviewStatus is the result of a token review.
 type TokenReviewStatus struct {
-	// Authenticated is true if the token is good.
+	// Authenticated is true if the token is valid.
 	Authenticated bool `json:"authenticated,omitempty" protobuf:"1"`
 
-	// User is whose token it is.
+	// User is the user that the token authenticates.
 	User UserInfo `json:"user,omitempty" protobuf:"2"`
 
-	// Error says what is wrong with the token.
+	// Error describes why the token could not be checked.
 	Error string `json:"error,omitempty" protobuf:"3"`
 
-	// Audiences are those of the asked ones that the token is good for. Empty
-	// with authenticated true: the token is good for the API server.
+	// Audiences are the audiences of the review that the token is valid for. If empty although
+	// authenticated is true, the token is valid for the API server.
 	Audiences []string `json:"audiences,omitempty" protobuf:"4" schema:"listType=atomic"`
 }
 
-// UserInfo is a user as authentication found it.
+// UserInfo describes an authenticated user.
 type UserInfo struct {
-	// Username is the name that tells this user from all others.
+	// Username identifies the user among all users at a time.
 	Username string `json:"username,omitempty" protobuf:"1"`
 
-	// UID tells this user from others that had the name before.
+	// UID identifies the user over time, if names are reused.
 	UID string `json:"uid,omitempty" protobuf:"2"`
 
-	// Groups that the user belongs to.
+	// Groups of the user.
 	Groups []string `json:"groups,omitempty" protobuf:"3" schema:"listType=atomic"`
 
-	// Extra is what else the authenticator tells.
+	// Extra holds further attributes from the authenticator.
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"4"`
 }
 
-// SelfSubjectReview asks who the caller is.
+// SelfSubjectReview returns the attributes of the calling user.
 type SelfSubjectReview struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object's metadata; nothing of it is kept.
+	// Standard object's metadata; it is not stored.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Status is the answer.
+	// Status is the result; the server fills it in.
 	Status SelfSubjectReviewStatus `json:"status,omitempty" protobuf:"2"`
 }
 
-// SelfSubjectReviewStatus says who the caller is.
+// SelfSubjectReviewStatus is the result of a SelfSubjectReview.
 type SelfSubjectReviewStatus struct {
-	// UserInfo is the caller.
+	// UserInfo describes the caller.
 	UserInfo UserInfo `json:"userInfo,omitempty" protobuf:"1"`
 }
 
-// TokenRequest asks for a token of a service account; it is the body of the
-// sub-resource token.
+// TokenRequest requests a token for a service account. It is the body of the subresource token of
+// ServiceAccount.
 type TokenRequest struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object's metadata; nothing of it is kept.
+	// Standard object's metadata; it is not stored.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is what is asked for.
+	// Spec describes the requested token.
 	Spec TokenRequestSpec `json:"spec" protobuf:"2"`
 
-	// Status is the token.
+	// Status is the issued token; the server fills it in.
 	Status TokenRequestStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// TokenRequestSpec is the token that is asked for.
+// TokenRequestSpec describes the requested token.
 type TokenRequestSpec struct {
-	// Audiences that the token shall be for; empty: the API server.
+	// Audiences of the token. Empty means the audiences of the API server.
 	Audiences []string `json:"audiences" protobuf:"1" schema:"listType=atomic"`
 
-	// BoundObjectRef names an object that the token shall end with.
+	// BoundObjectRef is an object that the token is bound to: when it is deleted, the token becomes
+	// invalid.
 	BoundObjectRef *BoundObjectReference `json:"boundObjectRef" protobuf:"3" schema:"optional"`
 
-	// ExpirationSeconds is how long the token shall last; the answer may say
-	// less. At least 600, 3600 by default.
+	// ExpirationSeconds is the requested lifetime in seconds: at least 600, default 3600. The server
+	// may issue a token with another lifetime.
 	ExpirationSeconds *int64 `json:"expirationSeconds" protobuf:"4" schema:"optional"`
 
-	// Attestations are what the token shall say beside who its owner is. None are
-	// known here, and a token says none.
+	// Attestations are further claims for the token. This server supports none and ignores them.
 	Attestations map[string][]string `json:"attestations,omitempty" protobuf:"5"`
 }
 
-// BoundObjectReference names the object that a token is bound to.
+// BoundObjectReference identifies the object that a token is bound to.
 type BoundObjectReference struct {
 	// Kind is Pod or Secret.
 	Kind string `json:"kind,omitempty" protobuf:"1"`
@@ -121,11 +121,11 @@ type BoundObjectReference struct {
 	UID string `json:"uid,omitempty" protobuf:"4"`
 }
 
-// TokenRequestStatus is a token.
+// TokenRequestStatus is an issued token.
 type TokenRequestStatus struct {
 	// Token is the bearer token.
 	Token string `json:"token" protobuf:"1"`
 
-	// ExpirationTimestamp is when the token ends.
+	// ExpirationTimestamp is the time at which the token expires.
 	ExpirationTimestamp meta.Time `json:"expirationTimestamp" protobuf:"2"`
 }

@@ -1,6 +1,6 @@
-// Package authentication holds the kinds that ask who someone is, and that ask
-// for a service account's token. Nothing of them is stored: a POST is answered
-// with the filled-in object.
+// Package authentication defines the review kinds of the authentication group and the body of the
+// subresource token. Objects of these kinds are not stored: the answer to a POST is the completed
+// object.
 package authentication
 
 import (
@@ -15,12 +15,11 @@ import (
 
 const version = "v1"
 
-// Answers are the functions that answer reviews. A kind without a function is
-// not there.
+// Answers are the functions that complete reviews. A kind with a nil function is not served.
 type Answers struct{ Token, SelfSubject registry.Act }
 
-// Kinds returns the kinds of the group that a knows to answer. TokenRequest is
-// none of them: it is the body of a sub-resource.
+// Kinds returns the kinds that a has functions for. TokenRequest is not among them: it is only the body
+// of a subresource.
 func Kinds(a Answers) []*registry.Kind {
 	var kinds []*registry.Kind
 	if a.Token != nil {
@@ -41,7 +40,7 @@ func kind[T any](act registry.Act, life registry.Lifetime, former ...registry.Ve
 	})
 }
 
-// tokenGiven refuses a review without a token.
+// tokenGiven wraps act and refuses reviews without a token.
 func tokenGiven(act registry.Act) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		if call.Object.String("spec", "token") == "" {

@@ -1,5 +1,5 @@
-// Package authorization holds the kinds that ask what someone may do. Nothing
-// of them is stored: a POST is answered with the filled-in object.
+// Package authorization defines the review kinds of the authorization group. Objects of these kinds are
+// not stored: the answer to a POST is the completed object.
 package authorization
 
 import (
@@ -15,12 +15,11 @@ import (
 
 const version = "v1"
 
-// Answers are the functions that answer reviews. A review reaches its function
-// only if its spec is complete and without contradictions; a kind without a
-// function is not there.
+// Answers are the functions that complete reviews. They are called for valid reviews only. A kind whose
+// function is nil is not served.
 type Answers struct{ Subject, SelfSubject, LocalSubject, SelfSubjectRules registry.Act }
 
-// Kinds returns the kinds of the group that a knows to answer.
+// Kinds returns the kinds that a has functions for.
 func Kinds(a Answers) []*registry.Kind {
 	var kinds []*registry.Kind
 	if a.Subject != nil {
@@ -46,7 +45,7 @@ func kind[T any](scope registry.Scope, act registry.Act, first registry.VersionO
 	})
 }
 
-// checked refuses a call whose object has faults before act sees it.
+// checked wraps act and answers 422 if faults finds violations.
 func checked(faults func(call *registry.Call) check.Faults, act registry.Act) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		if f := faults(call); len(f) > 0 {
@@ -63,7 +62,7 @@ func subjectFaults(call *registry.Call) check.Faults {
 	return f
 }
 
-// specFaults returns what is wrong with a question about a user.
+// specFaults checks the spec of a review about a named user.
 func specFaults(call *registry.Call) check.Faults {
 	var f check.Faults
 	attributeFaults(&f, call.Object)
@@ -97,18 +96,17 @@ func localFaults(call *registry.Call) check.Faults {
 	return f
 }
 
-// metadataFaults checks that nothing but the named fields and the owners of
-// fields stands in the metadata.
-func metadataFaults(f *check.Faults, o *meta.Object, why string, may ...string) {
+// metadataFaults checks that the metadata is empty except for managedFields and the fields in allowed.
+func metadataFaults(f *check.Faults, o *meta.Object, why string, allowed ...string) {
 	for name, v := range o.Metadata() {
-		if name != "managedFields" && !slices.Contains(may, name) && !empty(v) {
+		if name != "managedFields" && !slices.Contains(allowed, name) && !empty(v) {
 			f.Invalid(check.At("metadata"), o.Metadata(), why)
 			return
 		}
 	}
 }
 
-// empty reports whether a field says no more than if it were not there.
+// empty reports whether v is the zero value of its JSON type.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -123,7 +121,7 @@ func empty(v any) bool {
 	return false
 }
 
-// selectorFaults checks the selectors of a question about a resource.
+// selectorFaults checks that each selector is given either as text or as requirements.
 func selectorFaults(f *check.Faults, o *meta.Object) {
 	at := check.At("spec", "resourceAttributes")
 	for _, name := range []string{"fieldSelector", "labelSelector"} {
@@ -146,8 +144,8 @@ func selectorFaults(f *check.Faults, o *meta.Object) {
 	}
 }
 
-// requirementFaults checks one part of a selector. Operators that are not known
-// pass: newer clients may know more.
+// requirementFaults checks a requirement of a selector. Unknown operators pass, because newer clients
+// may send them; they do not restrict the request that is reviewed.
 func requirementFaults(f *check.Faults, at *check.Path, r *meta.Object, label bool) {
 	key, values := r.String("key"), r.Strings("values")
 	if !label && key == "" {
@@ -162,7 +160,7 @@ func requirementFaults(f *check.Faults, at *check.Path, r *meta.Object, label bo
 	}
 }
 
-// attributeFaults checks that a review asks about a resource or about a path.
+// attributeFaults checks that a review is about either a resource or a path.
 func attributeFaults(f *check.Faults, o *meta.Object) {
 	_, resource := o.Get("spec", "resourceAttributes")
 	_, path := o.Get("spec", "nonResourceAttributes")

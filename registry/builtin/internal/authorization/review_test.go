@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/authorization"
 )
 
-// Reviews with faults do not reach the function that answers them.
+// act returns the review as it is; reviews with violations do not reach it.
 func act(_ context.Context, call *registry.Call) (*meta.Object, error) { return call.Object, nil }
 
 func TestReviewFaults(t *testing.T) {
@@ -31,7 +31,7 @@ func TestReviewFaults(t *testing.T) {
 		kind string
 		spec map[string]any
 		want string
-		data map[string]any // the metadata
+		data map[string]any // metadata of the review
 	}{
 		{"SelfSubjectAccessReview", map[string]any{"resourceAttributes": resource}, "", nil},
 		{"SelfSubjectAccessReview", map[string]any{"nonResourceAttributes": map[string]any{}}, "", nil},
@@ -78,7 +78,7 @@ func TestReviewFaults(t *testing.T) {
 	}
 }
 
-// selects asks about pods that a selector limits.
+// selects returns attributes of a request for pods with the selector.
 func selects(name string, selector map[string]any) map[string]any {
 	return map[string]any{"resourceAttributes": map[string]any{"verb": "list", "resource": "pods", name: selector}}
 }

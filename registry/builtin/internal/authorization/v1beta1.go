@@ -7,40 +7,40 @@ import (
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
 
-// SubjectAccessReviewV1beta1 is a question as version v1beta1 asks it: the groups of the
-// user have another name.
+// SubjectAccessReviewV1beta1 is an access review in version v1beta1, which calls the groups of the user
+// group.
 type SubjectAccessReviewV1beta1 struct {
 	meta.TypeMeta `json:",inline"`
 
-	// Standard object's metadata; nothing of it is kept.
+	// Standard object's metadata; it is not stored.
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
 
-	// Spec is the question.
+	// Spec is the request to review.
 	Spec SubjectAccessReviewSpecV1beta1 `json:"spec" protobuf:"2"`
 
-	// Status is the answer.
+	// Status is the decision; the server fills it in.
 	Status SubjectAccessReviewStatus `json:"status,omitempty" protobuf:"3"`
 }
 
-// SubjectAccessReviewSpecV1beta1 is the question.
+// SubjectAccessReviewSpecV1beta1 describes the request to review.
 type SubjectAccessReviewSpecV1beta1 struct {
-	// ResourceAttributes describe a request for a resource; exactly one of this
-	// and nonResourceAttributes is set.
+	// ResourceAttributes describe a request for a resource. Exactly one of resourceAttributes and
+	// nonResourceAttributes must be set.
 	ResourceAttributes *ResourceAttributes `json:"resourceAttributes,omitempty" protobuf:"1"`
 
-	// NonResourceAttributes describe a request for a path that is no resource.
+	// NonResourceAttributes describe a request for a path outside the resource API.
 	NonResourceAttributes *NonResourceAttributes `json:"nonResourceAttributes,omitempty" protobuf:"2"`
 
-	// User who asks for it.
+	// User is the name of the caller. A user or at least one group is required.
 	User string `json:"user,omitempty" protobuf:"3"`
 
-	// Group are the groups of the user; all of them, none is added.
+	// Group lists the groups of the caller. The server adds none, such as system:authenticated.
 	Group []string `json:"group,omitempty" protobuf:"4" schema:"listType=atomic"`
 
-	// Extra attributes of the user.
+	// Extra attributes of the caller.
 	Extra map[string][]string `json:"extra,omitempty" protobuf:"5"`
 
-	// UID of the user.
+	// UID of the caller.
 	UID string `json:"uid,omitempty" protobuf:"6"`
 }
 
@@ -63,10 +63,12 @@ func subjectV1beta1() registry.VersionOf[SubjectAccessReview] {
 	}
 }
 
+// renamed returns the spec in v1.
 func (s SubjectAccessReviewSpecV1beta1) renamed() SubjectAccessReviewSpec {
 	return SubjectAccessReviewSpec{s.ResourceAttributes, s.NonResourceAttributes, s.User, s.Group, s.Extra, s.UID}
 }
 
+// renamed returns the spec in v1beta1.
 func (s SubjectAccessReviewSpec) renamed() SubjectAccessReviewSpecV1beta1 {
 	return SubjectAccessReviewSpecV1beta1{s.ResourceAttributes, s.NonResourceAttributes, s.User, s.Groups, s.Extra, s.UID}
 }

@@ -1,4 +1,4 @@
-// Package cells writes values as the columns of several kinds show them.
+// Package cells formats values for the printer columns of several kinds.
 package cells
 
 import (
@@ -12,16 +12,16 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Few is how many words of a list a column shows.
+// Few is the number of entries of a list that a column shows.
 const Few = 3
 
-// FirstFew is a list as a column shows it, the first words and how many more
-// there are.
+// FirstFew returns the first entries of a list and the number of the others, such as "a,b,c + 2
+// more...".
 func FirstFew(list []string) string {
 	return FewOf(list[:min(len(list), Few)], len(list))
 }
 
-// FewOf is a list as FirstFew shows it, of its first words and how many there are.
+// FewOf formats a list of count entries that begins with first, as FirstFew does.
 func FewOf(first []string, count int) string {
 	text := strings.Join(first, ",")
 	if count > len(first) {
@@ -30,8 +30,8 @@ func FewOf(first []string, count int) string {
 	return text
 }
 
-// Balancer is where an object is reached by its status.loadBalancer: the addresses, or
-// names where there is no address, in order.
+// Balancer returns the addresses in status.loadBalancer, sorted and without duplicates: the IP of each
+// ingress point, or its host name if it has no IP.
 func Balancer(o *meta.Object) []string {
 	var out []string
 	for _, in := range o.Objects("status", "loadBalancer", "ingress") {
@@ -41,7 +41,7 @@ func Balancer(o *meta.Object) []string {
 	return slices.Compact(slices.DeleteFunc(out, func(s string) bool { return s == "" }))
 }
 
-// Labels writes labels as a selector does.
+// Labels formats labels as a selector, or returns <none>.
 func Labels(labels map[string]any) string {
 	if len(labels) == 0 {
 		return "<none>"

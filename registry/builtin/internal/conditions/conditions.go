@@ -1,4 +1,4 @@
-// Package conditions checks the conditions that newer kinds share.
+// Package conditions validates lists of meta.Condition.
 package conditions
 
 import (
@@ -8,9 +8,10 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
+// reason is the form of a condition's reason.
 var reason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// Check checks that conditions are whole, and that no type is there twice.
+// Check reports missing and malformed fields of conditions, and types that occur twice.
 func Check(f *check.Faults, at *check.Path, list []meta.Condition) {
 	const maxReason, maxMessage = 1024, 32 << 10
 	seen := map[string]bool{}

@@ -1,4 +1,4 @@
-// Package diff shows where two objects differ, as messages to callers do.
+// Package diff formats the difference of two objects for messages to clients.
 package diff
 
 import (
@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// Bounds of a difference.
+// Limits of a difference. They bound time and memory for objects that a client controls.
 const (
-	diffContext = 3       // equal lines around what differs
-	diffCells   = 1 << 20 // lines that differ on one side times those on the other; beyond, all of them do
-	diffBytes   = 4 << 10
+	diffContext = 3       // number of unchanged lines around a change
+	diffCells   = 1 << 20 // limit of the product of the lines that differ; beyond it, all of them count as changed
+	// diffBytes is the limit of the length of the text
+	diffBytes = 4 << 10
 )
 
-// Lines returns where two values differ, line by line of their JSON, in the unified
-// format; long differences are cut. Values that no JSON can say differ in nothing.
+// Lines returns the difference of the indented JSON of two values in unified format, cut to 4 KiB.
+// Values that cannot be encoded count as empty.
 func Lines(before, after any) string {
 	a, b := jsonLines(before), jsonLines(after)
 	head := 0
@@ -50,7 +51,8 @@ func jsonLines(v any) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// edit is a line of a difference: ' ' in both, '-' only before, '+' only after.
+// edit is a line of a difference. sign is ' ' for an unchanged, '-' for a removed and '+' for an added
+// line.
 type edit struct {
 	sign byte
 	line string
@@ -65,10 +67,10 @@ func equalLines(lines []string) (edits []edit) {
 	return edits
 }
 
-// align finds the longest common subsequence of two texts.
+// align computes the edits from a to b by their longest common subsequence.
 func align(a, b []string) (edits []edit) {
 	if len(a)*len(b) > diffCells {
-		a, b = a[:min(len(a), diffBytes)], b[:min(len(b), diffBytes)] // as much as is shown
+		a, b = a[:min(len(a), diffBytes)], b[:min(len(b), diffBytes)] // the text is cut at diffBytes bytes, so more lines cannot be shown
 		for _, l := range a {
 			edits = append(edits, edit{'-', l})
 		}
@@ -78,7 +80,7 @@ func align(a, b []string) (edits []edit) {
 		return edits
 	}
 	width := len(b) + 1
-	common := make([]int32, (len(a)+1)*width) // of a from i and b from j on
+	common := make([]int32, (len(a)+1)*width) // common[i*width+j] is the length of the longest common subsequence of a[i:] and b[j:]
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
 			if a[i] == b[j] {
@@ -104,8 +106,8 @@ func align(a, b []string) (edits []edit) {
 	return edits
 }
 
-// hunks writes edits that begin at a line of both texts, leaving out what is far
-// from any change.
+// hunks formats edits as hunks. Both texts begin at line at; unchanged lines far from a change are left
+// out.
 func hunks(edits []edit, at int) string {
 	var out strings.Builder
 	for before, after := at, at; ; {

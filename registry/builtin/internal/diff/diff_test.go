@@ -32,8 +32,9 @@ func TestLines(t *testing.T) {
 	assert.Less(t, len(diff.Lines(strings.Repeat("x", 1<<20), "")), 5<<10)
 }
 
-// The lines of a difference stand where its heads say, in both texts.
-func TestLinesAreTrue(t *testing.T) {
+// TestHunkPositions checks that the lines of each hunk are at the positions that its header gives, in
+// both texts.
+func TestHunkPositions(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		list := func() []int {

@@ -1,5 +1,5 @@
-// Package hooks holds what the kinds that name webhooks say of each: where it is, and
-// which reviews it understands.
+// Package hooks defines the client configuration of webhooks, which admission webhooks and conversion
+// webhooks share.
 package hooks
 
 import (
@@ -11,29 +11,31 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// WebhookClientConfig says where a webhook is: at a URL, or behind a service.
+// WebhookClientConfig locates a webhook. Exactly one of url and service must be set.
 type WebhookClientConfig struct {
-	// URL of the webhook: https, without user, query or fragment.
+	// URL of the webhook, in the form https://host[/path]. User information, queries and fragments are
+	// not permitted.
 	URL *string `json:"url,omitempty" protobuf:"3"`
-	// Service that leads to the webhook.
+	// Service behind which the webhook runs.
 	Service *ServiceReference `json:"service,omitempty" protobuf:"1"`
-	// CABundle are the certificates that vouch for that of the webhook, in PEM; by default those of the system.
+	// CABundle is a PEM bundle of the CA certificates that verify the webhook's serving certificate.
+	// Unset means the system's CA certificates.
 	CABundle []byte `json:"caBundle,omitempty" protobuf:"2"`
 }
 
-// ServiceReference is a service with a path.
+// ServiceReference identifies a service and a path.
 type ServiceReference struct {
 	// Name of the service.
 	Name string `json:"name" protobuf:"2"`
 	// Namespace of the service.
 	Namespace string `json:"namespace" protobuf:"1"`
-	// Path that requests are sent to.
+	// Path of the requests; default /.
 	Path *string `json:"path,omitempty" protobuf:"3"`
-	// Port of the service; 443 by default.
+	// Port of the service: 1 to 65535, default 443.
 	Port *int32 `json:"port,omitempty" protobuf:"4" schema:"default=443,range=1|65535,reason.range=port is not valid: must be between 1 and 65535\\, inclusive"`
 }
 
-// Validate checks that the configuration leads to one place.
+// Validate checks that exactly one of url and service is set, and its form.
 func (c *WebhookClientConfig) Validate(f *check.Faults, at *check.Path) {
 	switch {
 	case (c.URL == nil) == (c.Service == nil):
@@ -45,8 +47,8 @@ func (c *WebhookClientConfig) Validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-// validate names a missing name as namespace and a missing namespace as name: clients know
-// it so.
+// validate reports a missing namespace at the field name and a missing name at namespace, because
+// kube-apiserver does.
 func (s *ServiceReference) validate(f *check.Faults, at *check.Path) {
 	if s.Namespace == "" {
 		f.Required(at.Field("name"), "")
@@ -83,7 +85,7 @@ func checkURL(f *check.Faults, at *check.Path, text string) {
 	}
 }
 
-// checkPath checks a path of subdomains; a slash may end it.
+// checkPath checks that each segment of a URL path is a DNS subdomain. A trailing slash is allowed.
 func checkPath(f *check.Faults, at *check.Path, path string) {
 	if path == "/" || path == "" {
 		return
@@ -104,8 +106,8 @@ func checkPath(f *check.Faults, at *check.Path, path string) {
 	}
 }
 
-// CheckReviews checks the versions of reviews that a webhook understands, and that one of
-// them is one that this server sends, if it must be.
+// CheckReviews checks the review versions that a webhook accepts. known demands that the server can
+// send one of them; updates of stored configurations do without, as long as the list does not change.
 func CheckReviews(f *check.Faults, at *check.Path, versions []string, known bool) {
 	seen := map[string]bool{}
 	for i, v := range versions {

@@ -7,25 +7,24 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// FormerScale is the body of the sub-resource scale in versions that are older than
-// autoscaling/v1: it is in the group of the version, and has the selector as labels, too.
+// FormerScale is the body of the subresource scale in the groups before autoscaling/v1. It is in the
+// group of the workload and shows the selector as labels and as text.
 type FormerScale struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata" doc:"Standard object's metadata."`
 
-	Spec   scale.Spec        `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec" doc:"The wanted size."`
-	Status FormerScaleStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status" doc:"The current size."`
+	Spec   scale.Spec        `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec" doc:"The desired number of replicas."`
+	Status FormerScaleStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status" doc:"The observed number of replicas."`
 }
 
-// FormerScaleStatus is the current size, as the owner of the object reports it.
+// FormerScaleStatus is the current size of a workload.
 type FormerScaleStatus struct {
-	Replicas       int32             `json:"replicas" protobuf:"varint,1,opt,name=replicas" doc:"How many instances there are."`
-	Selector       map[string]string `json:"selector,omitempty" protobuf:"bytes,2,rep,name=selector" doc:"The labels of the instances, if that is all that selects them."`
-	TargetSelector string            `json:"targetSelector,omitempty" protobuf:"bytes,3,opt,name=targetSelector" doc:"The label selector of the instances, as text."`
+	Replicas       int32             `json:"replicas" protobuf:"varint,1,opt,name=replicas" doc:"The number of observed instances."`
+	Selector       map[string]string `json:"selector,omitempty" protobuf:"bytes,2,rep,name=selector" doc:"The selector of the instances as labels, if labels alone express it."`
+	TargetSelector string            `json:"targetSelector,omitempty" protobuf:"bytes,3,opt,name=targetSelector" doc:"The selector of the instances in the syntax of the query parameter."`
 }
 
-// scales is the body of the sub-resource scale of these kinds, with the versions of it that
-// former versions of the kinds have.
+// scales returns the kind Scale with the versions that older versions of the workload kinds use.
 func scales() *registry.Kind {
 	former := func(group, version string) registry.VersionOf[scale.Scale] {
 		return registry.Spoke[FormerScale, scale.Scale]{
@@ -51,7 +50,8 @@ func formerScale(in *scale.Scale, out *FormerScale) error {
 	return nil
 }
 
-// labelsOf returns the labels that a selector asks for, nil if it asks for more.
+// labelsOf returns the labels that a selector requires, or nil if it cannot be expressed as labels
+// alone.
 func labelsOf(text string) map[string]string {
 	sel, err := meta.ParseLabelSelector(text)
 	if err != nil {
@@ -59,7 +59,7 @@ func labelsOf(text string) map[string]string {
 	}
 	labels := map[string]string{}
 	for _, e := range sel.Expressions() {
-		if _, again := labels[e.Key]; again || e.Operator != "In" || len(e.Values) != 1 {
+		if _, duplicate := labels[e.Key]; duplicate || e.Operator != "In" || len(e.Values) != 1 {
 			return nil
 		}
 		labels[e.Key] = e.Values[0]

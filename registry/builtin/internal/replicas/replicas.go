@@ -1,4 +1,4 @@
-// Package replicas holds what kinds that keep a number of pods have in common.
+// Package replicas holds code that the workload kinds with replicas share.
 package replicas
 
 import (
@@ -7,23 +7,23 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Column returns a column with the number at a path, 0 if there is none.
+// Column returns a column that shows the number at path; an absent number is 0.
 func Column(name, doc string, path ...string) registry.Column {
 	return registry.Column{Name: name, Type: "integer", Doc: doc, Cell: func(o *meta.Object) any { return o.Int(path...) }}
 }
 
-// Scale returns where these kinds keep what the sub-resource scale shows.
+// Scale returns the paths of the fields that the subresource scale reads and writes.
 func Scale() *registry.Scale {
 	return &registry.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas", Selector: ".spec.selector", Body: scales()}
 }
 
-// Part is how many of the pods are in some state, as a field of the status says.
+// Part is a number of pods in some state, with its field in the status.
 type Part struct {
 	Field string
 	Pods  int32
 }
 
-// Within checks that each part has no more pods than the whole.
+// Within reports a violation for each part that exceeds the whole.
 func Within(f *check.Faults, whole Part, parts ...Part) {
 	for _, p := range parts {
 		if p.Pods > whole.Pods {

@@ -1,5 +1,4 @@
-// Package selector holds label selectors, in the form that objects have them,
-// against labels.
+// Package selector evaluates label selectors in the form that objects hold.
 package selector
 
 import (
@@ -8,13 +7,13 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Empty reports whether a selector is nil or matches everything.
+// Empty reports whether a selector is nil or matches every label set.
 func Empty(s *meta.Selector) bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
-// Matches reports whether labels satisfy a selector. It is for selectors that
-// have no faults; nil matches nothing.
+// Matches reports whether the selector matches the labels. The selector must be valid. A nil selector
+// matches nothing.
 func Matches(s *meta.Selector, labels map[string]string) bool {
 	if s == nil {
 		return false

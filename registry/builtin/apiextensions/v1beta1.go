@@ -1,0 +1,282 @@
+package apiextensions
+
+import (
+	"orch.io/controlplane/api/check"
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/registry/builtin/internal/hooks"
+	"orch.io/controlplane/registry/builtin/internal/older"
+)
+
+// CustomResourceDefinitionV1beta1 is a definition as version v1beta1 shows it: what all
+// versions of the kind have in common stands beside them, and a schema need not be there.
+type CustomResourceDefinitionV1beta1 struct {
+	meta.TypeMeta `json:",inline"`
+
+	// Standard object's metadata.
+	meta.ObjectMeta `json:"metadata,omitempty" protobuf:"1"`
+
+	// Spec is the kind.
+	Spec CustomResourceDefinitionSpecV1beta1 `json:"spec" protobuf:"2"`
+
+	// Status is what became of it.
+	Status CustomResourceDefinitionStatus `json:"status,omitempty" protobuf:"3"`
+}
+
+// CustomResourceDefinitionSpecV1beta1 is the kind that is defined.
+type CustomResourceDefinitionSpecV1beta1 struct {
+	// Group is the group of the kind.
+	Group string `json:"group" protobuf:"1" schema:"required,format=dns-subdomain"`
+
+	// Version is the first of the versions, which need not be given for a single one.
+	Version string `json:"version,omitempty" protobuf:"2"`
+
+	// Names are the names of the kind.
+	Names CustomResourceDefinitionNames `json:"names" protobuf:"3"`
+
+	// Scope is Namespaced, the default, or Cluster.
+	Scope string `json:"scope,omitempty" protobuf:"4" schema:"default=Namespaced,enum=Cluster|Namespaced"`
+
+	// Validation is the schema of all versions.
+	Validation *CustomResourceValidation `json:"validation,omitempty" protobuf:"5"`
+
+	// Subresources are those of all versions.
+	Subresources *CustomResourceSubresources `json:"subresources,omitempty" protobuf:"6"`
+
+	// Versions of the kind.
+	Versions []CustomResourceDefinitionVersionV1beta1 `json:"versions,omitempty" protobuf:"7" schema:"listType=atomic"`
+
+	// AdditionalPrinterColumns are those of all versions.
+	AdditionalPrinterColumns []CustomResourceColumnDefinitionV1beta1 `json:"additionalPrinterColumns,omitempty" protobuf:"8" schema:"listType=atomic"`
+
+	// Conversion is how objects of one version become those of another.
+	Conversion *CustomResourceConversionV1beta1 `json:"conversion,omitempty" protobuf:"9"`
+
+	// PreserveUnknownFields keeps fields that the schema does not name; true by default.
+	PreserveUnknownFields *bool `json:"preserveUnknownFields,omitempty" protobuf:"10" schema:"default=true"`
+
+	// SelectableFields are the fields of all versions that field selectors may name.
+	SelectableFields []SelectableField `json:"selectableFields,omitempty" protobuf:"11" schema:"listType=atomic"`
+}
+
+// CustomResourceDefinitionVersionV1beta1 is a version of the kind.
+type CustomResourceDefinitionVersionV1beta1 struct {
+	// Name of the version.
+	Name string `json:"name" protobuf:"1"`
+
+	// Served says whether it is there for callers.
+	Served bool `json:"served" protobuf:"2"`
+
+	// Storage says whether objects are stored in it.
+	Storage bool `json:"storage" protobuf:"3"`
+
+	// Schema of the version, if not all have the same.
+	Schema *CustomResourceValidation `json:"schema,omitempty" protobuf:"4"`
+
+	// Subresources of the version, if not all have the same.
+	Subresources *CustomResourceSubresources `json:"subresources,omitempty" protobuf:"5"`
+
+	// AdditionalPrinterColumns of the version, if not all have the same.
+	AdditionalPrinterColumns []CustomResourceColumnDefinitionV1beta1 `json:"additionalPrinterColumns,omitempty" protobuf:"6" schema:"listType=atomic"`
+
+	// Deprecated warns who asks for the version.
+	Deprecated bool `json:"deprecated,omitempty" protobuf:"7"`
+
+	// DeprecationWarning is the text of that.
+	DeprecationWarning *string `json:"deprecationWarning,omitempty" protobuf:"8"`
+
+	// SelectableFields of the version, if not all have the same.
+	SelectableFields []SelectableField `json:"selectableFields,omitempty" protobuf:"9" schema:"listType=atomic"`
+}
+
+// CustomResourceColumnDefinitionV1beta1 is a column of tables.
+type CustomResourceColumnDefinitionV1beta1 struct {
+	// Name of the column.
+	Name string `json:"name" protobuf:"1"`
+
+	// Type of the cells.
+	Type string `json:"type" protobuf:"2"`
+
+	// Format of the cells.
+	Format string `json:"format,omitempty" protobuf:"3"`
+
+	// Description is a text for people.
+	Description string `json:"description,omitempty" protobuf:"4"`
+
+	// Priority over 0 is for wide tables.
+	Priority int32 `json:"priority,omitempty" protobuf:"5"`
+
+	// JSONPath leads to the value.
+	JSONPath string `json:"JSONPath" protobuf:"6"`
+}
+
+// CustomResourceConversionV1beta1 is how objects of one version become those of another.
+type CustomResourceConversionV1beta1 struct {
+	// Strategy is None or Webhook.
+	Strategy string `json:"strategy" protobuf:"1" schema:"required,enum=None|Webhook"`
+
+	// WebhookClientConfig is where the webhook is.
+	WebhookClientConfig *hooks.WebhookClientConfig `json:"webhookClientConfig,omitempty" protobuf:"2"`
+
+	// ConversionReviewVersions are the versions of reviews that it knows; by default
+	// v1beta1.
+	ConversionReviewVersions []string `json:"conversionReviewVersions,omitempty" protobuf:"3" schema:"listType=atomic"`
+}
+
+func v1beta1() registry.VersionOf[CustomResourceDefinition] {
+	return registry.Spoke[CustomResourceDefinitionV1beta1, CustomResourceDefinition]{
+		Version: "v1beta1", ToHub: (*CustomResourceDefinitionV1beta1).hub, FromHub: (*CustomResourceDefinition).v1beta1,
+		Lifetime:    registry.Lifetime{Introduced: "1.7", Deprecated: "1.16", Removed: "1.22"},
+		Replacement: older.Use[CustomResourceDefinition](names.GroupExtensions + "/v1"),
+		Default: func(w *registry.Change[CustomResourceDefinitionV1beta1]) {
+			s := &w.New.Spec
+			switch {
+			case len(s.Versions) == 0 && s.Version != "":
+				s.Versions = []CustomResourceDefinitionVersionV1beta1{{Name: s.Version, Served: true, Storage: true}}
+			case len(s.Versions) > 0 && s.Version == "":
+				s.Version = s.Versions[0].Name
+			}
+			if c := s.Conversion; c != nil && c.Strategy == "Webhook" && len(c.ConversionReviewVersions) == 0 {
+				c.ConversionReviewVersions = []string{"v1beta1"}
+			}
+		},
+	}
+}
+
+// hub gives each version what it has in common with the others.
+func (in *CustomResourceDefinitionV1beta1) hub(out *CustomResourceDefinition) error {
+	s := &in.Spec
+	if err := s.saidOnce(); err != nil {
+		return err
+	}
+	out.Status = in.Status
+	out.Spec = CustomResourceDefinitionSpec{Group: s.Group, Names: s.Names, Scope: s.Scope, PreserveUnknownFields: s.PreserveUnknownFields != nil && *s.PreserveUnknownFields}
+	if c := s.Conversion; c != nil {
+		out.Spec.Conversion = &CustomResourceConversion{Strategy: c.Strategy}
+		if c.WebhookClientConfig != nil || c.ConversionReviewVersions != nil {
+			out.Spec.Conversion.Webhook = &WebhookConversion{c.WebhookClientConfig, c.ConversionReviewVersions}
+		}
+	}
+	for _, v := range s.Versions {
+		hub := CustomResourceDefinitionVersion{
+			Name: v.Name, Served: v.Served, Storage: v.Storage, Schema: v.Schema, Subresources: v.Subresources, AdditionalPrinterColumns: hubColumns(v.AdditionalPrinterColumns),
+			Deprecated: v.Deprecated, DeprecationWarning: v.DeprecationWarning, SelectableFields: v.SelectableFields,
+		}
+		if hub.Schema == nil {
+			hub.Schema = s.Validation
+		}
+		if hub.Subresources == nil {
+			hub.Subresources = s.Subresources
+		}
+		if hub.AdditionalPrinterColumns == nil {
+			hub.AdditionalPrinterColumns = hubColumns(s.AdditionalPrinterColumns)
+		}
+		if hub.SelectableFields == nil {
+			hub.SelectableFields = s.SelectableFields
+		}
+		out.Spec.Versions = append(out.Spec.Versions, hub)
+	}
+	return nil
+}
+
+// saidOnce checks that what versions have in common stands in one place: beside them if it
+// is the same in all.
+func (s *CustomResourceDefinitionSpecV1beta1) saidOnce() error {
+	var f check.Faults
+	if len(s.Versions) > 0 && s.Version != "" && s.Version != s.Versions[0].Name {
+		f.Invalid(check.At("spec", "version"), s.Version, "must match the first version in spec.versions")
+	}
+	for _, part := range []struct {
+		field, name string
+		beside      bool
+		of          func(CustomResourceDefinitionVersionV1beta1) (value any, given bool)
+	}{
+		{"validation", "schemas", s.Validation != nil, func(v CustomResourceDefinitionVersionV1beta1) (any, bool) { return v.Schema, v.Schema != nil }},
+		{"subresources", "subresources", s.Subresources != nil, func(v CustomResourceDefinitionVersionV1beta1) (any, bool) {
+			return v.Subresources, v.Subresources != nil
+		}},
+		{"additionalPrinterColumns", "additionalPrinterColumns", len(s.AdditionalPrinterColumns) > 0, func(v CustomResourceDefinitionVersionV1beta1) (any, bool) {
+			return v.AdditionalPrinterColumns, len(v.AdditionalPrinterColumns) > 0
+		}},
+	} {
+		some, all := false, len(s.Versions) > 0
+		for _, v := range s.Versions {
+			value, given := part.of(v)
+			first, _ := part.of(s.Versions[0])
+			some, all = some || given, all && given && check.Same(value, first)
+		}
+		if part.beside && some {
+			f.Forbidden(check.At("spec", part.field), "top-level and per-version "+part.name+" are mutually exclusive")
+		}
+		if all {
+			f.Invalid(check.At("spec", "versions"), len(s.Versions), "per-version "+part.name+" may not all be set to identical values (top-level "+part.field+" should be used instead)")
+		}
+	}
+	return f.Err()
+}
+
+// v1beta1 shows what all versions have in common beside them.
+func (in *CustomResourceDefinition) v1beta1(out *CustomResourceDefinitionV1beta1) error {
+	s := &in.Spec
+	out.Status = in.Status
+	out.Spec = CustomResourceDefinitionSpecV1beta1{Group: s.Group, Names: s.Names, Scope: s.Scope, PreserveUnknownFields: &s.PreserveUnknownFields}
+	if c := s.Conversion; c != nil {
+		out.Spec.Conversion = &CustomResourceConversionV1beta1{Strategy: c.Strategy}
+		if c.Webhook != nil {
+			out.Spec.Conversion.WebhookClientConfig, out.Spec.Conversion.ConversionReviewVersions = c.Webhook.ClientConfig, c.Webhook.ConversionReviewVersions
+		}
+	}
+	for _, v := range s.Versions {
+		out.Spec.Versions = append(out.Spec.Versions, CustomResourceDefinitionVersionV1beta1{
+			Name: v.Name, Served: v.Served, Storage: v.Storage, Schema: v.Schema, Subresources: v.Subresources, AdditionalPrinterColumns: columnsV1beta1(v.AdditionalPrinterColumns),
+			Deprecated: v.Deprecated, DeprecationWarning: v.DeprecationWarning, SelectableFields: v.SelectableFields,
+		})
+	}
+	out.Spec.liftShared()
+	return nil
+}
+
+// liftShared moves what all versions have in common beside them.
+func (s *CustomResourceDefinitionSpecV1beta1) liftShared() {
+	if len(s.Versions) == 0 {
+		return
+	}
+	first, schemas, subresources, columns, fields := s.Versions[0], true, true, true, true
+	s.Version = first.Name
+	for _, v := range s.Versions {
+		schemas = schemas && check.Same(v.Schema, first.Schema)
+		subresources = subresources && check.Same(v.Subresources, first.Subresources)
+		columns = columns && check.Same(v.AdditionalPrinterColumns, first.AdditionalPrinterColumns)
+		fields = fields && check.Same(v.SelectableFields, first.SelectableFields)
+	}
+	for i := range s.Versions {
+		v := &s.Versions[i]
+		if schemas {
+			s.Validation, v.Schema = first.Schema, nil
+		}
+		if subresources {
+			s.Subresources, v.Subresources = first.Subresources, nil
+		}
+		if columns {
+			s.AdditionalPrinterColumns, v.AdditionalPrinterColumns = first.AdditionalPrinterColumns, nil
+		}
+		if fields {
+			s.SelectableFields, v.SelectableFields = first.SelectableFields, nil
+		}
+	}
+}
+
+func hubColumns(list []CustomResourceColumnDefinitionV1beta1) (out []CustomResourceColumnDefinition) {
+	for _, c := range list {
+		out = append(out, CustomResourceColumnDefinition(c))
+	}
+	return out
+}
+
+func columnsV1beta1(list []CustomResourceColumnDefinition) (out []CustomResourceColumnDefinitionV1beta1) {
+	for _, c := range list {
+		out = append(out, CustomResourceColumnDefinitionV1beta1(c))
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+// Package capacity bounds what requests take of a server: slots while they exist, seats while
+// the server works on them, and bytes of bodies and answers that wait.
+package capacity
+
+import (
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/server/flowcontrol"
+	"orch.io/controlplane/server/internal/fair"
+)
+
+// Limiter holds the capacity of one server. Its methods may be called concurrently.
+//
+// Every request has a slot of its Kind for as long as it exists. It takes a seat when the
+// server has everything to work on it, and releases the seat when its answer begins. A request
+// that makes a long answer also takes one of the builders, of which there are as many as
+// processors.
+type Limiter struct {
+	seats    *fair.Controller
+	builders *fair.Controller
+	slots    [3]*fair.Pool // by Kind
+	refusals *fair.Pool    // slots for the answers to requests that got no slot
+	bodies   *fair.Pool    // bytes of large bodies
+	answers  *fair.Pool    // bytes of long answers that belong to one caller
+	zipping  *fair.Pool    // answers that are being compressed
+	headers  [2]string     // name the flow schema and the priority level, in canonical form
+
+	reading, mutating requests
+
+	config sync.Mutex // held while all parts get another configuration
+	pinned bool       // the program set the configuration; guarded by config
+}
+
+// requests counts the requests of one kind that hold a seat, or wait for one.
+type requests struct{ inFlight, inQueue prometheus.Gauge }
+
+// Kind is the kind of a slot.
+type Kind uint8
+
+// The kinds of slots.
+const (
+	Request    Kind = iota // any request that ends by itself
+	Watch                  // a watch
+	Connection             // a connection to a node, a pod or another server
+)
+
+// full is the message of the 429 if no slot of a Kind is free.
+var full = [...]string{"too many requests wait", "too many watches at a time", "too many connections at a time"}
+
+const (
+	maxRefusals = 512 // refusals that wait to be read
+	maxZipping  = 32  // answers compressed at a time, each with about 1 MiB of memory; more are sent uncompressed
+
+	objectsPerSeat = 100 // objects that a request may look at for each of its seats
+)
+
+// Options configure a Limiter.
+type Options struct {
+	Names   names.Profile
+	Metrics prometheus.Registerer
+
+	Config flowcontrol.Config
+	Pinned bool // Config is the program's, so that Follow has no effect
+
+	Seats                          int
+	MaxWait                        time.Duration // for a seat
+	Requests, Watches, Connections int           // slots of each Kind
+	BodyBytes, AnswerBytes         int64
+}
+
+// New returns a Limiter. It fails if the configuration is invalid or a metric is registered
+// already.
+func New(o Options) (l *Limiter, err error) {
+	l = &Limiter{
+		slots:    [3]*fair.Pool{fair.NewPool(int64(o.Requests)), fair.NewPool(int64(o.Watches)), fair.NewPool(int64(o.Connections))},
+		refusals: fair.NewPool(maxRefusals), bodies: fair.NewPool(o.BodyBytes), answers: fair.NewPool(o.AnswerBytes), zipping: fair.NewPool(maxZipping),
+		pinned: o.Pinned,
+	}
+	l.headers[0], l.headers[1] = o.Names.FlowHeaders()
+	for i, name := range l.headers {
+		l.headers[i] = http.CanonicalHeaderKey(name)
+	}
+	if err := l.addMetrics(metrics.For(o.Metrics)); err != nil {
+		return nil, err
+	}
+	if l.seats, err = fair.New(fair.Options{Seats: o.Seats, MaxWait: o.MaxWait, Metrics: o.Metrics}, o.Config); err != nil {
+		return nil, err
+	}
+	if l.builders, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: o.MaxWait}, oneLevel(o.Config)); err != nil {
+		return nil, err
+	}
+	l.setLevels(o.Config.Levels)
+	return l, nil
+}
+
+func (l *Limiter) addMetrics(set *metrics.Set) error {
+	kind := []string{"request_kind"}
+	inFlight := set.Gauges(metrics.Family{Name: "apiserver_current_inflight_requests", Help: "Requests that hold a seat: those that are worked on.", Stability: metrics.Stable, Labels: kind})
+	inQueue := set.Gauges(metrics.Family{Name: "apiserver_current_inqueue_requests", Help: "Requests that wait for a seat.", Labels: kind})
+	l.reading = requests{inFlight.WithLabelValues("readOnly"), inQueue.WithLabelValues("readOnly")}
+	l.mutating = requests{inFlight.WithLabelValues("mutating"), inQueue.WithLabelValues("mutating")}
+	return set.Err()
+}
+
+// SetConfig replaces the configuration and pins it. Requests keep what they hold; waiting
+// requests are classified again. An invalid configuration changes nothing.
+func (l *Limiter) SetConfig(config flowcontrol.Config) error {
+	l.config.Lock()
+	defer l.config.Unlock()
+	err := l.set(config)
+	l.pinned = l.pinned || err == nil
+	return err
+}
+
+// Follow is SetConfig for the configuration that the objects of flow control make. It has no
+// effect if the program set a configuration.
+func (l *Limiter) Follow(config flowcontrol.Config) error {
+	l.config.Lock()
+	defer l.config.Unlock()
+	if l.pinned {
+		return nil
+	}
+	return l.set(config)
+}
+
+func (l *Limiter) set(config flowcontrol.Config) error {
+	if err := l.seats.SetConfig(config); err != nil {
+		return err
+	}
+	l.setLevels(config.Levels)
+	return l.builders.SetConfig(oneLevel(config))
+}
+
+func (l *Limiter) setLevels(levels []flowcontrol.Level) {
+	for _, p := range append(l.slots[:], l.refusals, l.bodies, l.answers, l.zipping) {
+		p.SetLevels(levels)
+	}
+}
+
+// Headers returns the names of the response headers with the flow schema and the priority
+// level of a request.
+func (l *Limiter) Headers() [2]string { return l.headers }
+
+// oneLevel returns a configuration with the flows of config in a single level, so that all
+// share the same capacity.
+func oneLevel(config flowcontrol.Config) flowcontrol.Config {
+	one := flowcontrol.Config{Levels: []flowcontrol.Level{{
+		Name: "all", Shares: 1, Queuing: &flowcontrol.Queuing{Queues: 128, HandSize: 6, QueueLength: 50},
+	}}}
+	for _, schema := range config.Schemas {
+		schema.Level = "all"
+		one.Schemas = append(one.Schemas, schema)
+	}
+	return one
+}
+
+// holder returns the holder that the pools count a request of a user for. The service accounts
+// of a namespace are one holder, because whoever may create one of them may create any number.
+func holder(f fair.Flow, u *auth.User) fair.Holder {
+	h := fair.Holder{Level: f.Level(), Name: u.Name}
+	if namespace, _, ok := auth.SplitServiceAccount(u.Name); ok {
+		h.Name = auth.ServiceAccountUser(namespace, "")
+	}
+	return h
+}

@@ -1,0 +1,133 @@
+// Package exchange is one HTTP request on its way through the server, and the response to it.
+// It negotiates content, writes bytes, Statuses and errors, and keeps what the server records
+// about the request. It does not know what the verbs do.
+package exchange
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/readindex"
+	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/server/internal/aggregator"
+	"orch.io/controlplane/server/internal/capacity"
+	"orch.io/controlplane/server/internal/media"
+	"orch.io/controlplane/server/internal/requestinfo"
+)
+
+// Request is one request: what its method and path ask for and, as the server finds it out,
+// who sent it and which type it is about. It belongs to the goroutine of the request, except
+// for Notes and Usage.Outside.
+type Request struct {
+	requestinfo.Info
+	HTTP *http.Request // its context carries the user, and has no deadline
+	User *auth.User    // nil until the user is authenticated
+	ID   string        // the audit ID, which every response carries
+
+	Notes    Notes
+	Audit    Record
+	Limit    time.Duration // for the request, unless it is long-running
+	Deadline WriteDeadline
+	Usage    capacity.Usage
+	Index    readindex.Index // the newest revision that the request reads
+
+	LongRunning bool // a watch or a connection: lasts as long as the caller wants
+	Connects    bool // goes on to another server or an agent of a node
+
+	Remote  *aggregator.Version   // set if another server serves the version
+	Version *resource.Version     // that the path names; nil until it is resolved
+	Sub     *resource.Subresource // that the path names; nil if none
+	Media   media.Type            // of the response
+
+	// What metrics distinguish.
+	Routed  bool // the caller may make the request, and the server serves what it asks for
+	Aborted bool // the server cut the connection
+}
+
+// AuditHeader is the header that names a request in its response, and in the audit.
+const AuditHeader = "Audit-Id"
+
+const maxAuditID = 64 // bytes of an ID that the caller chose
+
+// auditID returns the ID that the caller gave the request if it is a usable one, else a new
+// one. A new ID is unique, but not hard to guess.
+func auditID(h http.Header) string {
+	id := h.Get(AuditHeader)
+	if id != "" && len(id) <= maxAuditID && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return id
+	}
+	var u uuid.UUID
+	binary.NativeEndian.PutUint64(u[:], rand.Uint64())
+	binary.NativeEndian.PutUint64(u[8:], rand.Uint64())
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80 // version 4
+	return u.String()
+}
+
+// Key returns the key of the object that the path names.
+func (r *Request) Key() meta.Key { return meta.Key{Namespace: r.Namespace, Name: r.Name} }
+
+// Action returns the attributes of the request that authorizers decide by.
+func (r *Request) Action() auth.Action {
+	if !r.IsResource {
+		return auth.Action{User: r.User, Verb: r.Verb, Path: r.Path}
+	}
+	return auth.Action{
+		User: r.User, Verb: r.Verb, Path: r.Path,
+		Group: r.Group, Version: r.APIVersion, Resource: r.Resource, Subresource: r.Subresource,
+		Namespace: r.Namespace, Name: r.Name + r.Selected, // one of them is empty
+		Fields: r.selector("fieldSelector"), Labels: r.selector("labelSelector"),
+	}
+}
+
+// selector returns a selector parameter of a request for a collection, as sent.
+func (r *Request) selector(name string) string {
+	switch r.Verb {
+	case "list", "watch", "deletecollection":
+		return r.Query.Get(name)
+	}
+	return ""
+}
+
+// SetUser makes the request a request of the user, also in the context of HTTP.
+func (r *Request) SetUser(user *auth.User) {
+	r.User = user
+	r.HTTP = r.HTTP.WithContext(meta.WithUser(r.HTTP.Context(), user))
+}
+
+// BodyVersion returns the version of the objects in the bodies of the request: the version of
+// the item, or of a sub-resource with a kind of its own.
+func (r *Request) BodyVersion() *resource.Version {
+	if r.Sub != nil && r.Sub.Body != nil {
+		return r.Sub.Body
+	}
+	return r.Version
+}
+
+// BodyIn is BodyVersion for a body that names an apiVersion.
+func (r *Request) BodyIn(apiVersion string) *resource.Version {
+	if r.Sub != nil && r.Sub.Body != nil {
+		return r.Sub.BodyIn(apiVersion)
+	}
+	return r.Version
+}
+
+// Pretty reports whether the response is to be indented for people.
+func (r *Request) Pretty() bool {
+	if v, ok := r.Query["pretty"]; ok {
+		return len(v) == 0 || v[0] == "" || requestinfo.Truthy(r.Query, "pretty")
+	}
+	agent := r.HTTP.UserAgent()
+	return strings.HasPrefix(agent, "curl/") || strings.HasPrefix(agent, "Mozilla/") || strings.HasPrefix(agent, "Wget/")
+}
+
+// LogAttrs returns the attributes by which logs identify the request.
+func (r *Request) LogAttrs() []any {
+	return []any{"method", r.HTTP.Method, "verb", r.Verb, "path", r.Path, "resource", r.Resource, "name", r.Name, "auditID", r.ID}
+}
