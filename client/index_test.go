@@ -13,7 +13,6 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 )
@@ -99,8 +98,10 @@ func TestIndexPullsWhatIsNew(t *testing.T) {
 // TestIndexPublishes: what is published is the whole of every acknowledged write for all
 // who read it without a lock, also when history is lost.
 func TestIndexPublishes(t *testing.T) {
-	client := &feeds{Client: &testclient.Client{}}
+	client := &feeds{Client: newServer(t, func(b *server.Builder) { b.Register(registry.Of(beacon)) }).Objects()}
+	client.types = client.Client.Types()
 	x := newNames(client)
+	defer x.Close()
 	var shown atomic.Pointer[map[string]bool]
 	x.Publish(func(names map[string]bool) {
 		copied := map[string]bool{}
@@ -131,11 +132,8 @@ func TestIndexPublishes(t *testing.T) {
 	all.Wait()
 }
 
-// TestIndexOfNothing: of types that the server does not have there are no objects.
-func TestIndexOfNothing(t *testing.T) {
-	client := &feeds{Client: &testclient.Client{}, types: []*registry.Type{{Plural: "others"}}}
-	_, err := client.Create(t.Context(), meta.GroupResource{Resource: "others"}, newBeacon("desk", true))
-	assert.NoError(t, err)
+func TestIndexOfResourceNotServedIsEmpty(t *testing.T) {
+	client := &feeds{types: []*registry.Type{{Plural: "others"}}}
 	x := newNames(client)
 	defer x.Close()
 	x.Read(func(names map[string]bool) { assert.Empty(t, names) })

@@ -7,27 +7,37 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 )
+
+// damaged is the Client of a server whose store holds one object that cannot be decoded.
+type damaged struct {
+	client.Client
+	key meta.Key
+}
+
+func (c damaged) List(_ context.Context, r meta.GroupResource, _ string) ([]*meta.Object, error) {
+	return nil, &client.UnreadableError{Resource: r, Keys: []meta.Key{c.key}}
+}
+
+func (c damaged) Delete(_ context.Context, _ meta.GroupResource, key meta.Key, _ registry.DeleteOptions) error {
+	fmt.Println("deleted:", key)
+	return nil
+}
 
 // The program deletes the objects that cannot be decoded.
 func ExampleUnreadableError() {
 	ctx := context.Background()
-	pods := meta.GroupResource{Resource: "pods"}
-	var c testclient.Client
-	c.Put("pods", map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default", "uid": "1"}})
-	c.Fail(&client.UnreadableError{Resource: pods, Keys: []meta.Key{{Namespace: "default", Name: "a"}}})
+	c := damaged{key: meta.Key{Namespace: "default", Name: "a"}}
 
-	list, err := c.List(ctx, pods, "")
-	var damaged *client.UnreadableError
-	if errors.As(err, &damaged) {
-		for _, key := range damaged.Keys {
-			fmt.Println(key, c.Delete(ctx, damaged.Resource, key, registry.DeleteOptions{}))
+	_, err := c.List(ctx, meta.GroupResource{Resource: "pods"}, "")
+	var unreadable *client.UnreadableError
+	if errors.As(err, &unreadable) {
+		for _, key := range unreadable.Keys {
+			fmt.Println(c.Delete(ctx, unreadable.Resource, key, registry.DeleteOptions{}))
 		}
 	}
-	fmt.Println(len(list))
 	// Output:
-	// default/a <nil>
-	// 0
+	// deleted: default/a
+	// <nil>
 }

@@ -146,7 +146,7 @@ func (b *Builder) controllerFaults() (faults []error) {
 			seen[c.Name] = i
 		}
 		if c.MapEvent == nil {
-			faults = append(faults, fmt.Errorf("%s.Observe is nil", at))
+			faults = append(faults, fmt.Errorf("%s.MapEvent is nil", at))
 		}
 		if c.Reconcile == nil {
 			faults = append(faults, fmt.Errorf("%s.Reconcile is nil", at))

@@ -206,7 +206,7 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 	})
 }
 
-// TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, Observe has seen when
+// TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, MapEvent has seen when
 // Reconcile is called.
 func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
