@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -190,24 +190,24 @@ func TestGivenBackMeanwhile(t *testing.T) {
 			},
 		}}))
 	}
-	store := faulty.Wrap(sharedStore{inner}, nil)
+	store := faultinject.Wrap(sharedStore{inner}, nil)
 	one := servertest.New(t, over(sharedStore{inner}), two)
 	late := servertest.New(t, over(sharedStore{store}), two)
 	must(t, one, 201, "POST", sites, site("first", `{}`))
 
 	var taken, back sync.Once
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op != faulty.OpGet || !strings.HasPrefix(c.Key, resource.ReservationPrefix) {
-			return faulty.Fault{}
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op != faultinject.OpGet || !strings.HasPrefix(c.Key, resource.ReservationPrefix) {
+			return faultinject.Fault{}
 		}
 		taken.Do(func() { must(t, one, 201, "POST", sites, site("other", `{}`)) })
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpRevision { // of the next look
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpRevision { // of the next look
 				back.Do(func() { must(t, one, 200, "DELETE", sites+"/other", "") })
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	got := must(t, late, 201, "POST", sites, site("second", `{}`))
 	require.Equal(t, int64(2), got.Int("spec", "port"))

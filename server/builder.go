@@ -65,7 +65,7 @@ import (
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/errorlog"
-	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/fairqueue"
 	"orch.io/controlplane/server/internal/metered"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/watch"
@@ -310,7 +310,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	faults = append(faults, unserved...)
 	plugs := b.pluginFaults()
 	faults = append(faults, plugs...)
-	if err := fair.Check(b.flowControl()); err != nil {
+	if err := fairqueue.Check(b.flowControl()); err != nil {
 		faults = append(faults, fmt.Errorf("Serving.FlowControl: %w", err))
 	}
 	log := b.Logger

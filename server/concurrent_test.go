@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -165,23 +165,23 @@ func TestFaultyStore(t *testing.T) {
 		"badger": func() storage.Backend { return openBadger(t, t.TempDir()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := faulty.Wrap(open(), nil)
+			store := faultinject.Wrap(open(), nil)
 			s := servertest.New(t, over(store))
 			a := inProcess(t, s)
 			w := a.watch(configMaps + "?watch=1")
 			broken := errors.New("disk on fire")
-			store.SetPlan(func(c faulty.Call) faulty.Fault {
+			store.SetPlan(func(c faultinject.Call) faultinject.Fault {
 				switch {
-				case c.Op == faulty.OpCommit && c.N%5 == 0:
-					return faulty.Fault{Err: broken}
-				case c.Op == faulty.OpCommit && c.N%7 == 0:
-					return faulty.Fault{Err: broken, Done: true}
-				case c.Op == faulty.OpEvent && c.N%23 == 0:
-					return faulty.Fault{Err: broken}
-				case c.Op == faulty.OpEvent && c.N%31 == 0:
-					return faulty.Fault{End: true}
+				case c.Op == faultinject.OpCommit && c.N%5 == 0:
+					return faultinject.Fault{Err: broken}
+				case c.Op == faultinject.OpCommit && c.N%7 == 0:
+					return faultinject.Fault{Err: broken, Done: true}
+				case c.Op == faultinject.OpEvent && c.N%23 == 0:
+					return faultinject.Fault{Err: broken}
+				case c.Op == faultinject.OpEvent && c.N%31 == 0:
+					return faultinject.Fault{End: true}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			})
 			var all sync.WaitGroup
 			var mu sync.Mutex
@@ -232,14 +232,14 @@ func TestFaultyStore(t *testing.T) {
 
 // TestFullStorage: a store without room is told apart from one that fails.
 func TestFullStorage(t *testing.T) {
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s, _ := newTough(t, func(b *server.Builder) { b.Storage = store })
 	a := inProcess(t, s)
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit {
-			return faulty.Fault{Err: fmt.Errorf("%w: 3 MiB are free", storage.ErrFull)}
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit {
+			return faultinject.Fault{Err: fmt.Errorf("%w: 3 MiB are free", storage.ErrFull)}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	got := a.must(507, "POST", configMaps, newConfigMap("c"))
 	assert.Contains(t, got.body["message"], "no room")

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -93,7 +93,7 @@ func TestAWatchOfAVersionEndsWithIt(t *testing.T) {
 // TestAWatchThatBeginsAsItsDefinitionGoes: one that was let in when the type was
 // still served, and begins when it is not, ends.
 func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s := servertest.New(t, over(store), func(b *server.Builder) { b.Limits.FutureWait = patience })
 	a := inProcess(t, s)
 	a.must(201, "POST", crdPath, widgetDefinition(`{"a":{"type":"string"}}`))
@@ -103,8 +103,8 @@ func TestAWatchThatBeginsAsItsDefinitionGoes(t *testing.T) {
 	began := make(chan *watching, 1)
 	version, err := strconv.Atoi(a.must(200, "GET", definedPath, nil).version())
 	require.NoError(t, err)
-	store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-		if c.Op == faulty.OpRevision && calls.Add(1) == 1 { // it finds the type then, and waits for a version to come
+	store.SetPlan(func(c faultinject.Call) (f faultinject.Fault) {
+		if c.Op == faultinject.OpRevision && calls.Add(1) == 1 { // it finds the type then, and waits for a version to come
 			close(asked)
 		}
 		return f
@@ -138,7 +138,7 @@ func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
 		"made anew in other scope": {anew: strings.Replace(definition, "Namespaced", "Cluster", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+			store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 			s := servertest.New(t, over(store))
 			a := inProcess(t, s)
 			gone := func() {
@@ -151,8 +151,8 @@ func TestACreateThatComesAsItsDefinitionGoes(t *testing.T) {
 				a.must(201, "POST", definedPath, strings.Replace(definedWidget("held", `{}`), `"name"`, `"finalizers":["example.com/f"],"name"`, 1))
 			}
 			hold, waiting := make(chan struct{}), make(chan struct{})
-			store.SetPlan(func(c faulty.Call) (f faulty.Fault) {
-				if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Writes[0].Value != nil {
+			store.SetPlan(func(c faultinject.Call) (f faultinject.Fault) {
+				if c.Op == faultinject.OpCommit && strings.HasSuffix(c.Key, "/late") && c.Writes[0].Value != nil {
 					close(waiting)
 					f.Wait = hold
 				}

@@ -15,7 +15,7 @@ import (
 
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -143,15 +143,15 @@ func TestADeletionThatWasCutOff(t *testing.T) {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", restarted=", restarted), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := faulty.Wrap(shared{memstore.New(memstore.Options{})}, nil)
+					store := faultinject.Wrap(shared{memstore.New(memstore.Options{})}, nil)
 					s := servertest.New(t, over(store))
 					a := inProcess(t, s)
 					a.must(201, "POST", pods, newPod("p", ""))
-					store.SetPlan(func(c faulty.Call) faulty.Fault {
-						if c.Op == faulty.OpCommit && c.Writes[0].Value == nil {
-							return faulty.Fault{Err: errors.New("cut off")}
+					store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+						if c.Op == faultinject.OpCommit && c.Writes[0].Value == nil {
+							return faultinject.Fault{Err: errors.New("cut off")}
 						}
-						return faulty.Fault{}
+						return faultinject.Fault{}
 					})
 					a.must(500, "DELETE", pods+"/p", nil)
 					if restarted {

@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -439,14 +439,14 @@ func (o *owned) restore(rec storage.Record) {
 // collected for an owner that is not known.
 func TestGarbageLooksAtTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		s := servertest.New(t, over(store))
 		o := &owned{inProcess(t, s), s, store, map[string]string{}}
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpGet {
-				return faulty.Fault{Err: errors.New("the disk does not answer")}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpGet {
+				return faultinject.Fault{Err: errors.New("the disk does not answer")}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		o.add("x", "never")
 		time.Sleep(10 * time.Minute)

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -24,7 +24,7 @@ import (
 // whose own check fail at will.
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		var sick atomic.Bool
 		s := servertest.New(t, func(b *server.Builder) {
 			b.Storage = store
@@ -67,11 +67,11 @@ func TestHealth(t *testing.T) {
 		assert.Contains(t, get(200, "/metrics/slis"), `kubernetes_healthcheck{name="etcd",type="livez"} 1`)
 		assert.Contains(t, get(200, "/metrics/slis"), `kubernetes_healthcheck{name="shutdown",type="readyz"} 1`)
 
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpRevision {
-				return faulty.Fault{Err: errors.New("secret reason")}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpRevision {
+				return faultinject.Fault{Err: errors.New("secret reason")}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		assert.Equal(t, []string{"ok"}, get(200, "/livez"), "within the grace period")
 		assert.Contains(t, get(500, "/readyz"), "[-]storage failed: reason withheld")
@@ -85,11 +85,11 @@ func TestHealth(t *testing.T) {
 		get(500, "/livez/storage")
 
 		// A store that does not answer is a failed check, not a hanging one.
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpRevision {
-				return faulty.Fault{Delay: time.Hour}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpRevision {
+				return faultinject.Fault{Delay: time.Hour}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		begun := time.Now()
 		get(500, "/readyz")

@@ -20,7 +20,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/proxyheader"
+	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/server"
@@ -73,7 +73,7 @@ func (a *testAuthority) pool() *x509.CertPool {
 // that might be taken for another.
 func TestIdentity(t *testing.T) {
 	users, proxies, strangers := newTestAuthority(t), newTestAuthority(t), newTestAuthority(t)
-	proxy, err := proxyheader.New(proxyheader.Config{Roots: proxies.pool(), AllowedNames: []string{"front"},
+	proxy, err := requestheader.New(requestheader.Config{Roots: proxies.pool(), AllowedNames: []string{"front"},
 		UserHeaders: []string{"X-Remote-User"}, GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"}})
 	require.NoError(t, err)
 	file, err := tokenfile.Parse(strings.NewReader("alice-token,alice,1,devs\n"))

@@ -23,7 +23,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -41,7 +41,7 @@ type fleet struct {
 	servers []*servertest.Server
 	metrics []*prometheus.Registry
 	logs    []*logs
-	cuts    []*faulty.Store
+	cuts    []*faultinject.Store
 
 	mu        sync.Mutex
 	led, each map[string]int // reconciles by "server key"
@@ -58,7 +58,7 @@ func newFleet(t testing.TB) *fleet {
 // add starts a server.
 func (f *fleet) add(configure ...func(*server.Builder)) *servertest.Server {
 	i := len(f.servers)
-	cut, log, reg := faulty.Wrap(sharedStore{f.store}, nil), &logs{}, prometheus.NewRegistry()
+	cut, log, reg := faultinject.Wrap(sharedStore{f.store}, nil), &logs{}, prometheus.NewRegistry()
 	f.cuts, f.logs, f.metrics = append(f.cuts, cut), append(f.logs, log), append(f.metrics, reg)
 	basic := func(b *server.Builder) {
 		b.Storage, b.Metrics, b.Logger = cut, reg, slog.New(slog.NewTextHandler(log, nil))
@@ -243,7 +243,9 @@ func TestLeaderWithoutStore(t *testing.T) {
 		f.add()
 		time.Sleep(time.Minute)
 		begun := time.Now()
-		f.cuts[0].SetPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{Err: errors.New("no way to the store")} })
+		f.cuts[0].SetPlan(func(faultinject.Call) faultinject.Fault {
+			return faultinject.Fault{Err: errors.New("no way to the store")}
+		})
 		for f.leads(0, testLease) == 1 {
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -279,11 +281,11 @@ func TestLeaderThatHearsOfNothing(t *testing.T) {
 		held := make(chan struct{})
 		hear := sync.OnceFunc(func() { close(held) })
 		defer hear()
-		f.cuts[1].SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpEvent {
-				return faulty.Fault{Wait: held}
+		f.cuts[1].SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpEvent {
+				return faultinject.Fault{Wait: held}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		f.shutdown(0)
 		time.Sleep(20 * time.Second)

@@ -23,30 +23,32 @@ import (
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 )
 
 // fullStore takes deletions alone.
-func fullStore(c faulty.Call) faulty.Fault {
+func fullStore(c faultinject.Call) faultinject.Fault {
 	for _, w := range c.Writes {
 		if w.Value != nil {
-			return faulty.Fault{Err: storage.ErrFull}
+			return faultinject.Fault{Err: storage.ErrFull}
 		}
 	}
-	return faulty.Fault{}
+	return faultinject.Fault{}
 }
 
 // unanswered makes commits of a key, whose answers are lost.
-func unanswered(key string) faulty.Plan {
-	return func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit && c.Key == key {
-			return faulty.Fault{Err: errors.New("no answer"), Done: true}
+func unanswered(key string) faultinject.Plan {
+	return func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit && c.Key == key {
+			return faultinject.Fault{Err: errors.New("no answer"), Done: true}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	}
 }
 
-func gone(c faulty.Call) faulty.Fault { return faulty.Fault{Err: errors.New("no way to the store")} }
+func gone(c faultinject.Call) faultinject.Fault {
+	return faultinject.Fault{Err: errors.New("no way to the store")}
+}
 
 // TestFullStoreWithoutLeader: where nobody can be elected for want of room, every server
 // deletes what may go, and nothing more is done without a leader.
@@ -166,14 +168,14 @@ func TestLeadersRenewWhatOthersEdit(t *testing.T) {
 		f.add()
 		time.Sleep(time.Minute)
 		var edited atomic.Int32
-		f.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && c.Key == leaseKey && edited.Add(1)%2 == 1 {
+		f.cuts[0].SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit && c.Key == leaseKey && edited.Add(1)%2 == 1 {
 				is, err := f.store.Get(context.Background(), leaseKey, 0)
 				assert.NoError(t, err)
 				_, err = f.store.Commit(context.Background(), storage.Write{Key: leaseKey, Value: is.Value, Expect: is.Revision})
 				assert.NoError(t, err)
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		time.Sleep(time.Minute)
 		assert.GreaterOrEqual(t, edited.Load(), int32(30))
@@ -217,11 +219,11 @@ func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 		a.must(201, "POST", configMaps, newConfigMap("c"))
 		synctest.Wait()
 		held := make(chan struct{})
-		f.cuts[1].SetPlan(func(c faulty.Call) faulty.Fault { // its caches are behind
-			if c.Op == faulty.OpEvent {
-				return faulty.Fault{Wait: held}
+		f.cuts[1].SetPlan(func(c faultinject.Call) faultinject.Fault { // its caches are behind
+			if c.Op == faultinject.OpEvent {
+				return faultinject.Fault{Wait: held}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		a.must(200, "DELETE", configMaps+"/c", nil)
 		f.cuts[0].SetPlan(gone)
@@ -261,7 +263,7 @@ func TestFailureOfTheControllers(t *testing.T) {
 
 // wrongClock is the store of a machine whose clock is wrong, as the others see it.
 type wrongClock struct {
-	*faulty.Store
+	*faultinject.Store
 	says []byte
 }
 
@@ -284,7 +286,7 @@ func TestClocksApart(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFleet(t)
-				f.add(func(b *server.Builder) { b.Storage = &wrongClock{b.Storage.(*faulty.Store), []byte(says)} })
+				f.add(func(b *server.Builder) { b.Storage = &wrongClock{b.Storage.(*faultinject.Store), []byte(says)} })
 				f.add()
 				a := inProcess(t, f.servers[1])
 				for range 60 {
@@ -318,7 +320,7 @@ func TestLeaderOverASlowStore(t *testing.T) {
 		f.add()
 		time.Sleep(time.Minute)
 		for _, cut := range f.cuts {
-			cut.SetPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{Delay: 4 * time.Second} })
+			cut.SetPlan(func(faultinject.Call) faultinject.Fault { return faultinject.Fault{Delay: 4 * time.Second} })
 		}
 		for range 60 {
 			time.Sleep(time.Second)

@@ -28,7 +28,7 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -59,9 +59,9 @@ func TestStoreIsStamped(t *testing.T) {
 // TestFailedBuildClosesWhatItOpened on every way out: the store, and plugins once each.
 func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 	broken := errors.New("broken")
-	fails := func(at faulty.Op) func(*server.Builder) {
+	fails := func(at faultinject.Op) func(*server.Builder) {
 		return func(b *server.Builder) {
-			b.Storage = faulty.Wrap(b.Storage, func(c faulty.Call) (f faulty.Fault) {
+			b.Storage = faultinject.Wrap(b.Storage, func(c faultinject.Call) (f faultinject.Fault) {
 				if c.Op == at {
 					f.Err = broken
 				}
@@ -74,15 +74,15 @@ func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 		"a nil kind":    func(b *server.Builder) { b.Register(nil) },
 		"flow control":  func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} },
 		"audit metrics": func(b *server.Builder) { b.Audit = badCollector{} },
-		"the stamp":     fails(faulty.OpStamp),
+		"the stamp":     fails(faultinject.OpStamp),
 		"other names":   func(b *server.Builder) { b.Names = names.Orch },
-		"the revision":  fails(faulty.OpRevision),
+		"the revision":  fails(faultinject.OpRevision),
 		"a part of its data": func(b *server.Builder) {
 			_, err := b.Storage.Commit(t.Context(), storage.Write{Key: storage.UnfinishedKey, Value: []byte("x")})
 			require.NoError(t, err)
 		},
-		"the first read":  fails(faulty.OpScan),
-		"the first write": fails(faulty.OpCommit),
+		"the first read":  fails(faultinject.OpScan),
+		"the first write": fails(faultinject.OpCommit),
 		"a hook": func(b *server.Builder) {
 			b.Prepare = append(b.Prepare, func(context.Context, client.Client) error { return broken })
 		},
@@ -117,17 +117,17 @@ func (badCollector) Collect(chan<- prometheus.Metric) {}
 
 // TestShutdown ends watches cleanly, lets requests finish, refuses new ones.
 func TestShutdown(t *testing.T) {
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s := servertest.New(t, over(store))
 	a := inProcess(t, s)
 	w := a.watch(configMaps + "?watch=1&resourceVersion=1")
 	hold, held := make(chan struct{}), make(chan struct{})
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit {
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit {
 			close(held)
-			return faulty.Fault{Wait: hold}
+			return faultinject.Fault{Wait: hold}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	created := make(chan answer, 1)
 	go func() { created <- a.do("POST", configMaps, newConfigMap("late")) }()
@@ -314,13 +314,13 @@ func TestClient(t *testing.T) {
 
 // TestClientFailures are Statuses too, and say nothing of the store.
 func TestClientFailures(t *testing.T) {
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	c := servertest.New(t, over(store)).Objects()
-	store.SetPlan(func(call faulty.Call) faulty.Fault {
-		if call.Op == faulty.OpCommit {
-			return faulty.Fault{Err: io.ErrClosedPipe}
+	store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+		if call.Op == faultinject.OpCommit {
+			return faultinject.Fault{Err: io.ErrClosedPipe}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	defer store.SetPlan(nil)
 	namespaces := meta.GroupResource{Resource: "namespaces"}

@@ -24,7 +24,7 @@ import (
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -246,7 +246,7 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	other := inProcess(t, servertest.New(t, over(sharedStore{store})))
-	slow := faulty.Wrap(store, nil)
+	slow := faultinject.Wrap(store, nil)
 	var commits atomic.Int64
 	tries := 1
 	var between func()
@@ -256,11 +256,11 @@ func TestRetriesSeeWhatTheConflictFound(t *testing.T) {
 				return nil
 			}
 			if tries++; tries == 1 {
-				slow.SetPlan(func(call faulty.Call) (f faulty.Fault) {
+				slow.SetPlan(func(call faultinject.Call) (f faultinject.Fault) {
 					switch {
-					case call.Op == faulty.OpEvent:
+					case call.Op == faultinject.OpEvent:
 						f.Delay = 50 * time.Millisecond
-					case call.Op == faulty.OpCommit && strings.HasSuffix(call.Writes[0].Key, "/n/c"):
+					case call.Op == faultinject.OpCommit && strings.HasSuffix(call.Writes[0].Key, "/n/c"):
 						commits.Add(1)
 					}
 					return f

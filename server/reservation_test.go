@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -122,7 +122,7 @@ func TestReservationsFollowTheirObjects(t *testing.T) {
 // and a reservation whose holder is gone, or that cannot be read, is in nobody's way.
 func TestReservationsOfOlderStores(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
-	store := faulty.Wrap(shared{inner}, nil)
+	store := faultinject.Wrap(shared{inner}, nil)
 	first := servertest.New(t, smallNetwork(shared{store}))
 	for i := range 5 {
 		must(t, first, 201, "POST", servicePath, service(fmt.Sprint("s", i), ""))
@@ -158,13 +158,13 @@ func TestReservationsOfOlderStores(t *testing.T) {
 	}
 	revision, err := inner.Commit(t.Context(), storage.Write{Key: left, Value: []byte("x")})
 	require.NoError(t, err)
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpGet && c.Key == left {
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpGet && c.Key == left {
 			if rec, err := inner.Get(context.Background(), left, 0); err == nil && rec.Revision == revision {
-				return faulty.Fault{Err: &storage.DamagedError{Key: left, Revision: revision, Err: storage.ErrClosed}}
+				return faultinject.Fault{Err: &storage.DamagedError{Key: left, Revision: revision, Err: storage.ErrClosed}}
 			}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	free()
 }
@@ -202,11 +202,11 @@ func TestReservationsAreBounded(t *testing.T) {
 
 // TestStoreRefusesTheSize: what the store does not take is 413.
 func TestStoreRefusesTheSize(t *testing.T) {
-	s := servertest.New(t, over(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit && strings.HasSuffix(c.Key, "/large") {
-			return faulty.Fault{Err: fmt.Errorf("commit: %w", storage.ErrTooLarge)}
+	s := servertest.New(t, over(faultinject.Wrap(memstore.New(memstore.Options{}), func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit && strings.HasSuffix(c.Key, "/large") {
+			return faultinject.Fault{Err: fmt.Errorf("commit: %w", storage.ErrTooLarge)}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})))
 	must(t, s, 413, "POST", configMaps, `{"metadata":{"name":"large"}}`)
 	must(t, s, 201, "POST", configMaps, `{"metadata":{"name":"small"}}`)

@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -328,14 +328,14 @@ func TestRefusedAmongWriters(t *testing.T) {
 		_, err := mem.Commit(t.Context(), storage.Write{Key: key, Value: []byte(
 			`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"g","namespace":"default","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"size":3,"future":"kept"}`)})
 		require.NoError(t, err)
-		store := faulty.Wrap(mem, nil)
+		store := faultinject.Wrap(mem, nil)
 		a := inProcess(t, servertest.New(t, over(store), keeps, serves(kind)))
 		const gadget = "/apis/example.com/v2/namespaces/default/gadgets/g"
-		store.SetPlan(func(call faulty.Call) faulty.Fault {
-			if call.Op == faulty.OpCommit && call.Key == key {
-				return faulty.Fault{Delay: time.Second}
+		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+			if call.Op == faultinject.OpCommit && call.Key == key {
+				return faultinject.Fault{Delay: time.Second}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		var all sync.WaitGroup
 		defer all.Wait()

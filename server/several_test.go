@@ -16,14 +16,14 @@ import (
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
 // late is the store of a server that hears of what others commit only when it has asked for
 // the newest revision.
 type late struct {
-	*faulty.Store
+	*faultinject.Store
 
 	mu   sync.Mutex
 	held chan struct{} // nil: everything is heard at once
@@ -31,17 +31,17 @@ type late struct {
 
 func newLate(b storage.Backend) *late {
 	l := &late{}
-	l.Store = faulty.Wrap(shared{b}, func(c faulty.Call) faulty.Fault {
+	l.Store = faultinject.Wrap(shared{b}, func(c faultinject.Call) faultinject.Fault {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		switch {
-		case l.held != nil && c.Op == faulty.OpEvent:
-			return faulty.Fault{Wait: l.held}
-		case l.held != nil && c.Op == faulty.OpRevision:
+		case l.held != nil && c.Op == faultinject.OpEvent:
+			return faultinject.Fault{Wait: l.held}
+		case l.held != nil && c.Op == faultinject.OpRevision:
 			close(l.held)
 			l.held = nil
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	return l
 }

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -136,11 +136,11 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 		one := servertest.New(t, over(held), only("definitions"))
 		<-held.arrived
 		a.must(201, "POST", crdPath, strings.ReplaceAll(widgetDefinition(`{"a":{"type":"string"}}`), "widgets", "gadgets"))
-		servertest.New(t, over(faulty.Wrap(shared{store}, func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && c.Key == key {
-				return faulty.Fault{Err: errors.New("no way")} // it cannot refuse what the first one accepts
+		servertest.New(t, over(faultinject.Wrap(shared{store}, func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit && c.Key == key {
+				return faultinject.Fault{Err: errors.New("no way")} // it cannot refuse what the first one accepts
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})), only("definitions"))
 		gadgets := strings.Replace(definedCRD, "widgets", "gadgets", 1)
 		require.Eventually(t, func() bool { return at(a.must(200, "GET", gadgets, nil).body, "status", "conditions") != nil }, patience, time.Millisecond)
@@ -161,11 +161,11 @@ func TestNamesAreGivenOnceByManyServers(t *testing.T) {
 func TestNamesBesideOneThatCannotBeTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written atomic.Int64
-		a := inProcess(t, servertest.New(t, over(faulty.Wrap(memstore.New(memstore.Options{}), func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && c.Key == "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com" && written.Add(1) > 1 {
-				return faulty.Fault{Err: errors.New("no way")}
+		a := inProcess(t, servertest.New(t, over(faultinject.Wrap(memstore.New(memstore.Options{}), func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit && c.Key == "customresourcedefinitions.apiextensions.k8s.io//widgets.example.com" && written.Add(1) > 1 {
+				return faultinject.Fault{Err: errors.New("no way")}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})), func(b *server.Builder) { b.Logger = slog.New(slog.DiscardHandler) }))
 		definition := widgetDefinition(`{"a":{"type":"string"}}`)
 		a.must(201, "POST", crdPath, definition)
@@ -184,13 +184,13 @@ func TestNamesBesideOneThatCannotBeTold(t *testing.T) {
 // after it are made all the same.
 func TestNamesAreGivenAfterDamage(t *testing.T) {
 	store, damaged := memstore.New(memstore.Options{}), atomic.Int64{}
-	s := servertest.New(t, over(faulty.Wrap(store, func(c faulty.Call) faulty.Fault {
+	s := servertest.New(t, over(faultinject.Wrap(store, func(c faultinject.Call) faultinject.Fault {
 		rec, err := store.Get(t.Context(), c.Key, 0)
-		if c.Op != faulty.OpGet || !strings.HasPrefix(c.Key, "~serial/") || err != nil {
-			return faulty.Fault{}
+		if c.Op != faultinject.OpGet || !strings.HasPrefix(c.Key, "~serial/") || err != nil {
+			return faultinject.Fault{}
 		}
 		damaged.Add(1)
-		return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: rec.Revision, Err: errors.New("bits have flipped")}}
+		return faultinject.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: rec.Revision, Err: errors.New("bits have flipped")}}
 	})))
 	for _, name := range []string{"widgets", "gadgets"} {
 		must(t, s, 201, "POST", crdPath, strings.NewReplacer("widgets", name, "Widget", "Kind"+name).Replace(widgetDefinition(`{"a":{"type":"string"}}`)))

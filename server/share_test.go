@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -83,17 +83,17 @@ func TestFlowHeaders(t *testing.T) {
 func TestSeats(t *testing.T) {
 	hold := make(chan struct{})
 	var held atomic.Int64
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s, _ := newTough(t, byHeader, func(b *server.Builder) {
 		b.Storage, b.Limits.InFlight, b.Limits.Requests, b.Limits.RequestTime = store, 20, 2000, time.Hour
 	})
 	a := inProcess(t, s)
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit {
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit {
 			held.Add(1)
-			return faulty.Fault{Wait: hold}
+			return faultinject.Fault{Wait: hold}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	var all sync.WaitGroup
 	var refused atomic.Int64
@@ -331,16 +331,16 @@ func TestManyHolders(t *testing.T) {
 // again; small bodies do not wait, and nobody waits for a user who has too much.
 func TestLargeBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := inProcess(t, servertest.New(t, byHeader, func(b *server.Builder) {
 			b.Storage, b.Limits.LargeBodies = store, 1792<<10 // 1096 of them for the level
 		}))
 		hold := make(chan struct{})
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit {
-				return faulty.Fault{Wait: hold}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit {
+				return faultinject.Fault{Wait: hold}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		large := strings.Repeat("x", 300<<10)
 		post := func(user, name, data, query string) answer {

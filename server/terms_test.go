@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 )
 
 // deposed is a leader that was paused and wakes: another one leads, and what it was about
@@ -48,11 +48,11 @@ func depose(t *testing.T, prepare func(a *api)) *deposed {
 	a.must(201, "POST", configMaps, newConfigMap("paused"))
 	synctest.Wait()
 	require.NotNil(t, d.ctx)
-	d.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit && c.Key == leaseKey {
-			return faulty.Fault{Err: storage.ErrStopped}
+	d.cuts[0].SetPlan(func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit && c.Key == leaseKey {
+			return faultinject.Fault{Err: storage.ErrStopped}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	time.Sleep(30 * time.Second)
 	require.Equal(t, 1, d.leader(testLease, 0, 1))
@@ -189,8 +189,8 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 func TestDeposedLeaderAmongWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := depose(t, func(a *api) { a.must(201, "POST", configMaps, newConfigMap("x")) })
-		d.cuts[0].SetPlan(func(c faulty.Call) faulty.Fault {
-			return faulty.Fault{Delay: time.Millisecond}
+		d.cuts[0].SetPlan(func(c faultinject.Call) faultinject.Fault {
+			return faultinject.Fault{Delay: time.Millisecond}
 		})
 		a := inProcess(t, d.servers[0])
 		var all sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -285,17 +285,17 @@ func TestUniqueAmongOldObjects(t *testing.T) {
 // until it is deleted.
 func TestUniqueOfDamagedObjects(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
-	store := faulty.Wrap(shared{inner}, nil)
+	store := faultinject.Wrap(shared{inner}, nil)
 	s := servertest.New(t, withSites(shared{store}))
 	must(t, s, 201, "POST", sites, site("a", `{"host":"h"}`))
 	key := "sites.example.com/default/a"
 	rec, err := inner.Get(context.Background(), key, 0)
 	require.NoError(t, err)
-	store.SetPlan(func(c faulty.Call) faulty.Fault {
+	store.SetPlan(func(c faultinject.Call) faultinject.Fault {
 		if c.Key == key && c.At == rec.Revision {
-			return faulty.Fault{Err: &storage.DamagedError{Key: key, Revision: rec.Revision, Err: storage.ErrClosed}}
+			return faultinject.Fault{Err: &storage.DamagedError{Key: key, Revision: rec.Revision, Err: storage.ErrClosed}}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	later := servertest.New(t, withSites(shared{store}))
 	duplicate(t, must(t, later, 422, "POST", sites, site("b", `{"host":"h"}`)), "spec.host", `"h"`)
@@ -307,16 +307,16 @@ func TestUniqueOfDamagedObjects(t *testing.T) {
 // by writers that come upon its reservation.
 func TestUniqueOfNamesWithSpaces(t *testing.T) {
 	for _, name := range []string{"plain", "with a space", " ", "x "} {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		s := servertest.New(t, over(store), func(b *server.Builder) {
 			b.Register(registry.Of(registry.Definition[Site]{Group: "example.com", Version: "v1", ValidateName: meta.NameChecker(meta.CheckPathSegment)}))
 		})
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpGet && strings.HasPrefix(c.Key, resource.ReservationPrefix) {
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpGet && strings.HasPrefix(c.Key, resource.ReservationPrefix) {
 				store.SetPlan(nil)
 				must(t, s, 201, "POST", sites, site(name, `{"host":"h"}`)) // after the look for duplicates
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		duplicate(t, must(t, s, 422, "POST", sites, site("other", `{"host":"h"}`)), "spec.host", `"h"`)
 	}

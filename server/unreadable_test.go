@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -46,7 +46,7 @@ func TestUnreadableObject(t *testing.T) {
 	ctx := context.Background()
 	mem := memstore.New(memstore.Options{})
 	maps := "/api/v1/namespaces/default/configmaps"
-	seedServer := servertest.New(t, func(b *server.Builder) { b.Storage = faulty.Wrap(keepOpen{mem}, nil) })
+	seedServer := servertest.New(t, func(b *server.Builder) { b.Storage = faultinject.Wrap(keepOpen{mem}, nil) })
 	seed := inProcess(t, seedServer)
 	for _, name := range []string{"a", "bad", "c"} {
 		require.Equal(t, 201, seed.do("POST", maps, someMap(name)).code)
@@ -54,11 +54,11 @@ func TestUnreadableObject(t *testing.T) {
 	before := seed.do("GET", maps, nil).body["metadata"].(map[string]any)["resourceVersion"].(string)
 
 	gate := &notUnsafe{denied: "unsafe-delete-ignore-read-errors"}
-	store := faulty.Wrap(mem, func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpRecord && strings.HasSuffix(c.Key, "/default/bad") {
-			return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
+	store := faultinject.Wrap(mem, func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpRecord && strings.HasSuffix(c.Key, "/default/bad") {
+			return faultinject.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage, b.Authorizer = store, gate }))
 	bad := maps + "/bad"
@@ -115,11 +115,11 @@ func TestUnreadableObjectInWhatEnds(t *testing.T) {
 			seed.must(201, "POST", widgets, map[string]any{"apiVersion": "sea.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}})
 		}
 		require.NoError(t, seedServer.Shutdown(t.Context()))
-		s := servertest.New(t, over(faulty.Wrap(keepOpen{mem}, func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpRecord && strings.HasSuffix(c.Key, "/bad") {
-				return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
+		s := servertest.New(t, over(faultinject.Wrap(keepOpen{mem}, func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpRecord && strings.HasSuffix(c.Key, "/bad") {
+				return faultinject.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})))
 		a := inProcess(t, s)
 		for _, path := range []string{"/api/v1/namespaces/ends", definition} {
@@ -286,15 +286,15 @@ func TestDeleteOnlyUnreadable(t *testing.T) {
 	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
 	const maps = "/api/v1/namespaces/default/configmaps"
 	mem := memstore.New(memstore.Options{})
-	seed := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = faulty.Wrap(keepOpen{mem}, nil) }))
+	seed := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = faultinject.Wrap(keepOpen{mem}, nil) }))
 	for _, name := range []string{"a", "bad", "c"} {
 		seed.must(201, "POST", maps, someMap(name))
 	}
-	store := faulty.Wrap(mem, func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpRecord && strings.HasSuffix(c.Key, "/default/bad") {
-			return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
+	store := faultinject.Wrap(mem, func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpRecord && strings.HasSuffix(c.Key, "/default/bad") {
+			return faultinject.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	gate := &notUnsafe{denied: "unsafe-delete-ignore-read-errors"}
 	a := inProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage, b.Authorizer = store, gate }))

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -206,7 +206,7 @@ func TestWritersOfOneNameThatComesAndGoes(t *testing.T) {
 // TestVersionedUpdateRacesDelete: an update of a version that is deleted between
 // the look at it and the commit is not found; one that is replaced is a conflict.
 func TestVersionedUpdateRacesDelete(t *testing.T) {
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	a := inProcess(t, servertest.New(t, over(store)))
 	for _, c := range []struct {
 		name  string
@@ -225,16 +225,16 @@ func TestVersionedUpdateRacesDelete(t *testing.T) {
 			cm := a.must(201, "POST", configMaps, newConfigMap("x", "a", "b")).body
 			hold, held := make(chan struct{}), make(chan struct{})
 			var once sync.Once
-			store.SetPlan(func(call faulty.Call) faulty.Fault {
+			store.SetPlan(func(call faultinject.Call) faultinject.Fault {
 				first := false
-				if call.Op == faulty.OpCommit {
+				if call.Op == faultinject.OpCommit {
 					once.Do(func() { first = true })
 				}
 				if first {
 					close(held)
-					return faulty.Fault{Wait: hold}
+					return faultinject.Fault{Wait: hold}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			})
 			got := make(chan answer, 1)
 			at(cm, "metadata").(map[string]any)["labels"] = map[string]any{"l": "m"}
@@ -306,7 +306,7 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang, hung := make(chan struct{}), make(chan struct{})
 		var attempts atomic.Int32
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := inProcess(t, servertest.New(t, over(store), admitting(func(_ context.Context, r *admission.Request) error {
 			if r.Object.String("data", "hang") != "" && attempts.Add(1) == 2 {
 				close(hung)
@@ -315,11 +315,11 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 			return nil
 		})))
 		a.must(201, "POST", configMaps, newConfigMap("x"))
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit && strings.Contains(string(c.Writes[0].Value), "hang") && attempts.Load() == 1 {
-				return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit && strings.Contains(string(c.Writes[0].Value), "hang") && attempts.Load() == 1 {
+				return faultinject.Fault{Err: &storage.ConflictError{Key: c.Key}}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		slow := make(chan answer, 1)
 		go func() { slow <- a.do("PATCH", configMaps+"/x", `{"data":{"hang":"1"}}`) }()
@@ -338,15 +338,15 @@ func TestAHungAdmissionHoldsNobodyUp(t *testing.T) {
 // and asks the store seldom.
 func TestAStoreOfConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := inProcess(t, servertest.New(t, over(store)))
 		a.must(201, "POST", configMaps, newConfigMap("x"))
 		var asked atomic.Int32
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op != faulty.OpCommit || asked.Add(1) > 10_000 {
-				return faulty.Fault{}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op != faultinject.OpCommit || asked.Add(1) > 10_000 {
+				return faultinject.Fault{}
 			}
-			return faulty.Fault{Err: &storage.ConflictError{Key: c.Key}}
+			return faultinject.Fault{Err: &storage.ConflictError{Key: c.Key}}
 		})
 		a.must(504, "PATCH", configMaps+"/x?timeout=10s", `{"data":{"t":"0"}}`)
 		a.must(504, "DELETE", configMaps+"/x?timeout=10s", nil)
@@ -359,16 +359,16 @@ func TestAStoreOfConflicts(t *testing.T) {
 func TestWritersShareACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers = 40
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := inProcess(t, servertest.New(t, over(store)))
 		from := a.must(201, "POST", configMaps, newConfigMap("x")).version()
-		store.SetPlan(func(c faulty.Call) faulty.Fault {
-			if c.Op == faulty.OpCommit {
-				return faulty.Fault{Delay: time.Millisecond}
+		store.SetPlan(func(c faultinject.Call) faultinject.Fault {
+			if c.Op == faultinject.OpCommit {
+				return faultinject.Fault{Delay: time.Millisecond}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
-		before := store.Count(faulty.OpCommit)
+		before := store.Count(faultinject.OpCommit)
 		var all sync.WaitGroup
 		var versions sync.Map
 		for w := range writers {
@@ -382,7 +382,7 @@ func TestWritersShareACommit(t *testing.T) {
 		all.Wait()
 		// All begin at once: one wins, and of the others one commits for itself,
 		// the rest as two sequences.
-		assert.Equal(t, writers+1+2, store.Count(faulty.OpCommit)-before)
+		assert.Equal(t, writers+1+2, store.Count(faultinject.OpCommit)-before)
 		watch := a.watch(configMaps + "?watch=1&resourceVersion=" + from)
 		for range writers {
 			_, seen := versions.LoadAndDelete(watch.next().version())
@@ -405,17 +405,17 @@ func TestWhatRestsOnACommitThatFails(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+				store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 				a := inProcess(t, servertest.New(t, over(store)))
 				a.must(201, "POST", configMaps, newConfigMap("x", "keep", "me"))
 				var failed atomic.Bool
-				store.SetPlan(func(call faulty.Call) faulty.Fault {
-					if call.Op != faulty.OpCommit {
-						return faulty.Fault{}
+				store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+					if call.Op != faultinject.OpCommit {
+						return faultinject.Fault{}
 					}
-					f := faulty.Fault{Delay: time.Millisecond}
+					f := faultinject.Fault{Delay: time.Millisecond}
 					if strings.Contains(string(call.Writes[0].Value), `"a":"1"`) && !failed.Swap(true) {
-						f = faulty.Fault{Delay: time.Second, Err: errors.New("disk")}
+						f = faultinject.Fault{Delay: time.Second, Err: errors.New("disk")}
 					}
 					return f
 				})
@@ -453,14 +453,14 @@ func TestAVersionThatIsTested(t *testing.T) {
 		{"PUT", "application/json", `{"metadata":{"name":"x","resourceVersion":"%s"},"data":{"b":"1"}}`, 409},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+			store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 			a := inProcess(t, servertest.New(t, over(store)))
 			a.must(201, "POST", configMaps, newConfigMap("x"))
-			store.SetPlan(func(call faulty.Call) faulty.Fault {
-				if call.Op == faulty.OpCommit {
-					return faulty.Fault{Delay: 10 * time.Millisecond}
+			store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+				if call.Op == faultinject.OpCommit {
+					return faultinject.Fault{Delay: 10 * time.Millisecond}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			})
 			var all sync.WaitGroup
 			defer all.Wait()
@@ -480,17 +480,17 @@ func TestAVersionThatIsTested(t *testing.T) {
 // its time ends before its turn at the store, the value is free for others.
 func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := inProcess(t, servertest.New(t, over(store)))
 		const port = `{"spec":{"type":"NodePort","ports":[{"port":1,"nodePort":30002}]}}`
 		for _, name := range []string{"x", "y"} {
 			a.must(201, "POST", servicePath, service(name, ""))
 		}
-		store.SetPlan(func(call faulty.Call) faulty.Fault {
-			if call.Op == faulty.OpCommit && strings.HasSuffix(call.Key, "/x") {
-				return faulty.Fault{Delay: 5 * time.Second}
+		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+			if call.Op == faultinject.OpCommit && strings.HasSuffix(call.Key, "/x") {
+				return faultinject.Fault{Delay: 5 * time.Second}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		var all sync.WaitGroup
 		defer all.Wait()
@@ -514,17 +514,17 @@ func TestWhatIsCommittedAfterTheLimit(t *testing.T) {
 // writers of the object do not wait for it.
 func TestAStoreThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		a := inProcess(t, servertest.New(t, over(store)))
 		a.must(201, "POST", configMaps, newConfigMap("x"))
-		store.SetPlan(func(call faulty.Call) faulty.Fault {
-			if call.Op != faulty.OpCommit {
-				return faulty.Fault{}
+		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+			if call.Op != faultinject.OpCommit {
+				return faultinject.Fault{}
 			}
 			if strings.Contains(string(call.Writes[0].Value), `"bad":"1"`) {
 				panic("a fault of the store")
 			}
-			return faulty.Fault{Delay: time.Second}
+			return faultinject.Fault{Delay: time.Second}
 		})
 		var all sync.WaitGroup
 		defer all.Wait()

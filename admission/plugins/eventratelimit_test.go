@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -165,18 +165,18 @@ func TestEventRateLimitOfRefusals(t *testing.T) {
 	o, err := limits(t, `{type: User, qps: 1, burst: 1}`)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		s := with(t, o, func(b *server.Builder) { b.Storage = store })
 		step{as: "a", do: "POST events", want: `201`, body: `{metadata: {name: a, namespace: default}, involvedObject: {kind: Pod, name: p, namespace: default}}`}.take(t, s)
 		fails := errors.New("disk")
-		store.SetPlan(func(call faulty.Call) faulty.Fault {
+		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
 			switch {
-			case call.Op != faulty.OpCommit:
-				return faulty.Fault{}
+			case call.Op != faultinject.OpCommit:
+				return faultinject.Fault{}
 			case strings.Contains(string(call.Writes[0].Value), `"reason":"Lost"`):
-				return faulty.Fault{Delay: 100 * time.Millisecond, Err: fails}
+				return faultinject.Fault{Delay: 100 * time.Millisecond, Err: fails}
 			}
-			return faulty.Fault{Delay: time.Millisecond}
+			return faultinject.Fault{Delay: time.Millisecond}
 		})
 		var all sync.WaitGroup
 		defer all.Wait()

@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -207,14 +207,14 @@ func TestResourceQuotaOfADeadServer(t *testing.T) {
 			const hard = 10
 			inner := memstore.New(memstore.Options{})
 			var dead atomic.Bool
-			mortal := faulty.Wrap(shared{inner}, func(c faulty.Call) faulty.Fault {
-				if c.Op == faulty.OpCommit && strings.HasPrefix(c.Key, "configmaps/") {
+			mortal := faultinject.Wrap(shared{inner}, func(c faultinject.Call) faultinject.Fault {
+				if c.Op == faultinject.OpCommit && strings.HasPrefix(c.Key, "configmaps/") {
 					dead.Store(true) // the charges are made
 				}
-				if dead.Load() && c.Op != faulty.OpEvent {
-					return faulty.Fault{Err: errors.New("the server is dead")}
+				if dead.Load() && c.Op != faultinject.OpEvent {
+					return faultinject.Fault{Err: errors.New("the server is dead")}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			})
 			one := servertest.New(t, func(b *server.Builder) { b.Storage = shared{inner} })
 			c := one.Objects()
@@ -256,16 +256,16 @@ func TestResourceQuotaOfADeadServer(t *testing.T) {
 func TestResourceQuotaOnFaultyStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard = 40
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		s := servertest.New(t, func(b *server.Builder) { b.Storage = store })
 		c := s.Objects()
 		bound(t, c, "q", hard)
 		s.Settle()
-		store.SetPlan(func(call faulty.Call) faulty.Fault {
-			if call.Op == faulty.OpCommit && call.N%3 == 0 {
-				return faulty.Fault{Err: errors.New("connection lost"), Done: call.N%2 == 0}
+		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
+			if call.Op == faultinject.OpCommit && call.N%3 == 0 {
+				return faultinject.Fault{Err: errors.New("connection lost"), Done: call.N%2 == 0}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		var all sync.WaitGroup
 		for i := range 16 {

@@ -23,29 +23,29 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
 // paused is the store of a server that stands still as it is about to commit to a key, until
 // it goes on.
 type paused struct {
-	*faulty.Store
+	*faultinject.Store
 	stands, goesOn chan struct{}
 }
 
 func pausedAt(b storage.Backend, key string) *paused {
 	p := &paused{stands: make(chan struct{}), goesOn: make(chan struct{})}
 	var once sync.Once
-	p.Store = faulty.Wrap(shared{b}, func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpCommit && slices.ContainsFunc(c.Writes, func(w storage.Write) bool { return w.Key == key }) {
+	p.Store = faultinject.Wrap(shared{b}, func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpCommit && slices.ContainsFunc(c.Writes, func(w storage.Write) bool { return w.Key == key }) {
 			once.Do(func() { close(p.stands) })
 		}
 		select {
 		case <-p.stands:
-			return faulty.Fault{Wait: p.goesOn}
+			return faultinject.Fault{Wait: p.goesOn}
 		default:
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		}
 	})
 	return p
@@ -187,7 +187,7 @@ func TestResourceQuotaDisturbsNoCreates(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		var raised, creates atomic.Int64
-		watched := faulty.Wrap(shared{store}, func(c faulty.Call) faulty.Fault {
+		watched := faultinject.Wrap(shared{store}, func(c faultinject.Call) faultinject.Fault {
 			for _, w := range c.Writes {
 				if strings.HasPrefix(w.Key, resource.FencePrefix) && !w.Guard {
 					raised.Add(1)
@@ -196,7 +196,7 @@ func TestResourceQuotaDisturbsNoCreates(t *testing.T) {
 					creates.Add(1)
 				}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		var servers []*servertest.Server
 		for range 3 {
@@ -251,10 +251,10 @@ func quotaOfSlowServers(t *testing.T, seed uint64) {
 	for i := range uint64(3) {
 		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(seed, i))
-		slow := faulty.Wrap(shared{store}, func(c faulty.Call) (f faulty.Fault) {
+		slow := faultinject.Wrap(shared{store}, func(c faultinject.Call) (f faultinject.Fault) {
 			mu.Lock()
 			defer mu.Unlock()
-			if c.Op == faulty.OpCommit && random.IntN(8) == 0 {
+			if c.Op == faultinject.OpCommit && random.IntN(8) == 0 {
 				f.Delay = time.Duration(random.IntN(20_000)) * time.Millisecond
 			}
 			return f

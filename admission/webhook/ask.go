@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -38,7 +38,7 @@ func (d *denial) Unwrap() error { return d.Status }
 
 // ask sends a webhook the review of a view and returns its answer, which allows the
 // request. The error is a *callError, a *denial, or a *meta.Status.
-func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *selection.View) (*answer, error) {
+func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *matcher.View) (*answer, error) {
 	if r.DryRun && !h.dryRuns {
 		return nil, meta.BadRequest("admission webhook %q does not support dry run", h.name)
 	}

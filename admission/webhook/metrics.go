@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/internal/metrics"
 )
 
@@ -17,7 +17,7 @@ import (
 type counts struct {
 	sort       string // admit or validating, in metrics
 	hooks      metrics.Named
-	conditions *selection.Figures
+	conditions *matcher.Figures
 
 	duration   *prometheus.HistogramVec
 	requests   *prometheus.CounterVec
@@ -28,7 +28,7 @@ type counts struct {
 func newCounts(reg prometheus.Registerer, sort string) (*counts, error) {
 	s, labels := metrics.For(reg), func(more ...string) []string { return append([]string{"name", "type"}, more...) }
 	m := &counts{
-		sort: sort, conditions: selection.NewFigures(s, "webhook", sort),
+		sort: sort, conditions: matcher.NewFigures(s, "webhook", sort),
 		duration: s.Histograms(metrics.Family{
 			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time to ask an admission webhook, in seconds.", Stability: metrics.Stable,
 			Labels: labels("operation", "rejected"), Buckets: []float64{.005, .025, .1, .5, 1, 2.5, 10, 25},

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/apply"
@@ -42,10 +42,10 @@ func (s *round) changed() {
 // mutate asks the webhooks about a request one after the other.
 func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
-	if len(hooks) == 0 || selection.ExemptFromWebhooks(ar) {
+	if len(hooks) == 0 || matcher.ExemptFromWebhooks(ar) {
 		return nil
 	}
-	r := &request{Request: selection.Request{Request: ar}, w: w}
+	r := &request{Request: matcher.Request{Request: ar}, w: w}
 	state := &round{again: map[*hook]bool{}}
 	if r.Pass > 0 {
 		before, ok := r.Kept[w].(*round)
@@ -121,7 +121,7 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 }
 
 // patch takes the patch of a webhook.
-func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *selection.View, version meta.GroupVersion, patch []byte, place string) (bool, error) {
+func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *matcher.View, version meta.GroupVersion, patch []byte, place string) (bool, error) {
 	operations, err := decodePatch(patch)
 	if err != nil {
 		return false, &callError{h.name, fmt.Errorf("received undecodable patch in webhook response: %w", err)}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/codec"
 )
@@ -25,7 +25,7 @@ func raw(obj *meta.Object) any {
 }
 
 // body returns the review that a webhook is sent.
-func (r *request) body(h *hook, v *selection.View, uid string) []byte {
+func (r *request) body(h *hook, v *matcher.View, uid string) []byte {
 	q := r.About(v)
 	q["uid"], q["object"], q["oldObject"], q["options"] = uid, r.texts[v.Object], r.texts[v.Old], raw(r.Options)
 	return codec.EncodeJSON(nil, map[string]any{"kind": kindReview, "apiVersion": r.w.review + "/" + h.review, "request": q})
@@ -33,7 +33,7 @@ func (r *request) body(h *hook, v *selection.View, uid string) []byte {
 
 // request is one write, with what webhooks saw of it.
 type request struct {
-	selection.Request
+	matcher.Request
 	w     *webhooks
 	texts map[*meta.Object]any // the JSON of objects that reviews had
 }
@@ -45,7 +45,7 @@ func (r *request) changed() {
 }
 
 // see returns the request as callers of a version see it, ready to be sent by many at once.
-func (r *request) see(ctx context.Context, version meta.GroupVersion) (*selection.View, error) {
+func (r *request) see(ctx context.Context, version meta.GroupVersion) (*matcher.View, error) {
 	v, err := r.See(ctx, version)
 	if err != nil {
 		return nil, err

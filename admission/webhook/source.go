@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/internal/webhookclient"
 )
@@ -50,8 +50,8 @@ func (w *webhooks) show(list []*hook) {
 type hook struct {
 	configuration, name string
 
-	about      selection.Constraints
-	conditions selection.Conditions
+	about      matcher.Constraints
+	conditions matcher.Conditions
 
 	review   string // the version of AdmissionReview
 	timeout  time.Duration
@@ -89,7 +89,7 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 	list := []*hook{}
 	for _, o := range configuration.Objects("webhooks") {
 		h := &hook{
-			configuration: configuration.Name(), name: o.String("name"), conditions: selection.NewConditions(w.expressions, o),
+			configuration: configuration.Name(), name: o.String("name"), conditions: matcher.NewConditions(w.expressions, o),
 			timeout:  time.Duration(min(max(cmp.Or(o.Int("timeoutSeconds"), defaultTimeout), 1), longestTimeout)) * time.Second,
 			ignore:   o.String("failurePolicy") == "Ignore",
 			dryRuns:  strings.HasPrefix(o.String("sideEffects"), "None"),
@@ -105,7 +105,7 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 		if h.review == "" {
 			faults[0] = fmt.Errorf("webhook does not accept known AdmissionReview versions (%s)", strings.Join(reviewVersions, ", "))
 		}
-		h.about, faults[1] = selection.New(o, "rules", "")
+		h.about, faults[1] = matcher.New(o, "rules", "")
 		h.remote, faults[2] = w.dialer.Remote(o.Map("clientConfig"), webhookclient.Bounds{Time: h.timeout, Answer: maxAnswer})
 		h.fault = errors.Join(faults[:]...)
 		list = append(list, h)

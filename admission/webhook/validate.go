@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/metrics"
 )
@@ -19,7 +19,7 @@ const atOnce = 32
 // question is one call of a validating webhook, and what came of it.
 type question struct {
 	hook   *hook
-	view   *selection.View
+	view   *matcher.View
 	index  int
 	answer *answer
 	err    error
@@ -29,10 +29,10 @@ type question struct {
 // validate asks the webhooks about a request at the same time.
 func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
-	if len(hooks) == 0 || selection.ExemptFromWebhooks(ar) {
+	if len(hooks) == 0 || matcher.ExemptFromWebhooks(ar) {
 		return nil
 	}
-	r := &request{Request: selection.Request{Request: ar}, w: w}
+	r := &request{Request: matcher.Request{Request: ar}, w: w}
 	var list []*question
 	for i, h := range hooks {
 		version, ok, err := h.match(ctx, r)

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/client/kubeconfig"
-	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/webhookclient"
 	"orch.io/controlplane/registry"
@@ -84,7 +84,7 @@ type webhooks struct {
 	log    *slog.Logger
 	counts *counts
 
-	expressions func() (*expression.RequestEnv, error) // of matchConditions, made with the first
+	expressions func() (*cel.RequestEnv, error) // of matchConditions, made with the first
 
 	source meta.GroupResource // of the configurations
 	review string             // the wire group of AdmissionReview
@@ -115,8 +115,8 @@ func open(env admission.Env, plural, sort string) (*webhooks, error) {
 	source := meta.GroupResource{Group: env.Names.Group(names.GroupRegistration), Resource: plural}
 	w := &webhooks{
 		names: env.Names, client: env.Client, has: env.Type, log: log, counts: counts,
-		expressions: sync.OnceValues(func() (*expression.RequestEnv, error) {
-			return expression.NewRequestEnv(env.Names, expression.Sees{Asks: true})
+		expressions: sync.OnceValues(func() (*cel.RequestEnv, error) {
+			return cel.NewRequestEnv(env.Names, cel.Sees{Asks: true})
 		}),
 		source: source, review: env.Names.Group(names.GroupAdmission),
 		dialer: webhookclient.Dialer{Config: credentials, Services: env.Services, Agent: env.Names.Wire(names.ServerManager) + "-admission"},

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/proxyheader"
+	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
@@ -24,7 +24,7 @@ import (
 type trust struct {
 	settings *client.Objects[core.ConfigMap] // that one alone
 	log      *slog.Logger
-	proxy    atomic.Pointer[proxyheader.Authenticator] // as of the last load
+	proxy    atomic.Pointer[requestheader.Authenticator] // as of the last load
 }
 
 func newTrust(conn client.Conn) *trust {
@@ -66,7 +66,7 @@ func (t *trust) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the cluster tells no authority of its front proxy: %w", err)
 	}
-	c := proxyheader.Config{Roots: roots}
+	c := requestheader.Config{Roots: roots}
 	for key, list := range map[string]*[]string{
 		"requestheader-allowed-names": &c.AllowedNames, "requestheader-username-headers": &c.UserHeaders, "requestheader-uid-headers": &c.UIDHeaders,
 		"requestheader-group-headers": &c.GroupHeaders, "requestheader-extra-headers-prefix": &c.ExtraPrefixes,
@@ -77,7 +77,7 @@ func (t *trust) load(ctx context.Context) error {
 			}
 		}
 	}
-	proxy, err := proxyheader.New(c)
+	proxy, err := requestheader.New(c)
 	if err == nil {
 		t.proxy.Store(proxy)
 	}

@@ -21,8 +21,8 @@ import (
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/backup"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/transfer"
 )
 
 // Note is the program's data.
@@ -43,14 +43,14 @@ func main() {
 	}
 }
 
-// backup saves a store that is in use, or what changed in it since an earlier backup. The file has
+// save backs up a store that is in use, or what changed in it since an earlier backup. The file has
 // its name only once it is whole and on the disk.
-func backup(ctx context.Context, store storage.Backend, since transfer.Position, file string) (*transfer.Report, error) {
+func save(ctx context.Context, store storage.Backend, since backup.Position, file string) (*backup.Report, error) {
 	f, err := os.OpenFile(file+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it has all that is secret
 	if err != nil {
 		return nil, err
 	}
-	report, err := transfer.Backup(ctx, store, f, transfer.Options{Since: since})
+	report, err := backup.Backup(ctx, store, f, backup.Options{Since: since})
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), file)
 	}
@@ -81,7 +81,7 @@ func restore(ctx context.Context, dir string, files ...string) error {
 		readers = append(readers, f)
 	}
 	return badgerstore.Fill(badgerstore.Options{Dir: dir}, func(store *badgerstore.Store) error {
-		_, err := transfer.Restore(ctx, store, transfer.Options{}, readers...)
+		_, err := backup.Restore(ctx, store, backup.Options{}, readers...)
 		return err
 	})
 }
@@ -112,7 +112,7 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 			return err
 		}
 		seen = made.ResourceVersion
-		first, err := backup(ctx, store, transfer.Position{}, monday)
+		first, err := save(ctx, store, backup.Position{}, monday)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		if _, err := notes.Modify(ctx, "todo", func(n *Note) error { n.Text = "buy milk and bread"; return nil }); err != nil {
 			return err
 		}
-		second, err := backup(ctx, store, first.Position, tuesday)
+		second, err := save(ctx, store, first.Position, tuesday)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 	if err := os.RemoveAll(data); err != nil { // the disk is gone
 		return err
 	}
-	fmt.Fprintln(out, "tuesday alone is refused:", errors.Is(restore(ctx, data, tuesday), transfer.ErrNotOnTop))
+	fmt.Fprintln(out, "tuesday alone is refused:", errors.Is(restore(ctx, data, tuesday), backup.ErrNotOnTop))
 	if err := restore(ctx, data, monday, tuesday); err != nil {
 		return err
 	}

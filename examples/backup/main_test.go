@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/transfer"
+	"orch.io/controlplane/storage/backup"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,7 +40,7 @@ func TestDamagedBackups(t *testing.T) {
 				return err
 			}
 		}
-		_, err := backup(t.Context(), store, transfer.Position{}, saved)
+		_, err := save(t.Context(), store, backup.Position{}, saved)
 		return err
 	}))
 	text, err := os.ReadFile(saved)
@@ -48,7 +48,7 @@ func TestDamagedBackups(t *testing.T) {
 	text[len(text)-len(text)/8] ^= 0xff
 	for _, part := range [][]byte{nil, text[:100], text} {
 		require.NoError(t, os.WriteFile(damaged, part, 0o600))
-		require.ErrorIs(t, restore(t.Context(), restored, damaged), transfer.ErrDamaged)
+		require.ErrorIs(t, restore(t.Context(), restored, damaged), backup.ErrDamaged)
 		left, err := os.ReadDir(restored)
 		require.NoError(t, err)
 		require.Empty(t, left)

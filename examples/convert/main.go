@@ -20,8 +20,8 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/registry/convert"
 	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/registry/convert"
 )
 
 func main() {

@@ -13,8 +13,8 @@ import (
 
 	"orch.io/controlplane/examples/sqlstore"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/backup"
 	"orch.io/controlplane/storage/memstore"
-	"orch.io/controlplane/storage/transfer"
 )
 
 // history is all that a store tells from a revision on: what there is then, and what happened.
@@ -63,13 +63,13 @@ func TestTransfer(t *testing.T) {
 	stores := []storage.Backend{first, openAt(t, sqlstore.Options{File: filepath.Join(t.TempDir(), "data.db")}), openAt(t, empty(t)), memory()}
 	for i, to := range stores[1:] {
 		from, restored := stores[i], memory()
-		report, err := transfer.Copy(t.Context(), from, to, transfer.Options{})
+		report, err := backup.Copy(t.Context(), from, to, backup.Options{})
 		require.NoError(t, err)
 		require.True(t, report.Kept)
 		var file bytes.Buffer
-		_, err = transfer.Backup(t.Context(), to, &file, transfer.Options{})
+		_, err = backup.Backup(t.Context(), to, &file, backup.Options{})
 		require.NoError(t, err)
-		_, err = transfer.Restore(t.Context(), restored, transfer.Options{}, &file)
+		_, err = backup.Restore(t.Context(), restored, backup.Options{}, &file)
 		require.NoError(t, err)
 		for _, s := range []storage.Backend{to, restored} {
 			records, commits := history(t, s, 120, newest)

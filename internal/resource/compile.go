@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/compat"
-	"orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/internal/release"
 	"orch.io/controlplane/internal/suggest"
 	"orch.io/controlplane/registry"
@@ -147,7 +147,7 @@ func (c *compiler) versions(t *Type) {
 			v.schema = c.schema(kv)
 		}
 		v.rules = sync.OnceValue(func() (r ruled) {
-			r.rules, r.faults = expression.Compile(context.Background(), v.Schema(), t.Names, nil) // for all, whoever asks first
+			r.rules, r.faults = cel.Compile(context.Background(), v.Schema(), t.Names, nil) // for all, whoever asks first
 			return r
 		})
 		v.Columns = c.columns(kv, v.schema)

@@ -6,12 +6,12 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/cel"
 )
 
 // ruled are the expressions of a schema, and what is wrong with them.
 type ruled struct {
-	rules  *expression.Rules
+	rules  *cel.Rules
 	faults []meta.Cause
 }
 

@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -74,19 +74,19 @@ func (g *group) start(address string, port int) *member {
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(g.t, err)
 	m := &member{}
-	store := faulty.Wrap(common{g.store}, func(c faulty.Call) faulty.Fault {
+	store := faultinject.Wrap(common{g.store}, func(c faultinject.Call) faultinject.Fault {
 		if m.dead.Load() {
-			return faulty.Fault{Err: errors.New("the server is dead")}
+			return faultinject.Fault{Err: errors.New("the server is dead")}
 		}
-		if c.Op == faulty.OpCommit && (strings.HasPrefix(c.Key, "endpoints/") || strings.HasPrefix(c.Key, "endpointslices.")) {
+		if c.Op == faultinject.OpCommit && (strings.HasPrefix(c.Key, "endpoints/") || strings.HasPrefix(c.Key, "endpointslices.")) {
 			g.mu.Lock()
 			g.written++
 			g.mu.Unlock()
 		}
-		if c.Op == faulty.OpCommit && g.full.Load() && slices.ContainsFunc(c.Writes, func(w storage.Write) bool { return w.Value != nil }) {
-			return faulty.Fault{Err: storage.ErrFull}
+		if c.Op == faultinject.OpCommit && g.full.Load() && slices.ContainsFunc(c.Writes, func(w storage.Write) bool { return w.Value != nil }) {
+			return faultinject.Fault{Err: storage.ErrFull}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	m.guarded = guarded{t: g.t, Server: servertest.New(g.t, func(b *server.Builder) {
 		b.Storage, b.Logger, b.Authorizer = store, slog.New(slog.NewTextHandler(g.log, nil)), nil

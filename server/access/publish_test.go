@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -101,13 +101,13 @@ func TestServiceThatAnotherServerMakes(t *testing.T) {
 	store, log := memstore.New(memstore.Options{}), &journal{}
 	other := telling(t, store, log, access.Config{})
 	var made sync.Once
-	between := faulty.Wrap(store, func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpGet && strings.HasSuffix(c.Key, "10.0.0.1") { // the address is about to be taken
+	between := faultinject.Wrap(store, func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpGet && strings.HasSuffix(c.Key, "10.0.0.1") { // the address is about to be taken
 			made.Do(func() {
 				other.must(201, "POST", services, `{"metadata":{"name":"kubernetes"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":443}]}}`, asRoot...)
 			})
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	telling(t, between, log, access.Config{Publish: access.Publish{Address: netip.MustParseAddr("10.0.0.1"), Port: 6443}})
 	other.must(200, "GET", services+"/kubernetes", "", asRoot...)

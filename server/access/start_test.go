@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -41,9 +41,9 @@ func TestStartWithUnreadableObjects(t *testing.T) {
 	mem := memstore.New(memstore.Options{})
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(t, err)
-	start := func(t *testing.T, plan faulty.Plan) guarded {
+	start := func(t *testing.T, plan faultinject.Plan) guarded {
 		return guarded{t: t, Server: servertest.New(t, func(b *server.Builder) {
-			b.Authorizer, b.Storage = nil, faulty.Wrap(keepOpen{mem}, plan)
+			b.Authorizer, b.Storage = nil, faultinject.Wrap(keepOpen{mem}, plan)
 			require.NoError(t, access.Setup(b, access.Config{
 				Methods: []auth.Authenticator{users}, Publish: access.Publish{Authentication: access.Authentication{ClientCAs: []byte("x")}},
 			}))
@@ -66,13 +66,13 @@ func TestStartWithUnreadableObjects(t *testing.T) {
 		each(g, "GET", 200)
 	})
 	t.Run("damaged", func(t *testing.T) {
-		g := start(t, func(c faulty.Call) faulty.Fault {
+		g := start(t, func(c faultinject.Call) faultinject.Fault {
 			for _, key := range bad {
-				if c.Op == faulty.OpRecord && c.Key == key {
-					return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
+				if c.Op == faultinject.OpRecord && c.Key == key {
+					return faultinject.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: c.At, Err: errors.New("spoilt")}}
 				}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		each(g, "GET", 500)
 		code, _ := g.send("GET", "/api/v1/namespaces/kube-public", "", root...)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/backup"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 	"orch.io/controlplane/storage/memstore"
-	"orch.io/controlplane/storage/transfer"
 )
 
 // TestTransfer: everything moves from another store into etcd and back, by a copy and by a file,
@@ -30,7 +30,7 @@ func TestTransfer(t *testing.T) {
 	}
 	s := open(t, etcdtest.Start(t), "/moved")
 	defer s.Close()
-	report, err := transfer.Copy(t.Context(), a, s, transfer.Options{})
+	report, err := backup.Copy(t.Context(), a, s, backup.Options{})
 	require.NoError(t, err)
 	require.False(t, report.Kept)
 	at, err := s.Commit(t.Context(), storage.Write{Key: "later", Value: []byte("x")})
@@ -38,12 +38,12 @@ func TestTransfer(t *testing.T) {
 	require.Greater(t, at, report.Revision)
 
 	var file bytes.Buffer
-	_, err = transfer.Backup(t.Context(), s, &file, transfer.Options{})
+	_, err = backup.Backup(t.Context(), s, &file, backup.Options{})
 	require.NoError(t, err)
 	copied, restored := other(), other()
-	_, err = transfer.Copy(t.Context(), s, copied, transfer.Options{})
+	_, err = backup.Copy(t.Context(), s, copied, backup.Options{})
 	require.NoError(t, err)
-	_, err = transfer.Restore(t.Context(), restored, transfer.Options{}, &file)
+	_, err = backup.Restore(t.Context(), restored, backup.Options{}, &file)
 	require.NoError(t, err)
 	for _, b := range []*memstore.Store{copied, restored} {
 		stamps, err := b.Stamps(t.Context())

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 )
 
 // brokenRules are the cases in which stores that were trusted have failed. The
@@ -90,14 +90,14 @@ func deleteWhileCompacting(s *store) {
 func retriedWrite(s *store) {
 	base := s.newest()
 	lost := errors.New("the answer was lost")
-	b := faulty.Wrap(s.Backend, func(c faulty.Call) faulty.Fault {
+	b := faultinject.Wrap(s.Backend, func(c faultinject.Call) faultinject.Fault {
 		switch {
-		case c.Op == faulty.OpCommit && c.N%3 == 1:
-			return faulty.Fault{Err: lost, Done: true}
-		case c.Op == faulty.OpCommit && c.N%3 == 2:
-			return faulty.Fault{Err: lost}
+		case c.Op == faultinject.OpCommit && c.N%3 == 1:
+			return faultinject.Fault{Err: lost, Done: true}
+		case c.Op == faultinject.OpCommit && c.N%3 == 2:
+			return faultinject.Fault{Err: lost}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	const n = 30
 	expect := storage.Revision(0)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 )
 
@@ -25,10 +25,10 @@ const mostCalls = 10_000
 // calls returns the policies that a request concerns, once for each of their bindings and
 // parameters, by their names. fail is told of those that cannot be called, of one that no
 // binding could call without a binding; the error ends the request.
-func (s *policies) calls(ctx context.Context, r *selection.Request, fail func(*policy, *binding, error)) (list []call, err error) {
+func (s *policies) calls(ctx context.Context, r *matcher.Request, fail func(*policy, *binding, error)) (list []call, err error) {
 	s.index.Update()
 	all := *s.bound.Load()
-	if len(all) == 0 || selection.ExemptFromPolicies(r.Request) {
+	if len(all) == 0 || matcher.ExemptFromPolicies(r.Request) {
 		return nil, nil
 	}
 	for _, p := range all {

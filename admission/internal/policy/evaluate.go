@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/internal/expression"
 )
 
 // round is the evaluation of all policies about one request.
 type round struct {
 	*policies
-	selection.Request
+	matcher.Request
 	denied      *denial                        // nil: the request may be made
 	failures    []any                          // for the audit
 	annotations map[string]map[string][]string // of policies, by their names and keys
@@ -37,7 +37,7 @@ type denial struct {
 // validate evaluates the policies. Of those that refuse the request, the first one in the
 // order of their names answers.
 func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
-	r := &round{policies: s, Request: selection.Request{Request: ar}, annotations: map[string]map[string][]string{}}
+	r := &round{policies: s, Request: matcher.Request{Request: ar}, annotations: map[string]map[string][]string{}}
 	list, err := s.calls(ctx, &r.Request, r.fail)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 		return err
 	}
 	p, b := c.policy, c.binding
-	left := int64(expression.ObjectCost)
+	left := int64(cel.ObjectCost)
 	vars := r.Vars(ctx, p.env, view, c.namespace, c.params, &left)
 	begun := time.Now()
 	ok, err := p.conditions.True(ctx, vars)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/internal/metrics"
 )
 
@@ -16,7 +16,7 @@ import (
 type counts struct {
 	checks     *prometheus.CounterVec
 	took       *prometheus.HistogramVec
-	conditions *selection.Figures
+	conditions *matcher.Figures
 	policies   metrics.Named
 	bindings   metrics.Named // by policy/binding
 }
@@ -53,7 +53,7 @@ func newCounts(to prometheus.Registerer, sort, phase string, class metrics.Stabi
 			Name: prefix + "check_duration_seconds", Help: "Time to evaluate an expression of a policy, in seconds, by the binding that asked for it and what came of it.",
 			Stability: class, Labels: labels, Buckets: []float64{5e-7, .001, .01, .1, 1},
 		}),
-		conditions: selection.NewFigures(s, "policy", phase),
+		conditions: matcher.NewFigures(s, "policy", phase),
 	}
 	return c, s.Err()
 }

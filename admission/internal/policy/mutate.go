@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/apply"
+	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/codec"
-	"orch.io/controlplane/internal/expression"
 )
 
 // changes is what the policies make of the object of one request.
 type changes struct {
-	selection.Request
+	matcher.Request
 	counts   *counts
 	failures []failure
 	told     int // bytes of their messages
@@ -74,7 +74,7 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 	if ar.Operation == admission.Delete {
 		return nil
 	}
-	r := &changes{Request: selection.Request{Request: ar}, counts: s.counts, passes: &passes{again: map[callKey]bool{}}}
+	r := &changes{Request: matcher.Request{Request: ar}, counts: s.counts, passes: &passes{again: map[callKey]bool{}}}
 	if ar.Pass > 0 {
 		before, ok := ar.Kept[s].(*passes)
 		if !ok {
@@ -139,7 +139,7 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	left := int64(expression.ObjectCost)
+	left := int64(cel.ObjectCost)
 	begun := time.Now()
 	ok, err := p.conditions.True(ctx, r.Vars(ctx, p.env, view, c.namespace, c.params, &left))
 	r.counts.matched(p, r.Operation, time.Since(begun), ok, err)
@@ -191,11 +191,11 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 
 // make evaluates a mutation and returns what it makes of the object as a version shows it,
 // nil if it leaves it as it is.
-func (r *changes) make(ctx context.Context, c call, m mutation, view *selection.View) (*meta.Object, error) {
+func (r *changes) make(ctx context.Context, c call, m mutation, view *matcher.View) (*meta.Object, error) {
 	if m.fault != nil {
 		return nil, m.fault
 	}
-	left := int64(expression.ObjectCost)
+	left := int64(cel.ObjectCost)
 	value, err := m.made.Make(ctx, r.Vars(ctx, c.policy.env, view, c.namespace, c.params, &left), &left)
 	if err != nil {
 		return nil, fmt.Errorf("expression '%s' resulted in error: %w", m.text, err)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
@@ -45,7 +45,7 @@ func request(t *testing.T, object string, authorizer auth.Authorizer) *changes {
 	require.NoError(t, err)
 	return &changes{
 		counts: counts,
-		Request: selection.Request{Request: &admission.Request{
+		Request: matcher.Request{Request: &admission.Request{
 			Operation: admission.Create, Object: meta.NewObject(tree), Server: &admission.Env{Authorizer: authorizer},
 		}},
 		passes: &passes{again: map[callKey]bool{}}, most: mostAdded,

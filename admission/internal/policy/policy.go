@@ -14,10 +14,10 @@ import (
 	"strings"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/admission/internal/selection"
+	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/metrics"
 )
 
@@ -60,9 +60,9 @@ func Mutating() admission.Plugin {
 type policy struct {
 	name       string
 	fault      error // of its selectors
-	about      selection.Constraints
-	conditions selection.Conditions
-	env        *expression.RequestEnv
+	about      matcher.Constraints
+	conditions matcher.Conditions
+	env        *cel.RequestEnv
 	params     *meta.GroupVersionKind // nil: it has none
 
 	validations []validation
@@ -75,8 +75,8 @@ type policy struct {
 // validation is an expression that has to be true.
 type validation struct {
 	text    string
-	holds   *expression.Program
-	made    *expression.Program // makes the message; nil: none
+	holds   *cel.Program
+	made    *cel.Program // makes the message; nil: none
 	message string
 	reason  meta.Reason
 	fault   error // why it cannot be evaluated
@@ -85,14 +85,14 @@ type validation struct {
 // annotation is an expression whose value the audit is told.
 type annotation struct {
 	key   string
-	value *expression.Program
+	value *cel.Program
 	fault error
 }
 
 // mutation is an expression that changes the object.
 type mutation struct {
 	text  string
-	made  *expression.Program
+	made  *cel.Program
 	patch bool  // it makes a JSON patch, and no fields to be merged
 	fault error // why it cannot be evaluated
 }
@@ -102,7 +102,7 @@ type binding struct {
 	name, policy     string
 	fault            error
 	narrows          bool
-	about            selection.Constraints
+	about            matcher.Constraints
 	params           *meta.Object // where the parameters are; nil: there are none
 	deny, warn, note bool         // what becomes of a request that is not valid
 }
@@ -111,38 +111,38 @@ type binding struct {
 func compile(o *meta.Object, profile names.Profile) *policy {
 	spec := sub(o, "spec")
 	p := &policy{name: o.Name(), ignore: spec.String("failurePolicy") == "Ignore", reinvoked: spec.String("reinvocationPolicy") == "IfNeeded"}
-	p.about, p.fault = selection.New(sub(spec, "matchConstraints"), "resourceRules", "excludeResourceRules")
+	p.about, p.fault = matcher.New(sub(spec, "matchConstraints"), "resourceRules", "excludeResourceRules")
 	if kind := spec.Map("paramKind"); kind != nil {
 		gv := meta.ParseAPIVersion(spec.String("paramKind", "apiVersion"))
 		p.params = &meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: spec.String("paramKind", "kind")}
 	}
 	var err error
-	if p.env, err = expression.NewRequestEnv(profile, expression.Sees{Params: p.params != nil, Namespace: true, Asks: true, Variables: true, Makes: true}); err != nil {
+	if p.env, err = cel.NewRequestEnv(profile, cel.Sees{Params: p.params != nil, Namespace: true, Asks: true, Variables: true, Makes: true}); err != nil {
 		p.fault = errors.Join(p.fault, err)
 		return p
 	}
-	p.conditions = selection.NewConditions(func() (*expression.RequestEnv, error) { return p.env, nil }, spec) // they see no variables
+	p.conditions = matcher.NewConditions(func() (*cel.RequestEnv, error) { return p.env, nil }, spec) // they see no variables
 	for _, v := range spec.Objects("variables") {
 		_ = p.env.Variable(v.String("name"), v.String("expression")) // who uses it is told
 	}
 	for _, v := range spec.Objects("validations") {
 		one := validation{text: v.String("expression"), message: v.String("message"), reason: meta.Reason(cmp.Or(v.String("reason"), string(meta.ReasonInvalid)))}
-		one.holds, one.fault = p.env.Compile(one.text, expression.Boolean)
+		one.holds, one.fault = p.env.Compile(one.text, cel.Boolean)
 		if text := v.String("messageExpression"); text != "" {
-			one.made, _ = p.env.Compile(text, expression.Text)
+			one.made, _ = p.env.Compile(text, cel.Text)
 		}
 		p.validations = append(p.validations, one)
 	}
 	for _, a := range spec.Objects("auditAnnotations") {
 		one := annotation{key: a.String("key")}
-		one.value, one.fault = p.env.Compile(a.String("valueExpression"), expression.TextOrNull)
+		one.value, one.fault = p.env.Compile(a.String("valueExpression"), cel.TextOrNull)
 		p.annotations = append(p.annotations, one)
 	}
 	for _, m := range spec.Objects("mutations") {
-		field, of := "applyConfiguration", expression.Configuration
+		field, of := "applyConfiguration", cel.Configuration
 		patch := m.String("patchType") == "JSONPatch"
 		if patch {
-			field, of = "jsonPatch", expression.Patch
+			field, of = "jsonPatch", cel.Patch
 		}
 		one := mutation{text: m.String(field, "expression"), patch: patch}
 		one.made, one.fault = p.env.Compile(one.text, of)
@@ -156,7 +156,7 @@ func bind(o *meta.Object) *binding {
 	b := &binding{name: o.Name(), policy: spec.String("policyName")}
 	if spec.Map("matchResources") != nil {
 		b.narrows = true
-		b.about, b.fault = selection.New(sub(spec, "matchResources"), "resourceRules", "excludeResourceRules")
+		b.about, b.fault = matcher.New(sub(spec, "matchResources"), "resourceRules", "excludeResourceRules")
 		b.about.OrAll()
 	}
 	if spec.Map("paramRef") != nil {
@@ -176,7 +176,7 @@ func (v *validation) says(ctx context.Context, vars map[string]any, left *int64)
 	if v.made != nil {
 		text, ok, err := v.made.Text(ctx, vars, left)
 		text = strings.TrimSpace(text)
-		if err == nil && ok && text != "" && len(text) <= expression.LongestMessage && !strings.Contains(text, "\n") {
+		if err == nil && ok && text != "" && len(text) <= cel.LongestMessage && !strings.Contains(text, "\n") {
 			return text
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
-	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/cel"
 )
 
 // What one policy may cost to check, and to tell of: types for one of its rules and for all,
@@ -64,7 +64,7 @@ func checked(o *meta.Object) bool {
 func (s *policies) warnings(ctx context.Context, o *meta.Object) (list []any) {
 	spec := sub(o, "spec")
 	kinds := s.kindsOf(spec)
-	envs := make([]*expression.RequestEnv, len(kinds))
+	envs := make([]*cel.RequestEnv, len(kinds))
 	for i, kind := range kinds {
 		envs[i] = s.typed(spec, kind)
 	}
@@ -97,14 +97,14 @@ func (s *policies) warnings(ctx context.Context, o *meta.Object) (list []any) {
 
 // typed returns the environment of a policy's expressions about objects of one kind, nil if
 // there is none.
-func (s *policies) typed(spec *meta.Object, kind meta.GroupVersionKind) *expression.RequestEnv {
-	sees := expression.Sees{Namespace: true, Asks: true, Variables: true, Object: s.env.Schema(kind)}
+func (s *policies) typed(spec *meta.Object, kind meta.GroupVersionKind) *cel.RequestEnv {
+	sees := cel.Sees{Namespace: true, Asks: true, Variables: true, Object: s.env.Schema(kind)}
 	if params := spec.Map("paramKind"); params != nil {
 		gv := meta.ParseAPIVersion(spec.String("paramKind", "apiVersion"))
 		sees.Params = true
 		sees.ParamsOf = s.env.Schema(meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: spec.String("paramKind", "kind")})
 	}
-	env, err := expression.NewRequestEnv(s.env.Names, sees)
+	env, err := cel.NewRequestEnv(s.env.Names, sees)
 	if err != nil {
 		s.log.Error("the expressions of a policy cannot be checked", "error", err)
 		return nil

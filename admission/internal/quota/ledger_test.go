@@ -23,7 +23,7 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -163,12 +163,12 @@ func TestNoRefusalBeforeCount(t *testing.T) {
 func TestWritersWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, rounds, hard = 32, 20, 32 * 20
-		store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 		s, ledger := withLedger(t, func(env *admission.Env) { env.Control = nil }, func(b *server.Builder) { b.Storage = store })
 		c := s.Objects()
 		bound(t, c, hard)
-		store.SetPlan(func(call faulty.Call) (f faulty.Fault) {
-			if call.Op == faulty.OpCommit {
+		store.SetPlan(func(call faultinject.Call) (f faultinject.Fault) {
+			if call.Op == faultinject.OpCommit {
 				f.Delay = time.Millisecond
 			}
 			return f

@@ -306,7 +306,9 @@ func TestFailures(t *testing.T) {
 	assert.Equal(t, 2, p.runs(), "a failure is not kept")
 
 	for _, command := range []string{"no-such-program-anywhere", "./no-such-program"} {
-		c = p.client(func(c *execcredential.Config) { c.Command, c.Dir, c.InstallHint = command, p.dir, "get it from the shop" })
+		c = p.client(func(c *execcredential.Config) {
+			c.Command, c.Dir, c.InstallHint = command, p.dir, "get it from the shop"
+		})
 		_, err = c.http.Get(c.server.URL)
 		assert.ErrorContains(t, err, "not installed")
 		assert.ErrorContains(t, err, "get it from the shop")

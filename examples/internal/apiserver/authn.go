@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/auth/oidc"
-	"orch.io/controlplane/auth/proxyheader"
+	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/auth/tokenwebhook"
@@ -198,7 +198,7 @@ func (f *authnFlags) proxyMethod() (auth.Authenticator, error) {
 		return nil, err
 	}
 	p := &f.proxy
-	return proxyheader.New(proxyheader.Config{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
+	return requestheader.New(requestheader.Config{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
 		UIDHeaders: p.uids, GroupHeaders: p.groups, ExtraPrefixes: p.extras})
 }
 

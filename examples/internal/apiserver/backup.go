@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/transfer"
+	"orch.io/controlplane/storage/backup"
 )
 
 // backupPath is where a running server hands out backups.
@@ -28,7 +28,7 @@ const backupPath = "/backup"
 // backups hands out backups of a store to administrators alone: they have everything that is secret, and
 // access control that lets everybody read all paths does not mean that.
 func backups(store storage.Backend) http.Handler {
-	all := transfer.Handler(store)
+	all := backup.Handler(store)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if u := meta.UserFrom(r.Context()); u == nil || !u.InGroup(auth.Masters) {
 			http.Error(w, "backups are for the group "+auth.Masters, http.StatusForbidden)
@@ -61,7 +61,7 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 	if len(files) != 1 {
 		return fmt.Errorf("one name of a file is needed, there are %d", len(files))
 	}
-	var since transfer.Position
+	var since backup.Position
 	if *earlier != "" {
 		report, err := verifyFiles(ctx, []string{*earlier})
 		if err != nil {
@@ -70,7 +70,7 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 		since = report.Position
 	}
 	removeUnfinished(filepath.Dir(files[0]))
-	var report *transfer.Report
+	var report *backup.Report
 	err = save(files[0], func(w io.Writer) (err error) {
 		if *kubeconfig != "" {
 			report, err = fetch(ctx, *kubeconfig, since, w)
@@ -87,20 +87,20 @@ func (c Command) backup(ctx context.Context, args []string, out io.Writer) error
 }
 
 // backup saves a store that no server has, or that several processes may open.
-func (p *place) backup(ctx context.Context, since transfer.Position, w io.Writer) (*transfer.Report, error) {
+func (p *place) backup(ctx context.Context, since backup.Position, w io.Writer) (*backup.Report, error) {
 	store, err := p.openFilled(ctx, logFrom(slog.LevelWarn))
 	if err != nil {
 		return nil, inUse(err, "to save the store of a running server give --kubeconfig")
 	}
 	shown := onStderr()
 	defer shown.end()
-	report, err := transfer.Backup(ctx, store, w, transfer.Options{Since: since, Progress: shown.tell})
+	report, err := backup.Backup(ctx, store, w, backup.Options{Since: since, Progress: shown.tell})
 	return report, errors.Join(err, store.Close())
 }
 
 // fetch saves the store of a running server. What comes in is checked, so that it is whole when
 // this returns.
-func fetch(ctx context.Context, file string, since transfer.Position, w io.Writer) (*transfer.Report, error) {
+func fetch(ctx context.Context, file string, since backup.Position, w io.Writer) (*backup.Report, error) {
 	config, err := kubeconfig.Load(file)
 	if err != nil {
 		return nil, err
@@ -111,14 +111,14 @@ func fetch(ctx context.Context, file string, since transfer.Position, w io.Write
 	}
 	client := &http.Client{Transport: remote.Transport()}
 	defer client.CloseIdleConnections()
-	body, err := transfer.Fetch(ctx, client, remote.URL.JoinPath(backupPath).String(), since)
+	body, err := backup.Fetch(ctx, client, remote.URL.JoinPath(backupPath).String(), since)
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
 	shown := onStderr()
 	defer shown.end()
-	report, err := transfer.Verify(ctx, transfer.Options{Progress: shown.tell}, io.TeeReader(body, w))
+	report, err := backup.Verify(ctx, backup.Options{Progress: shown.tell}, io.TeeReader(body, w))
 	if err == nil && report.Since != since {
 		err = fmt.Errorf("the server sent a backup on top of revision %d, not of %d", report.Since.Revision, since.Revision)
 	}

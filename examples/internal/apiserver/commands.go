@@ -10,8 +10,8 @@ import (
 	"log/slog"
 	"os"
 
+	"orch.io/controlplane/storage/backup"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/transfer"
 )
 
 // commands are what the program does beside serving.
@@ -57,9 +57,9 @@ func inUse(err error, instead string) error {
 	return err
 }
 
-func describe(r *transfer.Report) string {
+func describe(r *backup.Report) string {
 	text := fmt.Sprintf("%d records of revision %d, with the history since %d, %s", r.Keys, r.Revision, r.Oldest, size(r.Bytes))
-	if r.Since != (transfer.Position{}) {
+	if r.Since != (backup.Position{}) {
 		text += fmt.Sprintf(", on top of a backup of revision %d", r.Since.Revision)
 	}
 	return text

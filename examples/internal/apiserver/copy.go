@@ -8,7 +8,7 @@ import (
 	"log/slog"
 
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/transfer"
+	"orch.io/controlplane/storage/backup"
 )
 
 // copy is the command that copies a store that nobody writes to into an empty one.
@@ -33,7 +33,7 @@ func (c Command) copy(ctx context.Context, args []string, out io.Writer) error {
 		return inUse(err, "to move the store of a running server start it with the --to- flags")
 	}
 	shown := onStderr()
-	report, err := copyStore(ctx, source, &from, &to, transfer.Options{Progress: shown.tell})
+	report, err := copyStore(ctx, source, &from, &to, backup.Options{Progress: shown.tell})
 	shown.end()
 	if err = errors.Join(err, source.Close()); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (c Command) copy(ctx context.Context, args []string, out io.Writer) error {
 
 // copyStore fills a store from another one and, if both are in directories, brings the keys along, so
 // that they are there before the store is.
-func copyStore(ctx context.Context, source storage.Backend, from, to *place, o transfer.Options) (report *transfer.Report, err error) {
+func copyStore(ctx context.Context, source storage.Backend, from, to *place, o backup.Options) (report *backup.Report, err error) {
 	err = to.fill(ctx, logFrom(slog.LevelWarn), func(store storage.Backend) error {
 		newest, err := store.Revision(ctx)
 		if err == nil && newest == 0 && from.storage == directory && to.storage == directory {
@@ -53,7 +53,7 @@ func copyStore(ctx context.Context, source storage.Backend, from, to *place, o t
 		if err != nil {
 			return err
 		}
-		report, err = transfer.Copy(ctx, source, store, o)
+		report, err = backup.Copy(ctx, source, store, o)
 		return err
 	})
 	return report, err

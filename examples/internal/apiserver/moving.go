@@ -15,8 +15,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/backup"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/transfer"
 )
 
 // moving is the store of a server that moves it to another place while it serves. Reads go on
@@ -109,7 +109,7 @@ func (m *moving) run(ctx context.Context, log *slog.Logger, out io.Writer) {
 	defer stop()
 	stopped := false
 	shown := onStderr()
-	report, err := copyStore(inner, m.Store, m.from, m.to, transfer.Options{
+	report, err := copyStore(inner, m.Store, m.from, m.to, backup.Options{
 		Progress: shown.tell,
 		Cutover: func(context.Context) error {
 			if !stop() {

@@ -21,10 +21,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/backup"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
-	"orch.io/controlplane/storage/transfer"
 )
 
 // writeUntilRefused creates ConfigMaps until the server says that it takes no more, and returns the
@@ -162,7 +162,7 @@ func TestMoveFails(t *testing.T) {
 }
 
 // lasting is a store that whoever closes it can open again.
-type lasting struct{ *faulty.Store }
+type lasting struct{ *faultinject.Store }
 
 func (lasting) Close() error { return nil }
 
@@ -173,30 +173,30 @@ func TestMoveWithoutWrites(t *testing.T) {
 	broken := errors.New("broken")
 	tests := map[string]struct {
 		outcome string
-		plan    func(end context.CancelFunc) faulty.Plan // of the new store, with writes stopped
+		plan    func(end context.CancelFunc) faultinject.Plan // of the new store, with writes stopped
 	}{
 		"moved to": {"moved to", nil},
-		"ended": {"moved to", func(end context.CancelFunc) faulty.Plan {
-			return func(faulty.Call) faulty.Fault { end(); return faulty.Fault{} }
+		"ended": {"moved to", func(end context.CancelFunc) faultinject.Plan {
+			return func(faultinject.Call) faultinject.Fault { end(); return faultinject.Fault{} }
 		}},
-		"failing": {"not moved to", func(context.CancelFunc) faulty.Plan {
-			return func(c faulty.Call) faulty.Fault {
-				if c.Op == faulty.OpCompact {
-					return faulty.Fault{Err: broken}
+		"failing": {"not moved to", func(context.CancelFunc) faultinject.Plan {
+			return func(c faultinject.Call) faultinject.Fault {
+				if c.Op == faultinject.OpCompact {
+					return faultinject.Fault{Err: broken}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			}
 		}},
-		"last answer lost": {"perhaps moved to", func(context.CancelFunc) faulty.Plan {
-			return func(c faulty.Call) faulty.Fault {
-				if c.Op == faulty.OpCommit && c.Key == storage.UnfinishedKey {
-					return faulty.Fault{Err: broken, Done: true}
+		"last answer lost": {"perhaps moved to", func(context.CancelFunc) faultinject.Plan {
+			return func(c faultinject.Call) faultinject.Fault {
+				if c.Op == faultinject.OpCommit && c.Key == storage.UnfinishedKey {
+					return faultinject.Fault{Err: broken, Done: true}
 				}
-				return faulty.Fault{}
+				return faultinject.Fault{}
 			}
 		}},
-		"silent": {"perhaps moved to", func(context.CancelFunc) faulty.Plan {
-			return func(c faulty.Call) faulty.Fault { return faulty.Fault{Err: broken} }
+		"silent": {"perhaps moved to", func(context.CancelFunc) faultinject.Plan {
+			return func(c faultinject.Call) faultinject.Fault { return faultinject.Fault{Err: broken} }
 		}},
 		"no mark": {"not moved to", nil},
 	}
@@ -221,11 +221,11 @@ func TestMoveWithoutWrites(t *testing.T) {
 			if name == "no mark" {
 				require.NoError(t, os.Mkdir(filepath.Join(dir, movedFile), 0o700))
 			}
-			attic = lasting{faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
+			attic = lasting{faultinject.Wrap(inner, func(c faultinject.Call) faultinject.Fault {
 				if m.Writable(ctx) == nil || test.plan == nil {
-					return faulty.Fault{}
+					return faultinject.Fault{}
 				}
-				if c.Op == faulty.OpCommit && name != "silent" {
+				if c.Op == faultinject.OpCommit && name != "silent" {
 					assert.FileExists(t, filepath.Join(dir, movedFile))
 				}
 				return test.plan(end)(c)
@@ -332,7 +332,7 @@ func TestFailedFilling(t *testing.T) {
 	for _, work := range []func(storage.Backend) error{
 		func(storage.Backend) error { return nil },
 		func(to storage.Backend) error {
-			_, err := transfer.Copy(t.Context(), source, to, transfer.Options{})
+			_, err := backup.Copy(t.Context(), source, to, backup.Options{})
 			return err
 		},
 	} {

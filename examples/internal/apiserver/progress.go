@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"orch.io/controlplane/storage/transfer"
+	"orch.io/controlplane/storage/backup"
 )
 
 // How often progress is written: on a terminal, where the line is written over, and elsewhere.
@@ -21,7 +21,7 @@ type progress struct {
 	out      io.Writer
 	terminal bool
 
-	last transfer.Phase
+	last backup.Phase
 	told time.Time
 	open bool // the line has no end yet
 }
@@ -33,7 +33,7 @@ func onStderr() *progress {
 }
 
 // tell is for transfer.Options.
-func (p *progress) tell(now transfer.Progress) {
+func (p *progress) tell(now backup.Progress) {
 	every := writeEvery
 	if p.terminal {
 		every = rewriteEvery
@@ -62,9 +62,9 @@ func (p *progress) end() {
 }
 
 // figures says how far it is: done, of how much, how fast, and how long it still takes.
-func figures(p transfer.Progress) string {
+func figures(p backup.Progress) string {
 	text := fmt.Sprintf("%s: %d versions", p.Phase, p.Versions)
-	if p.Phase == transfer.Raising {
+	if p.Phase == backup.Raising {
 		text = fmt.Sprintf("%s: %d revisions", p.Phase, p.Versions)
 	}
 	if p.Total > 0 {

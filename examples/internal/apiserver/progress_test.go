@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/storage/transfer"
+	"orch.io/controlplane/storage/backup"
 )
 
 // TestProgress shows what is written of the same progress on a terminal and elsewhere.
@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 			var out strings.Builder
 			p := &progress{out: &out, terminal: terminal}
 			for i := range int64(5) {
-				now := transfer.Progress{Phase: transfer.Copying, Versions: 50 * i, Total: 200, Bytes: i * 50 << 10}
+				now := backup.Progress{Phase: backup.Copying, Versions: 50 * i, Total: 200, Bytes: i * 50 << 10}
 				if i > 0 {
 					now.Rate, now.Left = 50, time.Duration(4-i)*time.Second
 				}
@@ -36,7 +36,7 @@ func TestProgress(t *testing.T) {
 				p.tell(now) // too early to be written again
 				time.Sleep(time.Second)
 			}
-			p.tell(transfer.Progress{Phase: transfer.Verifying, Total: 200})
+			p.tell(backup.Progress{Phase: backup.Verifying, Total: 200})
 			p.end()
 			p.end()
 			assert.Equal(t, want, out.String())

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/transfer"
+	"orch.io/controlplane/storage/backup"
 )
 
 // verify is the command that says whether backups are whole.
@@ -54,18 +54,18 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if found.Since != (transfer.Position{}) {
+	if found.Since != (backup.Position{}) {
 		return fmt.Errorf("%s was made on top of a backup of revision %d: that one is needed, too", files[0], found.Since.Revision)
 	}
 	shown := onStderr()
-	o := transfer.Options{Progress: shown.tell}
+	o := backup.Options{Progress: shown.tell}
 	if *bump > 0 {
 		o.StartOver = found.Revision + storage.Revision(*bump)
 	}
-	var report *transfer.Report
+	var report *backup.Report
 	err = to.fill(ctx, logFrom(slog.LevelWarn), func(store storage.Backend) error {
 		return withFiles(files, func(readers []io.Reader) (err error) {
-			report, err = transfer.Restore(ctx, store, o, readers...)
+			report, err = backup.Restore(ctx, store, o, readers...)
 			return err
 		})
 	})
@@ -81,18 +81,18 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 }
 
 // goOn says what clients notice of a store that was filled.
-func goOn(r *transfer.Report, startOver bool) string {
+func goOn(r *backup.Report, startOver bool) string {
 	if r.Kept && !startOver {
 		return fmt.Sprintf("The revisions are the same, up to %d, and watches go on", r.Reached)
 	}
 	return fmt.Sprintf("The newest revision is %d; clients list anew", r.Reached)
 }
 
-func verifyFiles(ctx context.Context, files []string) (report *transfer.Report, err error) {
+func verifyFiles(ctx context.Context, files []string) (report *backup.Report, err error) {
 	shown := onStderr()
 	defer shown.end()
 	err = withFiles(files, func(readers []io.Reader) (err error) {
-		report, err = transfer.Verify(ctx, transfer.Options{Progress: shown.tell}, readers...)
+		report, err = backup.Verify(ctx, backup.Options{Progress: shown.tell}, readers...)
 		return err
 	})
 	return report, err

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	expr "orch.io/controlplane/internal/expression"
+	expr "orch.io/controlplane/internal/cel"
 )
 
 // all stands for everything.

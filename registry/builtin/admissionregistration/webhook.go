@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	expr "orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/compat"
-	expr "orch.io/controlplane/internal/expression"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/hooks"
 )

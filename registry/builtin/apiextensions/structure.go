@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
-	"orch.io/controlplane/internal/expression"
+	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/registry"
 )
 
@@ -34,8 +34,8 @@ func (d *definition) schema(ctx context.Context, at *check.Path, v *meta.Object)
 			d.faults.Forbidden(at, fmt.Sprintf("the versions of a definition may have at most %d rules together", maxRules))
 			return
 		}
-		var rules *expression.Rules
-		rules, causes = expression.Compile(ctx, s, d.names, at)
+		var rules *cel.Rules
+		rules, causes = cel.Compile(ctx, s, d.names, at)
 		d.rules += rules.Count()
 	}
 	if len(causes) == 0 {
@@ -91,7 +91,7 @@ func (c *defaultRules) check(ctx context.Context, s *schema.Schema, at *check.Pa
 	if holder.Seal() != nil {
 		return
 	}
-	rules, causes := expression.Compile(ctx, holder, c.names, nil)
+	rules, causes := cel.Compile(ctx, holder, c.names, nil)
 	if len(causes) == 0 {
 		causes, _ = rules.Check(ctx, map[string]any{field: s.Default}, nil)
 	}

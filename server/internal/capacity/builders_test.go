@@ -11,15 +11,15 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/server/flowcontrol"
-	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/fairqueue"
 )
 
 // TestBuildersAreOneLevel takes builders for requests of several priority levels, which share
 // the same seats.
 func TestBuildersAreOneLevel(t *testing.T) {
-	builders, err := fair.New(fair.Options{Seats: 2}, oneLevel(flowcontrol.Default(names.Kubernetes)))
+	builders, err := fairqueue.New(fairqueue.Options{Seats: 2}, oneLevel(flowcontrol.Default(names.Kubernetes)))
 	require.NoError(t, err)
-	var got []fair.Seat
+	var got []fairqueue.Seat
 	for _, u := range []*auth.User{
 		{Name: names.Kubernetes.Wire(names.UserControllerManager)}, {Name: "node", Groups: []string{"system:nodes"}},
 		{Name: "somebody", Groups: []string{auth.Authenticated}}, {Name: "account", Groups: []string{auth.ServiceAccounts}},

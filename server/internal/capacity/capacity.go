@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/server/flowcontrol"
-	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/fairqueue"
 )
 
 // Limiter holds the capacity of one server. Its methods may be called concurrently.
@@ -24,14 +24,14 @@ import (
 // that makes a long answer also takes one of the builders, of which there are as many as
 // processors.
 type Limiter struct {
-	seats    *fair.Controller
-	builders *fair.Controller
-	slots    [3]*fair.Pool // by Kind
-	refusals *fair.Pool    // slots for the answers to requests that got no slot
-	bodies   *fair.Pool    // bytes of large bodies
-	answers  *fair.Pool    // bytes of long answers that belong to one caller
-	zipping  *fair.Pool    // answers that are being compressed
-	headers  [2]string     // name the flow schema and the priority level, in canonical form
+	seats    *fairqueue.Controller
+	builders *fairqueue.Controller
+	slots    [3]*fairqueue.Pool // by Kind
+	refusals *fairqueue.Pool    // slots for the answers to requests that got no slot
+	bodies   *fairqueue.Pool    // bytes of large bodies
+	answers  *fairqueue.Pool    // bytes of long answers that belong to one caller
+	zipping  *fairqueue.Pool    // answers that are being compressed
+	headers  [2]string          // name the flow schema and the priority level, in canonical form
 
 	reading, mutating requests
 
@@ -80,8 +80,8 @@ type Options struct {
 // already.
 func New(o Options) (l *Limiter, err error) {
 	l = &Limiter{
-		slots:    [3]*fair.Pool{fair.NewPool(int64(o.Requests)), fair.NewPool(int64(o.Watches)), fair.NewPool(int64(o.Connections))},
-		refusals: fair.NewPool(maxRefusals), bodies: fair.NewPool(o.BodyBytes), answers: fair.NewPool(o.AnswerBytes), zipping: fair.NewPool(maxZipping),
+		slots:    [3]*fairqueue.Pool{fairqueue.NewPool(int64(o.Requests)), fairqueue.NewPool(int64(o.Watches)), fairqueue.NewPool(int64(o.Connections))},
+		refusals: fairqueue.NewPool(maxRefusals), bodies: fairqueue.NewPool(o.BodyBytes), answers: fairqueue.NewPool(o.AnswerBytes), zipping: fairqueue.NewPool(maxZipping),
 		pinned: o.Pinned,
 	}
 	l.headers[0], l.headers[1] = o.Names.FlowHeaders()
@@ -91,10 +91,10 @@ func New(o Options) (l *Limiter, err error) {
 	if err := l.addMetrics(metrics.For(o.Metrics)); err != nil {
 		return nil, err
 	}
-	if l.seats, err = fair.New(fair.Options{Seats: o.Seats, MaxWait: o.MaxWait, Metrics: o.Metrics}, o.Config); err != nil {
+	if l.seats, err = fairqueue.New(fairqueue.Options{Seats: o.Seats, MaxWait: o.MaxWait, Metrics: o.Metrics}, o.Config); err != nil {
 		return nil, err
 	}
-	if l.builders, err = fair.New(fair.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: o.MaxWait}, oneLevel(o.Config)); err != nil {
+	if l.builders, err = fairqueue.New(fairqueue.Options{Seats: runtime.GOMAXPROCS(0), MaxWait: o.MaxWait}, oneLevel(o.Config)); err != nil {
 		return nil, err
 	}
 	l.setLevels(o.Config.Levels)
@@ -164,8 +164,8 @@ func oneLevel(config flowcontrol.Config) flowcontrol.Config {
 
 // holder returns the holder that the pools count a request of a user for. The service accounts
 // of a namespace are one holder, because whoever may create one of them may create any number.
-func holder(f fair.Flow, u *auth.User) fair.Holder {
-	h := fair.Holder{Level: f.Level(), Name: u.Name}
+func holder(f fairqueue.Flow, u *auth.User) fairqueue.Holder {
+	h := fairqueue.Holder{Level: f.Level(), Name: u.Name}
 	if namespace, _, ok := auth.SplitServiceAccount(u.Name); ok {
 		h.Name = auth.ServiceAccountUser(namespace, "")
 	}

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/metrics"
-	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/fairqueue"
 )
 
 // Usage is what one request holds of a Limiter. The zero Usage holds nothing and has no bound.
@@ -21,19 +21,19 @@ type Usage struct {
 
 	limiter  *Limiter
 	action   auth.Action // that the flow was found by
-	flow     fair.Flow
-	holder   fair.Holder // zero until the user is known
-	exempt   bool        // goes on if a pool is full
+	flow     fairqueue.Flow
+	holder   fairqueue.Holder // zero until the user is known
+	exempt   bool             // goes on if a pool is full
 	mutating bool
 
 	kind     Kind // of slot
-	slot     fair.Part
+	slot     fairqueue.Part
 	width    int // seats that the request needs, if more than one
-	seat     fair.Seat
+	seat     fairqueue.Seat
 	inFlight prometheus.Gauge // counts the seat; nil without a seat
-	builder  fair.Seat
-	body     fair.Part
-	answer   fair.Part
+	builder  fairqueue.Seat
+	body     fairqueue.Part
+	answer   fairqueue.Part
 }
 
 // Begin binds the Usage to a Limiter.
@@ -102,7 +102,7 @@ func (u *Usage) AcquireSeat(ctx context.Context) error {
 // SetObjects sets how many objects the request will look at. AcquireSeat takes more seats for
 // more objects.
 func (u *Usage) SetObjects(n int) {
-	u.width = min((n+objectsPerSeat-1)/objectsPerSeat, fair.MaxSeats)
+	u.width = min((n+objectsPerSeat-1)/objectsPerSeat, fairqueue.MaxSeats)
 }
 
 // AcquireBuilder waits until the request may make an answer of many objects. Many such requests
@@ -184,9 +184,9 @@ func (u *Usage) ReserveAnswer(size int) error {
 
 // ReserveCompressor returns a share of the compressors, for the caller to give back, and
 // reports whether one is free.
-func (u *Usage) ReserveCompressor() (fair.Part, bool) {
+func (u *Usage) ReserveCompressor() (fairqueue.Part, bool) {
 	if u.limiter == nil {
-		return fair.Part{}, false
+		return fairqueue.Part{}, false
 	}
 	return u.limiter.zipping.Take(u.holder, 1)
 }

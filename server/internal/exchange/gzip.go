@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"orch.io/controlplane/server/internal/fair"
+	"orch.io/controlplane/server/internal/fairqueue"
 )
 
 // Compressor compresses responses with gzip where that pays: compression costs more than
@@ -64,7 +64,7 @@ func (noBody) Close() error                { return nil }
 type gzipBody struct {
 	*gzip.Writer
 	from *Compressor
-	part fair.Part
+	part fairqueue.Part
 }
 
 func (c *Compressor) open(w io.Writer) *gzip.Writer {

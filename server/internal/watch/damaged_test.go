@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -25,14 +25,14 @@ func TestDamagedObjectGoesWhileHistoryIsLost(t *testing.T) {
 			require.NoError(t, err)
 			bad[storageKey(things, key)] = rev
 		}
-		store := faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
+		store := faultinject.Wrap(inner, func(c faultinject.Call) faultinject.Fault {
 			switch rev := bad[c.Key]; {
-			case rev != 0 && c.Op == faulty.OpRecord:
-				return faulty.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: rev, Err: errors.New("spoilt")}}
-			case rev != 0 && c.Op == faulty.OpEvent:
-				return faulty.Fault{Err: storage.ErrCompacted}
+			case rev != 0 && c.Op == faultinject.OpRecord:
+				return faultinject.Fault{Err: &storage.DamagedError{Key: c.Key, Revision: rev, Err: errors.New("spoilt")}}
+			case rev != 0 && c.Op == faultinject.OpEvent:
+				return faultinject.Fault{Err: storage.ErrCompacted}
 			}
-			return faulty.Fault{}
+			return faultinject.Fault{}
 		})
 		w := openWorld(t, store, Options{})
 		cache, before := w.hub.Cache(things), w.hub.Revision()

@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faulty"
+	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 
@@ -218,13 +218,13 @@ func TestHistoryEndsWithAChangeOfAnotherType(t *testing.T) {
 // does not depend on how long the history is; who gives up and comes back goes on
 // where it was, and all that is read is each change once.
 func TestHistoryComesAsItIsRead(t *testing.T) {
-	store := faulty.Wrap(memstore.New(memstore.Options{}), nil)
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	w := openWorld(t, store, Options{MaxEvents: 10})
 	const n = 20 * historyBatch
 	for i := range n {
 		w.put(things, fmt.Sprintf("a/o%d", i%50), "", fmt.Sprint(i))
 	}
-	before, after, reads := store.Count(faulty.OpEvent), storage.Revision(0), 0
+	before, after, reads := store.Count(faultinject.OpEvent), storage.Revision(0), 0
 	for after < n-10 {
 		cur, err := w.hub.Cache(things).Watch(Query{}, after)
 		require.NoError(t, err)
@@ -238,10 +238,10 @@ func TestHistoryComesAsItIsRead(t *testing.T) {
 		after = cur.Revision()
 		require.Equal(t, events[len(events)-1].Revision, after)
 		if reads++; reads == 1 {
-			require.LessOrEqual(t, store.Count(faulty.OpEvent)-before, historyBatch)
+			require.LessOrEqual(t, store.Count(faultinject.OpEvent)-before, historyBatch)
 		}
 	}
-	require.LessOrEqual(t, store.Count(faulty.OpEvent)-before, n+reads)
+	require.LessOrEqual(t, store.Count(faultinject.OpEvent)-before, n+reads)
 }
 
 // TestHistoryMeetsTheLog: the log moves on while the past is read.
@@ -352,16 +352,16 @@ func awaitParked(c *Cache, n int) {
 
 func TestLostWatchesLeaveNoGap(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
-	w := openWorld(t, faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
+	w := openWorld(t, faultinject.Wrap(inner, func(c faultinject.Call) faultinject.Fault {
 		switch {
-		case c.Op == faulty.OpEvent && c.N%13 == 0:
-			return faulty.Fault{Err: errors.New("connection lost")}
-		case c.Op == faulty.OpEvent && c.N%7 == 0:
-			return faulty.Fault{End: true}
-		case c.Op == faulty.OpWatch && c.N%4 == 0:
-			return faulty.Fault{Err: errors.New("no connection")}
+		case c.Op == faultinject.OpEvent && c.N%13 == 0:
+			return faultinject.Fault{Err: errors.New("connection lost")}
+		case c.Op == faultinject.OpEvent && c.N%7 == 0:
+			return faultinject.Fault{End: true}
+		case c.Op == faultinject.OpWatch && c.N%4 == 0:
+			return faultinject.Fault{Err: errors.New("no connection")}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	}), Options{})
 	m := w.churn(rand.New(rand.NewPCG(9, 10)), 40)
 	w.checkEveryResume(m, 0)
@@ -383,11 +383,11 @@ func TestLostHistoryShowsAsDifferences(t *testing.T) {
 		commit(key, "1")
 	}
 	lost := make(chan struct{})
-	store := faulty.Wrap(inner, func(c faulty.Call) faulty.Fault {
-		if c.Op == faulty.OpWatch && c.N == 1 {
-			return faulty.Fault{Wait: lost, Err: storage.ErrCompacted}
+	store := faultinject.Wrap(inner, func(c faultinject.Call) faultinject.Fault {
+		if c.Op == faultinject.OpWatch && c.N == 1 {
+			return faultinject.Fault{Wait: lost, Err: storage.ErrCompacted}
 		}
-		return faulty.Fault{}
+		return faultinject.Fault{}
 	})
 	w := openWorld(t, store, Options{})
 	c := w.hub.Cache(things)

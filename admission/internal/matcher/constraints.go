@@ -1,0 +1,136 @@
+package matcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+)
+
+// Constraints select requests.
+type Constraints struct {
+	rules, excluded []rule
+	all             bool // there are no rules, and need not be
+	equivalent      bool // rules hold for other versions of what they name
+	namespaces      meta.LabelSelector
+	objects         meta.LabelSelector
+}
+
+type rule struct {
+	admission.Rule
+	names []string // of objects; none: all
+}
+
+// New returns the constraints that a webhook or policy has: the rules stand in fields of
+// these names. The error says what is wrong with the selectors, which select nothing then.
+func New(o *meta.Object, rules, excluded string) (Constraints, error) {
+	c := Constraints{rules: rulesOf(o, rules), excluded: rulesOf(o, excluded), equivalent: o.String("matchPolicy") != "Exact"}
+	var faults [2]error
+	c.namespaces, faults[0] = selector(o, "namespaceSelector")
+	c.objects, faults[1] = selector(o, "objectSelector")
+	return c, errors.Join(faults[:]...)
+}
+
+func rulesOf(o *meta.Object, field string) []rule {
+	list := o.Objects(field)
+	out := make([]rule, len(list))
+	for i, r := range list {
+		out[i].Rule = admission.Rule{
+			Groups: r.Strings("apiGroups"), Versions: r.Strings("apiVersions"), Resources: r.Strings("resources"),
+			Scope: admission.Scope(r.String("scope")),
+		}
+		out[i].names = r.Strings("resourceNames")
+		for _, op := range r.Strings("operations") {
+			out[i].Operations = append(out[i].Operations, admission.Operation(op))
+		}
+	}
+	return out
+}
+
+// selector compiles a selector; without one everything is selected.
+func selector(o *meta.Object, field string) (meta.LabelSelector, error) {
+	tree := o.Map(field)
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	s, err := meta.LabelSelectorFromObject(tree)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", field, err)
+	}
+	return s, nil
+}
+
+// Match reports whether a request is selected, and the version in which it is shown: that of
+// the caller if a rule covers it, else one that the rules do cover. The error ends the
+// request.
+func (c *Constraints) Match(ctx context.Context, r *Request) (version meta.GroupVersion, ok bool, err error) {
+	if version, ok = c.covered(r, c.rules); !ok && !c.all || !c.selects(r) {
+		return version, false, nil
+	}
+	if _, out := c.covered(r, c.excluded); out {
+		return version, false, nil
+	}
+	if c.namespaces.Empty() {
+		return version, true, nil
+	}
+	namespace, err := r.NamespaceObject(ctx)
+	if err != nil || namespace == nil { // for other objects of the cluster its labels say nothing
+		return version, err == nil, err
+	}
+	return version, selects(c.namespaces, namespace), nil
+}
+
+// covered returns the version of the resource that rules mean.
+func (c *Constraints) covered(r *Request, rules []rule) (meta.GroupVersion, bool) {
+	own := meta.GroupVersion{Group: r.RequestResource.Group, Version: r.RequestResource.Version}
+	if covers(rules, r, own) {
+		return own, true
+	}
+	if !c.equivalent || r.Type == nil {
+		return own, false
+	}
+	for _, version := range r.Type.ServedVersions {
+		if version != own && covers(rules, r, version) {
+			return version, true
+		}
+	}
+	return own, false
+}
+
+func covers(rules []rule, r *Request, version meta.GroupVersion) bool {
+	probe := admission.Request{
+		Operation: r.Operation, Subresource: r.Subresource, Namespace: r.Namespace,
+		Resource: meta.Resource{Group: version.Group, Version: version.Version, Resource: r.RequestResource.Resource},
+	}
+	for i := range rules {
+		if rules[i].Matches(&probe) && (len(rules[i].names) == 0 || slices.Contains(rules[i].names, r.Name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// selects reports whether the labels of the object, before or after, are selected.
+func (c *Constraints) selects(r *Request) bool {
+	return c.objects.Empty() || selects(c.objects, r.Object) || selects(c.objects, r.Old)
+}
+
+func selects(s meta.LabelSelector, obj *meta.Object) bool {
+	if obj == nil {
+		return false
+	}
+	if _, ok := obj.Get("metadata"); !ok { // of what cannot have labels
+		return false
+	}
+	labels := obj.Map("metadata", "labels")
+	return s.Matches(func(key string) (string, bool) {
+		value, ok := labels[key].(string)
+		return value, ok
+	})
+}
+
+// OrAll lets constraints without rules select requests about every resource.
+func (c *Constraints) OrAll() { c.all = len(c.rules) == 0 }

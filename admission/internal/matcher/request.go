@@ -1,0 +1,135 @@
+// Package matcher says which requests a webhook or a policy is about, and shows it what it
+// may see of them.
+package matcher
+
+import (
+	"context"
+
+	"orch.io/controlplane/admission"
+	"orch.io/controlplane/api/meta"
+)
+
+// Request is a request as webhooks and policies see it.
+type Request struct {
+	*admission.Request
+	views map[meta.GroupVersion]*View // of the versions that somebody asked for
+}
+
+// View is a request as callers of a version see it. Nobody changes it.
+type View struct {
+	Kind        meta.GroupVersionKind
+	Resource    meta.Resource
+	Object, Old *meta.Object // nil: there is none
+}
+
+// Changed says that the object is another than those that were shown.
+func (r *Request) Changed() { r.views = nil }
+
+// See returns the request as callers of a version see it.
+func (r *Request) See(ctx context.Context, version meta.GroupVersion) (*View, error) {
+	if v := r.views[version]; v != nil {
+		return v, nil
+	}
+	v := &View{Kind: r.Kind, Object: r.Object, Old: r.Old, Resource: r.RequestResource}
+	v.Resource.Group, v.Resource.Version = version.Group, version.Version
+	if r.Forms != nil {
+		v.Kind, _ = r.Forms.Kind(version)
+		for _, obj := range []**meta.Object{&v.Object, &v.Old} {
+			if *obj == nil {
+				continue
+			}
+			var err error
+			if *obj, err = r.Forms.Show(ctx, *obj, version); err != nil {
+				return nil, meta.Internal(err)
+			}
+		}
+	}
+	if r.views == nil {
+		r.views = map[meta.GroupVersion]*View{}
+	}
+	r.views[version] = v
+	return v, nil
+}
+
+// About returns what reviews and expressions say of a request besides its objects and its
+// options.
+func (r *Request) About(v *View) map[string]any {
+	kind := r.RequestKind
+	if r.Forms != nil {
+		if k, ok := r.Forms.Kind(meta.GroupVersion{Group: r.RequestResource.Group, Version: r.RequestResource.Version}); ok {
+			kind = k
+		}
+	}
+	tree := map[string]any{
+		"operation": string(r.Operation), "userInfo": userTree(r.User), "dryRun": r.DryRun,
+		"kind": kindTree(v.Kind), "resource": resourceTree(v.Resource),
+		"requestKind": kindTree(kind), "requestResource": resourceTree(r.RequestResource),
+	}
+	for field, text := range map[string]string{
+		"name": r.Name, "namespace": r.InNamespace(), "subResource": r.Subresource, "requestSubResource": r.Subresource,
+	} {
+		if text != "" {
+			tree[field] = text
+		}
+	}
+	return tree
+}
+
+func kindTree(k meta.GroupVersionKind) map[string]any {
+	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
+}
+
+func resourceTree(r meta.Resource) map[string]any {
+	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
+}
+
+func userTree(u *meta.User) map[string]any {
+	tree := map[string]any{}
+	if u == nil {
+		return tree
+	}
+	if u.Name != "" {
+		tree["username"] = u.Name
+	}
+	if u.UID != "" {
+		tree["uid"] = u.UID
+	}
+	if len(u.Groups) > 0 {
+		tree["groups"] = meta.StringList(u.Groups)
+	}
+	if len(u.Extra) > 0 {
+		extra := map[string]any{}
+		for key, values := range u.Extra {
+			extra[key] = meta.StringList(values)
+		}
+		tree["extra"] = extra
+	}
+	return tree
+}
+
+func (r *Request) isNamespace() bool {
+	return r.Resource.GroupResource() == meta.GroupResource{Resource: "namespaces"}
+}
+
+// InNamespace returns the namespace of the object; that of a namespace is itself.
+func (r *Request) InNamespace() string {
+	if r.isNamespace() {
+		return r.Name
+	}
+	return r.Namespace
+}
+
+// NamespaceObject returns the namespace that the request is in, nil if it is in none. A
+// namespace that is made is not there yet: it is what the request makes of it.
+func (r *Request) NamespaceObject(ctx context.Context) (*meta.Object, error) {
+	name := r.InNamespace()
+	switch {
+	case name == "":
+		return nil, nil
+	case r.isNamespace() && r.Subresource == "" && r.Object != nil:
+		return r.Object, nil
+	case !r.Server.Serves("", "namespaces"):
+		return meta.NewObject(map[string]any{"metadata": map[string]any{}}), nil
+	}
+	return r.Server.Client.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: name})
+}

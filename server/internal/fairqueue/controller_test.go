@@ -1,0 +1,534 @@
+package fairqueue
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server/flowcontrol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// simple is a configuration of levels that users enter by their groups, which
+// have the levels' names.
+func simple(levels ...flowcontrol.Level) flowcontrol.Config {
+	config := flowcontrol.Config{Levels: levels}
+	all := []string{flowcontrol.All}
+	for _, l := range levels {
+		config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: l.Name, Level: l.Name, Distinguisher: flowcontrol.ByUser, Rules: []flowcontrol.Rule{{
+			Subjects: []flowcontrol.Subject{{Group: l.Name}}, Paths: []flowcontrol.PathRule{{Verbs: all, Paths: all}},
+		}}})
+	}
+	return config
+}
+
+func queuing(queues, hand, length int) *flowcontrol.Queuing {
+	return &flowcontrol.Queuing{Queues: queues, HandSize: hand, QueueLength: length}
+}
+
+// crowd are requests of users against one controller, within a bubble.
+type crowd struct {
+	*testing.T
+	c   *Controller
+	reg *prometheus.Registry
+
+	mu      sync.Mutex
+	order   []string // who got seats, in order
+	refused []error
+	all     sync.WaitGroup
+}
+
+func (c *crowd) flow(level, user string) Flow {
+	return c.c.Classify(&auth.Action{User: &auth.User{Name: user, Groups: []string{level}}, Verb: "get", Path: "/"})
+}
+
+func (c *crowd) hold(level, user string, seats int) Seat {
+	c.Helper()
+	s, err := c.c.Acquire(c.Context(), c.flow(level, user), seats)
+	require.NoError(c, err)
+	return s
+}
+
+// ask sends a request that works for so long once it has its seats.
+func (c *crowd) ask(level, user string, seats int, work time.Duration) {
+	f := c.flow(level, user)
+	c.all.Go(func() {
+		s, err := c.c.Acquire(c.Context(), f, seats)
+		c.mu.Lock()
+		if err != nil {
+			c.refused = append(c.refused, err)
+		} else {
+			c.order = append(c.order, user)
+		}
+		c.mu.Unlock()
+		time.Sleep(work)
+		s.Release()
+	})
+	synctest.Wait()
+}
+
+// seated is who got seats so far, in order.
+func (c *crowd) seated() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.order)
+}
+
+func (c *crowd) turnedAway() []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.refused)
+}
+
+func (c *crowd) served(user string, first int) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.order[:min(first, len(c.order))] {
+		if u == user {
+			n++
+		}
+	}
+	return n
+}
+
+// idle checks that every seat is back.
+func (c *crowd) idle() {
+	c.Helper()
+	c.all.Wait()
+	c.c.mu.Lock()
+	defer c.c.mu.Unlock()
+	kept := 0
+	for _, l := range c.c.levels {
+		assert.Zero(c, l.inUse, l.config.Name)
+		assert.Zero(c, l.waiting, l.config.Name)
+		kept += l.kept
+	}
+	assert.Zero(c, c.c.waiting)
+	assert.Equal(c, kept, c.c.taken)
+}
+
+func inBubble(t *testing.T, seats int, config flowcontrol.Config, test func(*crowd)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{T: t, reg: prometheus.NewRegistry()}
+		var err error
+		c.c, err = New(Options{Seats: seats, MaxWait: 15 * time.Second, Metrics: c.reg}, config)
+		require.NoError(t, err)
+		test(c)
+		c.idle()
+	})
+}
+
+func metricsOf(reg *prometheus.Registry) string {
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
+}
+
+// TestFairQueues: a flood of one user does not hold up another, whatever his
+// requests cost.
+func TestFairQueues(t *testing.T) {
+	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
+	inBubble(t, 10, simple(level), func(c *crowd) {
+		var held []Seat
+		for range 10 {
+			held = append(held, c.hold("l", "flood", 1))
+		}
+		for range 100 {
+			c.ask("l", "flood", 1, 10*time.Millisecond)
+		}
+		c.ask("l", "quiet", 1, 10*time.Millisecond)
+		assert.Empty(c, c.seated())
+		for i := range 5 {
+			held[i].Release()
+			synctest.Wait()
+		}
+		assert.Equal(c, 1, c.served("quiet", 5), "at the latest after the four queues of the flood: %v", c.seated())
+		for i := range held {
+			held[i].Release()
+		}
+	})
+	// Equal flows share equally by what they take: one user's requests take three
+	// times as long, or three seats, so that he gets a third as many served.
+	for _, test := range []struct {
+		name  string
+		seats int
+		work  time.Duration
+	}{{"seats", 3, 10 * time.Millisecond}, {"time", 1, 30 * time.Millisecond}} {
+		inBubble(t, 30, simple(level), func(c *crowd) {
+			held := c.hold("l", "other", 1)
+			rest := make([]Seat, 0, 29)
+			for range 29 {
+				rest = append(rest, c.hold("l", "other", 1))
+			}
+			for range 180 {
+				c.ask("l", "greedy", test.seats, test.work)
+				c.ask("l", "modest", 1, 10*time.Millisecond)
+			}
+			held.Release()
+			for i := range rest[:5] {
+				rest[i].Release()
+			}
+			time.Sleep(400 * time.Millisecond)
+			greedy, modest := c.served("greedy", 1000), c.served("modest", 1000)
+			assert.InDelta(c, 3, float64(modest)/float64(greedy), 1, "%s: %d %d", test.name, modest, greedy)
+			for i := range rest {
+				rest[i].Release()
+			}
+		})
+	}
+}
+
+// TestFirstComeFirstServed within a queue.
+func TestFirstComeFirstServed(t *testing.T) {
+	inBubble(t, 1, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
+		s := c.hold("l", "a", 1)
+		var want []string
+		for i := range 20 {
+			want = append(want, fmt.Sprint(i))
+			c.ask("l", want[i], 1, time.Millisecond)
+		}
+		s.Release()
+		c.all.Wait()
+		assert.Equal(c, want, c.seated())
+	})
+}
+
+// TestShuffleSharding: of many flooding flows, none fills all queues of most of
+// the others.
+func TestShuffleSharding(t *testing.T) {
+	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(128, 6, 50)}
+	inBubble(t, 1, simple(level), func(c *crowd) {
+		s := c.hold("l", "a", 1)
+		for range 400 {
+			c.ask("l", "flood", 1, 0)
+		}
+		assert.Len(c, c.turnedAway(), 100, "its six queues are full")
+		for i := range 200 {
+			c.ask("l", fmt.Sprint("quiet", i), 1, 0)
+		}
+		assert.Len(c, c.turnedAway(), 100, "nobody else is refused")
+		s.Release()
+	})
+}
+
+// TestBorrowing: what a level does not use, others do, but for what it keeps; and
+// it gets back what is its own before anybody borrows again.
+func TestBorrowing(t *testing.T) {
+	half := 50
+	levels := []flowcontrol.Level{
+		{Name: "lender", Shares: 1, Lendable: 60, Queuing: queuing(8, 2, 50)},
+		{Name: "miser", Shares: 1, Queuing: queuing(8, 2, 50)},
+		{Name: "bounded", Shares: 1, Borrowing: &half},
+		{Name: "greedy", Shares: 1, Queuing: queuing(8, 2, 50)},
+	}
+	inBubble(t, 40, simple(levels...), func(c *crowd) {
+		var held []Seat
+		for range 13 { // its own, and three of the lender's
+			held = append(held, c.hold("bounded", "b", 1))
+		}
+		for range 2 {
+			held = append(held, c.hold("bounded", "b", 1))
+		}
+		_, err := c.c.Acquire(c.Context(), c.flow("bounded", "b"), 1)
+		assert.Equal(c, ConcurrencyLimit, err, "half as much again")
+
+		var borrowed []Seat
+		for range 11 {
+			borrowed = append(borrowed, c.hold("greedy", "g", 1))
+		}
+		for range 30 {
+			c.ask("greedy", "waits", 1, 10*time.Millisecond)
+		}
+		assert.Empty(c, c.seated(), "six were lent: five to the one, one to the other")
+		for range 10 {
+			held = append(held, c.hold("miser", "m", 1))
+		}
+		for range 4 {
+			held = append(held, c.hold("lender", "l", 1))
+		}
+		for range 3 {
+			c.ask("lender", "back", 1, time.Second)
+		}
+		assert.Empty(c, c.seated())
+		for _, s := range []*Seat{&borrowed[0], &held[0], &held[1]} {
+			s.Release()
+			synctest.Wait()
+		}
+		assert.Equal(c, []string{"back", "back", "back"}, c.seated(), "the owner comes first")
+		for i := range borrowed {
+			borrowed[i].Release()
+		}
+		for i := range held {
+			held[i].Release()
+		}
+	})
+}
+
+// TestWideRequests: one that takes many seats is not starved by those that take
+// one, and takes no more than its level can give.
+func TestWideRequests(t *testing.T) {
+	inBubble(t, 40, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(8, 2, 50)}), func(c *crowd) {
+		wide := c.hold("l", "w", 1000)
+		assert.Equal(c, 6, wide.seats, "15 percent")
+		wide.Release()
+		var held []Seat
+		for range 40 {
+			held = append(held, c.hold("l", "a", 1))
+		}
+		c.ask("l", "wide", 6, time.Second)
+		for range 5 {
+			c.ask("l", "narrow", 1, time.Second)
+		}
+		for i := range held[:8] {
+			held[i].Release()
+			synctest.Wait()
+		}
+		assert.Contains(c, c.seated(), "wide")
+		for i := range held {
+			held[i].Release()
+		}
+	})
+}
+
+// TestQueueBounds: a full queue and too long a wait refuse; who gives up leaves
+// the queue, and the seat goes to the next.
+func TestQueueBounds(t *testing.T) {
+	inBubble(t, 1, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(1, 1, 3)}), func(c *crowd) {
+		s := c.hold("l", "a", 1)
+		for range 5 {
+			c.ask("l", "b", 1, 0)
+		}
+		assert.Equal(c, []error{QueueFull, QueueFull}, c.turnedAway())
+		begun := time.Now()
+		c.all.Wait()
+		assert.Equal(c, 15*time.Second, time.Since(begun))
+		assert.Equal(c, []error{QueueFull, QueueFull, TimeOut, TimeOut, TimeOut}, c.turnedAway())
+
+		ctx, cancel := context.WithCancel(c.Context())
+		f := c.flow("l", "gone")
+		c.all.Go(func() {
+			_, err := c.c.Acquire(ctx, f, 1)
+			assert.Equal(c, Cancelled, err)
+		})
+		synctest.Wait()
+		c.ask("l", "next", 1, 0)
+		cancel()
+		synctest.Wait()
+		short, stop := context.WithTimeout(c.Context(), time.Second)
+		defer stop()
+		_, err := c.c.Acquire(short, f, 1)
+		assert.Equal(c, TimeOut, err)
+		s.Release()
+		s.Release() // counts once
+		c.all.Wait()
+		assert.Equal(c, []string{"next"}, c.seated())
+
+		const labels = `{flow_schema="l",priority_level="l"`
+		for _, line := range []string{
+			"rejected_requests_total" + labels + `,reason="queue-full"} 2`, "rejected_requests_total" + labels + `,reason="time-out"} 4`,
+			"rejected_requests_total" + labels + `,reason="cancelled"} 1`, "dispatched_requests_total" + labels + "} 2",
+			"current_inqueue_requests" + labels + "} 0", "current_executing_requests" + labels + "} 0", "current_executing_seats" + labels + "} 0",
+			"request_wait_duration_seconds_count{execute=\"false\",flow_schema=\"l\",priority_level=\"l\"} 7",
+			"request_wait_duration_seconds_bucket{execute=\"true\",flow_schema=\"l\",priority_level=\"l\",le=\"0\"} 1",
+			`nominal_limit_seats{priority_level="l"} 1`, `lower_limit_seats{priority_level="l"} 1`, `upper_limit_seats{priority_level="l"} 1`,
+		} {
+			assert.Contains(c, metricsOf(c.reg), "\napiserver_flowcontrol_"+line+"\n")
+		}
+	})
+}
+
+// TestCancelledWideRequest lets those behind it in.
+func TestCancelledWideRequest(t *testing.T) {
+	inBubble(t, 40, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
+		var held []Seat
+		for range 38 {
+			held = append(held, c.hold("l", "a", 1))
+		}
+		ctx, cancel := context.WithCancel(c.Context())
+		f := c.flow("l", "wide")
+		c.all.Go(func() { _, _ = c.c.Acquire(ctx, f, 6) })
+		synctest.Wait()
+		c.ask("l", "narrow", 1, 0)
+		assert.Empty(c, c.seated())
+		cancel()
+		synctest.Wait()
+		assert.Equal(c, []string{"narrow"}, c.seated())
+		for i := range held {
+			held[i].Release()
+		}
+	})
+}
+
+// TestExempt requests never wait.
+func TestExempt(t *testing.T) {
+	inBubble(t, 1, simple(flowcontrol.Level{Name: "free", Exempt: true}, flowcontrol.Level{Name: "l", Shares: 1}), func(c *crowd) {
+		s := c.hold("l", "a", 1)
+		for range 100 {
+			free := c.hold("free", "root", 10)
+			defer free.Release()
+		}
+		_, err := c.c.Acquire(c.Context(), c.flow("l", "a"), 1)
+		assert.Equal(c, ConcurrencyLimit, err)
+		s.Release()
+	})
+}
+
+// TestSetConfig: requests in flight keep their seats, those that wait are sorted
+// anew; flows classified before are, too.
+func TestSetConfig(t *testing.T) {
+	a := flowcontrol.Level{Name: "a", Shares: 1, Queuing: queuing(4, 2, 50)}
+	b := flowcontrol.Level{Name: "b", Shares: 1, Queuing: queuing(1, 1, 2)}
+	inBubble(t, 4, simple(a, b), func(c *crowd) {
+		held := []Seat{c.hold("a", "x", 1), c.hold("a", "x", 1), c.hold("b", "x", 1), c.hold("b", "x", 1)}
+		old := c.flow("a", "old")
+		for i := range 5 {
+			c.ask("a", fmt.Sprint("a", i), 1, time.Second)
+		}
+		require.Error(c, c.c.SetConfig(flowcontrol.Config{}))
+
+		// What was for a goes to b now, whose queue takes two.
+		moved := simple(b)
+		moved.Schemas[0].Rules[0].Subjects[0].Group = "a"
+		require.NoError(c, c.c.SetConfig(moved))
+		synctest.Wait()
+		assert.ElementsMatch(c, []string{"a0", "a1"}, c.seated(), "b has all four seats")
+		assert.Len(c, c.turnedAway(), 1)
+		assert.Equal(c, 6, c.c.taken, "those of a are still out")
+		for i := range held {
+			held[i].Release()
+		}
+		c.all.Wait()
+		assert.ElementsMatch(c, []string{"a0", "a1", "a2", "a3"}, c.seated())
+		s, err := c.c.Acquire(c.Context(), old, 1)
+		require.NoError(c, err)
+		assert.Equal(c, "b", s.schema.level.config.Name)
+		s.Release()
+
+		// Who waits may become exempt.
+		s = c.hold("a", "x", 1)
+		rest := []Seat{c.hold("a", "x", 1), c.hold("a", "x", 1), c.hold("a", "x", 1)}
+		c.ask("a", "freed", 1, time.Second)
+		free := moved
+		free.Levels = []flowcontrol.Level{{Name: "b", Exempt: true}}
+		require.NoError(c, c.c.SetConfig(free))
+		synctest.Wait()
+		assert.Contains(c, c.seated(), "freed")
+		s.Release()
+		for i := range rest {
+			rest[i].Release()
+		}
+		require.NoError(c, c.c.SetConfig(moved))
+	})
+}
+
+// TestUpheaval: whatever happens at the same time, all seats come back and
+// everybody is answered.
+func TestUpheaval(t *testing.T) {
+	inBubble(t, 20, flowcontrol.Default(names.Kubernetes), func(c *crowd) {
+		groups := []string{auth.Masters, auth.Authenticated, auth.ServiceAccounts, "system:nodes", "nobody"}
+		configs := []flowcontrol.Config{flowcontrol.Default(names.Kubernetes), flowcontrol.Default(names.Orch), {
+			Levels: []flowcontrol.Level{{Name: "only", Shares: 1, Queuing: queuing(2, 1, 5)}}, Schemas: []flowcontrol.Schema{{Name: "only", Level: "only"}},
+		}}
+		for i := range 100 {
+			c.all.Go(func() {
+				random := rand.New(rand.NewPCG(1, uint64(i)))
+				for range 50 {
+					ctx, cancel := context.WithTimeout(c.Context(), time.Duration(random.IntN(100))*time.Millisecond)
+					f := c.c.Classify(&auth.Action{User: &auth.User{Name: fmt.Sprint(random.IntN(10)), Groups: []string{groups[random.IntN(5)], auth.Authenticated}}, Verb: "get", Path: "/"})
+					s, err := c.c.Acquire(ctx, f, random.IntN(12))
+					if err == nil {
+						time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond)
+						s.Release()
+					}
+					cancel()
+				}
+			})
+		}
+		c.all.Go(func() {
+			for i := range 60 {
+				time.Sleep(7 * time.Millisecond)
+				assert.NoError(c, c.c.SetConfig(configs[i%len(configs)]))
+				c.c.mu.Lock()
+				taken := 0
+				for _, l := range c.c.levels {
+					taken += max(l.inUse, l.kept)
+				}
+				assert.Equal(c, taken, c.c.taken)
+				c.c.mu.Unlock()
+			}
+			assert.NoError(c, c.c.SetConfig(configs[0]))
+		})
+	})
+}
+
+func BenchmarkAcquire(b *testing.B) {
+	c, err := New(Options{Seats: 600, MaxWait: time.Second}, flowcontrol.Default(names.Kubernetes))
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := &auth.Action{User: &auth.User{Name: "alice", Groups: []string{"devs", auth.Authenticated}}, Verb: "get", Resource: "pods", Namespace: "a"}
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := c.Acquire(b.Context(), c.Classify(a), 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Release()
+	}
+}
+
+// TestMetricsOfGoneSchemas: names of schemas are those of objects, which anybody may make
+// who may configure flow control. Their series begin with the first request and go with
+// them, whoever still holds one.
+func TestMetricsOfGoneSchemas(t *testing.T) {
+	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
+	free := flowcontrol.Level{Name: "free", Exempt: true}
+	inBubble(t, 10, simple(level, free), func(c *crowd) {
+		first := c.hold("l", "somebody", 1)
+		first.Release()
+		before := strings.Count(metricsOf(c.reg), "\n")
+		var late Flow
+		for i := range 20 {
+			name := fmt.Sprint("schema-", i)
+			config := simple(level, free)
+			for j, s := range config.Schemas { // one of either level
+				s.Name, s.Rules = name+s.Level, slices.Clone(s.Rules)
+				s.Rules[0].Subjects = []flowcontrol.Subject{{Group: s.Name}}
+				config.Schemas = slices.Insert(config.Schemas, j, s)
+			}
+			require.NoError(c, c.c.SetConfig(config))
+			assert.NotContains(c, metricsOf(c.reg), "schema-", "of nobody's requests")
+			used := c.hold(name+"l", "somebody", 1)
+			used.Release()
+			assert.Contains(c, metricsOf(c.reg), name+"l\"")
+			late = c.flow(name+"free", "somebody")
+		}
+		held := c.hold("l", "somebody", 1)
+		require.NoError(c, c.c.SetConfig(simple(level, free)))
+		seat, err := c.c.Acquire(c.Context(), late, 1)
+		require.NoError(c, err)
+		seat.Release()
+		page := metricsOf(c.reg)
+		assert.NotContains(c, page, "schema-")
+		assert.Contains(c, page, "\napiserver_flowcontrol_current_limit_seats{priority_level=\"l\"} 10\n")
+		held.Release()
+		assert.Equal(c, before, strings.Count(metricsOf(c.reg), "\n"))
+	})
+}

@@ -1,0 +1,106 @@
+package fairqueue
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"orch.io/controlplane/auth"
+	"orch.io/controlplane/server/flowcontrol"
+)
+
+// plan is a configuration that requests are sorted by. It does not change.
+type plan struct {
+	schemas []*schema // in the order in which they are asked
+}
+
+type schema struct {
+	flowcontrol.Schema
+	level    *level
+	levelUID string
+	exempt   bool
+	counts   *counts
+	counted  sync.Once
+	handles  counters // by counted
+}
+
+// counters are made for the first request: most schemas of a server never have one.
+func (s *schema) counters() *counters {
+	s.counted.Do(func() { s.handles = s.counts.of(s.Name, s.Level) })
+	return &s.handles
+}
+
+// Flow is what a request belongs to: the requests of one flow are served in
+// order, different flows share what their level has.
+type Flow struct {
+	plan   *plan
+	schema *schema
+	action *auth.Action
+}
+
+// SchemaUID returns the UID of the flow's schema.
+func (f Flow) SchemaUID() string { return f.schema.UID }
+
+// LevelUID returns the UID of the flow's priority level.
+func (f Flow) LevelUID() string { return f.schema.levelUID }
+
+// Level returns the name of the flow's priority level; no flow has none.
+func (f Flow) Level() string {
+	if f.schema == nil {
+		return ""
+	}
+	return f.schema.Level
+}
+
+// watches reports whether the request is a watch, which holds a seat until it has begun.
+func (f Flow) watches() bool { return f.action.Verb == "watch" }
+
+// Exempt reports whether requests of the flow take no seats and never wait.
+func (f Flow) Exempt() bool { return f.schema.exempt }
+
+// key distinguishes the flows of a level.
+func (f Flow) key() (schema, flow string) {
+	switch f.schema.Distinguisher {
+	case flowcontrol.ByUser:
+		flow = f.action.User.Name
+	case flowcontrol.ByNamespace:
+		flow = f.action.Namespace
+	}
+	return f.schema.Name, flow
+}
+
+// Classify finds the flow of a request. The action must not change after that.
+func (c *Controller) Classify(a *auth.Action) Flow { return c.plan.Load().classify(a) }
+
+func (p *plan) classify(a *auth.Action) Flow {
+	for _, s := range p.schemas {
+		if s.Match(a) {
+			return Flow{p, s, a}
+		}
+	}
+	return Flow{p, p.schemas[len(p.schemas)-1], a}
+}
+
+// compile makes a plan whose schemas lead to the levels given. What no schema
+// matches goes to the last one.
+func compile(config flowcontrol.Config, levels map[string]*level, m *counts) *plan {
+	p := &plan{}
+	for _, s := range config.Schemas {
+		l := levels[s.Level]
+		s.UID = cmp.Or(s.UID, uid("schema", s.Name))
+		p.schemas = append(p.schemas, &schema{
+			Schema: s, level: l, levelUID: cmp.Or(l.config.UID, uid("level", l.config.Name)), exempt: l.config.Exempt, counts: m,
+		})
+	}
+	slices.SortFunc(p.schemas, func(a, b *schema) int {
+		return cmp.Or(cmp.Compare(a.Precedence, b.Precedence), cmp.Compare(a.Name, b.Name))
+	})
+	return p
+}
+
+// uid makes a UID that is the same on every server and after every start.
+func uid(kind, name string) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("flowcontrol/"+kind+"/"+name)).String()
+}

@@ -1,0 +1,198 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"orch.io/controlplane/storage"
+)
+
+// Restore fills an empty store from a backup and the incremental ones on top of it, in
+// the order in which they were made. Nothing of them is shown unless all of them are
+// whole and stand on each other. The store ends at the revision of the last one.
+func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Reader) (*Report, error) {
+	c := &chain{o: o.metered(), report: &Report{}}
+	if err := c.restore(ctx, to, files); err != nil {
+		return c.report, fmt.Errorf("restore: %w", err)
+	}
+	return c.report, nil
+}
+
+// Verify reads files that stand on each other, in the order in which they were made, to
+// their ends and returns what they hold, without the damaged records that were left out. The
+// first one may be incremental itself: what it has of an earlier file is not looked at.
+func Verify(ctx context.Context, o Options, files ...io.Reader) (*Report, error) {
+	c := &chain{o: Options{Progress: o.Progress}.metered(), report: &Report{Kept: true}, part: true}
+	if err := c.verify(ctx, files); err != nil {
+		return c.report, fmt.Errorf("verify: %w", err)
+	}
+	return c.report, nil
+}
+
+// chain is files that stand on each other. The last one has the whole state, some of it by
+// name; the values are found in those before it, from the last to the first.
+type chain struct {
+	o      Options
+	part   bool // the first file may stand on one that is not there
+	report *Report
+	files  []*reader
+	wanted map[version]struct{} // values that are in an earlier file
+	found  contents
+	pace   pace
+}
+
+type version struct {
+	key      string
+	revision storage.Revision
+}
+
+func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Reader) error {
+	if err := c.open(files); err != nil {
+		return err
+	}
+	last := c.last()
+	oldest := max(last.header.Oldest, c.o.StartOver)
+	d, err := prepare(ctx, to, last.header.Stamps, oldest, c.o)
+	if err != nil {
+		return err
+	}
+	if err := d.fill(ctx, oldest, c.versions(ctx)); err != nil {
+		return err
+	}
+	c.tell(Verifying)
+	return d.finish(ctx, max(oldest, last.trailer.Revision), last.trailer.digest(), c.report, Options{Progress: c.o.Progress})
+}
+
+func (c *chain) verify(ctx context.Context, files []io.Reader) error {
+	if err := c.open(files); err != nil {
+		return err
+	}
+	for _, err := range c.versions(ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *chain) last() *reader { return c.files[len(c.files)-1] }
+
+// open reads the headers.
+func (c *chain) open(files []io.Reader) error {
+	if len(files) == 0 {
+		return errors.New("there is no file")
+	}
+	for i, file := range files {
+		r, err := newReader(file)
+		if err != nil {
+			return fmt.Errorf("file %d: %w", i+1, err)
+		}
+		switch since := r.header.Since; {
+		case i > 0 && since == Position{}:
+			return fmt.Errorf("file %d: %w: it is whole by itself, and not made on top of the one before", i+1, ErrNotOnTop)
+		case i == 0 && since != Position{} && !c.part:
+			return fmt.Errorf("file %d: %w: it is made on top of revision %d (%.12s)", i+1, ErrNotOnTop, since.Revision, since.ID)
+		}
+		c.files = append(c.files, r)
+	}
+	c.report.Oldest, c.report.Since = max(c.last().header.Oldest, c.o.StartOver), c.files[0].header.Since
+	return nil
+}
+
+// versions is what the files hold. It ends in an error unless all of them are whole, stand on
+// each other and make the state that the last one tells.
+func (c *chain) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		c.wanted, c.found = make(map[version]struct{}), make(contents)
+		for i := len(c.files) - 1; i >= 0; i-- {
+			more, err := c.file(ctx, i, yield)
+			if err != nil {
+				yield(storage.Record{}, fmt.Errorf("file %d: %w", i+1, err))
+			}
+			if err != nil || !more {
+				return
+			}
+		}
+		if err := c.complete(); err != nil {
+			yield(storage.Record{}, err)
+		}
+	}
+}
+
+// complete compares what was read with the last trailer.
+func (c *chain) complete() error {
+	if c.files[0].header.Since == (Position{}) {
+		for v := range c.wanted {
+			return unusable("%d records are in none of the files, such as %.80q of revision %d", len(c.wanted), v.key, v.revision)
+		}
+	}
+	t := c.last().trailer
+	if err := c.found.check(t.digest()); err != nil {
+		return err
+	}
+	r := c.report
+	r.Revision, r.Reached, r.Keys, r.Position = t.Revision, t.Revision, t.Keys, Position{t.Revision, t.ID}
+	return nil
+}
+
+// file yields what is wanted of a file: all of the last one. It reports whether that goes
+// on.
+func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, error) bool) (more bool, err error) {
+	r, last := c.files[i], i == len(c.files)-1
+	for {
+		e, ok, err := r.next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			break
+		}
+		v := version{e.Key, e.Revision}
+		if !last {
+			if _, ok := c.wanted[v]; !ok || e.Value == nil {
+				continue
+			}
+			delete(c.wanted, v)
+		}
+		if err := c.found.add(e); err != nil {
+			return false, err
+		}
+		if e.earlier {
+			c.wanted[v] = struct{}{}
+			continue
+		}
+		c.report.Versions++
+		c.report.Bytes += int64(len(e.Key) + len(e.Value))
+		if c.pace.due(c.report.Versions, c.report.Bytes) {
+			c.report.Revision = max(c.report.Revision, e.Revision)
+			c.tell(Copying)
+		}
+		if !yield(e.Record, nil) {
+			return false, nil
+		}
+	}
+	if !last {
+		at, next := Position{r.trailer.Revision, r.trailer.ID}, c.files[i+1].header.Since
+		if at != next {
+			return false, fmt.Errorf("%w: it ends at revision %d (%.12s), the next one is made on top of revision %d (%.12s)",
+				ErrNotOnTop, at.Revision, at.ID, next.Revision, next.ID)
+		}
+	}
+	return true, nil
+}
+
+func (c *chain) tell(phase Phase) {
+	if c.o.Progress != nil {
+		p := Progress{Phase: phase, Versions: c.report.Versions, Bytes: c.report.Bytes, Revision: c.report.Revision, Total: c.last().header.Versions}
+		if phase == Verifying {
+			p.Versions, p.Bytes, p.Total = 0, 0, c.report.Keys
+		}
+		c.o.Progress(p)
+	}
+}
