@@ -1,3 +1,4 @@
+// Package controllers defines the built-in controllers of a server.
 package controllers
 
 import (
