@@ -32,12 +32,10 @@
 //     kubectl explain, in api/internal/comments.
 //   - [orch.io/controlplane/apply]: patches and their creation, diffs, and field management
 //     (server-side apply) as functions on objects and schemas.
-//   - [orch.io/controlplane/controller]: how parts of a server, also those of a
-//     program, work on its objects from inside: Client, Feed, Controller, Index.
-//     Below it fake, a Client without a server, for tests.
-//   - [orch.io/controlplane/client]: how programs work on kinds in code as callers, typed, at
-//     a server of the process or a remote one: Objects, Cache, Controller, Election. Below
-//     it kubeconfig, servers and credentials from kubeconfig files.
+//   - [orch.io/controlplane/client]: access to the objects of a server. Client is untyped, in the
+//     process or over HTTP; Of is typed, over HTTP or an in-process transport. Controller,
+//     with Feed and Index, runs in a server or outside; Cache and Election are for programs
+//     outside. Below it kubeconfig: servers and credentials from kubeconfig files.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and
 //     revisions. Below it badgerstore (a directory), memstore, faultinject (a store
 //     that fails as a test wants it), storagetest, the kit that proves a store,
@@ -53,7 +51,7 @@
 //   - internal: what several packages share and programs need not name: resource, the
 //     kinds of a server compiled for its names, with all that is done with an object on
 //     its way to the store, codec, bytes to objects and back, manifests, objects in
-//     files, inprocess, requests without a socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, for the controllers of both sides, caches, keys and certificates.
+//     files, inprocess, requests without a socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, reconcile, the loop of a controller, caches, keys and certificates.
 //   - examples: apiserver (a complete server), envtest (the same in place of the
 //     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
 //     server of one's own that kubectl works with), aggregated (one that a cluster passes a
@@ -110,33 +108,34 @@
 //		},
 //	}
 //
-// A controller is a [orch.io/controlplane/controller.Controller]: it picks keys out of changes and makes
-// things right for one key at a time. It is given to the Builder in Controllers, and
-// works while Run of the server runs. The whole is controller's example of Controller.
+// A controller is a [orch.io/controlplane/client.Controller]: it maps changes to keys and
+// reconciles one key at a time. Pass it to the Builder in Controllers; it runs while Run of the
+// server runs. client.Run runs it outside of the server. The complete program is the example of
+// Controller in package client.
 //
-//	saver := controller.Controller{
+//	saver := client.Controller{
 //		Name:  "saver",
-//		Types: []meta.GroupResource{lamps},
-//		Observe: func(c controller.Event) []string {
-//			if c.Object == nil || !c.Object.Bool("spec", "lit") {
+//		Types: []meta.GroupResource{beacons},
+//		MapEvent: func(e client.Event) []string {
+//			if e.Object == nil || !e.Object.Bool("spec", "lit") {
 //				return nil
 //			}
-//			return []string{c.Key.Name}
+//			return []string{e.Key.Name}
 //		},
-//		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
-//			_, err := client.Update(ctx, lamps, meta.Key{Name: name}, "", func(o *meta.Object) error {
+//		Reconcile: func(ctx context.Context, c client.Client, name string) (time.Duration, error) {
+//			_, err := c.Update(ctx, beacons, meta.Key{Name: name}, "", func(o *meta.Object) error {
 //				o.Set(false, "spec", "lit")
 //				return nil
 //			})
-//			return 0, err // an error brings the key back after a pause
+//			return 0, err // after an error, the key is reconciled again
 //		},
 //	}
-//	b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []controller.Controller{saver}}
+//	b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []client.Controller{saver}}
 //
 // # How imports run
 //
-// One way only, also from folder to folder: server → admission → auth → controller →
-// watch → registry → apply → api; storage is below watch, and client is beside controller. The packages in internal stand for
+// One way only, also from folder to folder: server → admission → auth → client →
+// watch → registry → apply → api; storage is below watch. The packages in internal stand for
 // themselves, since what they share is only that programs do not see them: the compiled
 // kinds (resource) are between server and registry, all others are below registry.
 // Packages below storage, auth and admission implement what their parent defines, and

@@ -15,8 +15,8 @@ import (
 // What programs can name, the structs of built-in kinds apart. A change that needs
 // more raises the bounds and says why; one that needs less lowers them.
 const (
-	maxPackages = 47
-	maxNames    = 1350
+	maxPackages = 43
+	maxNames    = 1291
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {
@@ -61,8 +61,8 @@ func TestEveryPackageHasAnExample(t *testing.T) {
 // example that runs.
 func TestHowTosAreOfExamples(t *testing.T) {
 	shown := map[string]bool{}
-	for _, pkg := range []string{"registry", "admission", "controller"} {
-		text, err := os.ReadFile(pkg + "/example_test.go")
+	for _, file := range []string{"registry/example_test.go", "admission/example_test.go", "client/controller_example_test.go"} {
+		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for line := range strings.Lines(string(text)) {
 			shown[strings.TrimSpace(line)] = true

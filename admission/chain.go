@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/suggest"
 )
 
@@ -181,7 +181,7 @@ func (s *step) concerns(r *Request) bool {
 
 func denied(r *Request, err error) error {
 	var st *meta.Status
-	var unreadable *controller.UnreadableError
+	var unreadable *client.UnreadableError
 	switch {
 	case errors.As(err, &st):
 		return st

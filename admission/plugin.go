@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/registry"
@@ -72,7 +72,7 @@ type PluginContext struct {
 
 	// Client reads and writes objects as the server itself, and has a feed of changes. It works from the first
 	// request on, not in Setup.
-	Client controller.Client
+	Client client.Client
 
 	// Features are those of the server.
 	Features *features.Set
@@ -92,7 +92,7 @@ type PluginContext struct {
 	// Precondition, and the client returns those that were stored. So a plugin that counts objects after RaiseFence
 	// has counted every write that was admitted before it, or that write is never stored.
 	Accounting interface {
-		controller.Client
+		client.Client
 		Fence(ctx context.Context, namespace string) (storage.Revision, error)
 		RaiseFence(ctx context.Context, namespace string) (storage.Revision, error)
 	}
@@ -113,7 +113,7 @@ type PluginContext struct {
 
 	// Control has the server run a controller beside its own. Call it in Setup. enqueue makes a key due after a
 	// time, once for many calls. It does nothing before the controller runs. nil: no controller can be run.
-	Control func(controller.Controller) (enqueue func(key string, after time.Duration))
+	Control func(client.Controller) (enqueue func(key string, after time.Duration))
 
 	// Services finds the endpoints of services, for plugins that call webhooks.
 	Services services.Resolver

@@ -20,23 +20,18 @@ type Cache[T any] struct {
 	objects *Objects[T]
 	synced  chan struct{} // closed when the cache holds what was there at the start
 
-	mu        sync.RWMutex // guards the rest
-	current   *btree.BTreeG[cached[T]]
-	version   uint64 // of the server's state that it holds
-	changed   chan struct{}
-	running   bool
-	failure   error // of the last attempt to watch, nil while that works
-	followers map[*follower[T]]bool
+	mu      sync.RWMutex // guards the rest but observe
+	current *btree.BTreeG[cached[T]]
+	version uint64 // of the server's state that it holds
+	changed chan struct{}
+	running bool
+	failure error                           // of the last attempt to watch, nil while that works
+	observe func(key meta.Key, old, new *T) // called with each change; set before Run
 }
 
 type cached[T any] struct {
 	key   meta.Key
 	value *T
-}
-
-// follower is shown each change, while the lock of the cache is held. Old or new is nil.
-type follower[T any] struct {
-	change func(key meta.Key, old, new *T)
 }
 
 func newTree[T any]() *btree.BTreeG[cached[T]] {
@@ -52,7 +47,7 @@ func newTree[T any]() *btree.BTreeG[cached[T]] {
 // Cache returns a cache of the objects, which is empty until it runs (Run).
 func (o *Objects[T]) Cache() *Cache[T] {
 	return &Cache[T]{
-		objects: o, synced: make(chan struct{}), current: newTree[T](), changed: make(chan struct{}), followers: map[*follower[T]]bool{},
+		objects: o, synced: make(chan struct{}), current: newTree[T](), changed: make(chan struct{}), observe: func(meta.Key, *T, *T) {},
 	}
 }
 
@@ -117,13 +112,13 @@ func (c *Cache[T]) replace(next *btree.BTreeG[cached[T]], version string) {
 	c.current, c.failure = next, nil
 	before.Scan(func(old cached[T]) bool {
 		if _, ok := next.Get(old); !ok {
-			c.tell(old.key, old.value, nil)
+			c.observe(old.key, old.value, nil)
 		}
 		return true
 	})
 	next.Scan(func(now cached[T]) bool {
 		old, _ := before.Get(now)
-		c.tell(now.key, old.value, now.value)
+		c.observe(now.key, old.value, now.value)
 		return true
 	})
 	c.seen(version)
@@ -134,15 +129,15 @@ func (c *Cache[T]) replace(next *btree.BTreeG[cached[T]], version string) {
 	}
 }
 
-func (c *Cache[T]) apply(e Event[T]) {
+func (c *Cache[T]) apply(e WatchEvent[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.Type == Deleted {
 		c.current.Delete(cached[T]{key: e.Key})
-		c.tell(e.Key, e.Object, nil)
+		c.observe(e.Key, e.Object, nil)
 	} else {
 		old, _ := c.current.Set(cached[T]{e.Key, e.Object})
-		c.tell(e.Key, old.value, e.Object)
+		c.observe(e.Key, old.value, e.Object)
 	}
 	c.seen(e.Version)
 }
@@ -152,13 +147,6 @@ func (c *Cache[T]) quiet(version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen(version)
-}
-
-// tell shows the followers a change. The lock is held.
-func (c *Cache[T]) tell(key meta.Key, old, new *T) {
-	for f := range c.followers {
-		f.change(key, old, new)
-	}
 }
 
 // seen notes up to which version the cache has all. The lock is held. It may go back: a
@@ -171,22 +159,9 @@ func (c *Cache[T]) seen(version string) {
 	c.changed = make(chan struct{})
 }
 
-// add lets a follower see all that is there as new, and every change from then on.
-func (c *Cache[T]) add(f *follower[T]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.followers[f] = true
-	c.current.Scan(func(e cached[T]) bool {
-		f.change(e.key, nil, e.value)
-		return true
-	})
-}
-
-func (c *Cache[T]) remove(f *follower[T]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.followers, f)
-}
+// onChange sets a function that is called with each change; old is nil for a new object, new
+// for a deleted one. The lock is held during the call. Call onChange before Run.
+func (c *Cache[T]) onChange(f func(key meta.Key, old, new *T)) { c.observe = f }
 
 // Wait waits until the cache holds what was there when it began to run. If the context
 // ends before, the error tells what it failed at.

@@ -18,8 +18,24 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// run runs a part until the test ends.
-func run(t *testing.T, r client.Runner) (stop func()) {
+// keysOf maps each change to the key of its object.
+func keysOf(e client.Event) []string { return []string{e.Key.String()} }
+
+type runFunc func(ctx context.Context) error
+
+func (f runFunc) Run(ctx context.Context) error { return f(ctx) }
+
+// control runs a controller of some objects until the test ends.
+func control(t *testing.T, objects client.Scope, o client.RunOptions, k client.Controller) (stop func()) {
+	c, err := client.New(objects)
+	require.NoError(t, err)
+	return run(t, runFunc(func(ctx context.Context) error { return client.Run(ctx, c, o, k) }))
+}
+
+// run runs r until the test ends.
+func run(t *testing.T, r interface {
+	Run(ctx context.Context) error
+}) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- r.Run(ctx) }()
@@ -75,8 +91,7 @@ func TestCacheHoldsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestCacheStartsOver when history is lost, and tells followers what went meanwhile.
-func TestCacheStartsOver(t *testing.T) {
+func TestCacheAndFeedResumeAfterLostHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		s := newServer(t)
@@ -87,13 +102,12 @@ func TestCacheStartsOver(t *testing.T) {
 			require.NoError(t, err)
 		}
 		cache := lamps.Cache()
-		asked := make(chan meta.Key, 100)
-		controller := client.Controller{Name: "c", Sources: []client.Source{client.Each(cache)}, Reconcile: func(_ context.Context, key meta.Key) (time.Duration, error) {
+		asked := make(chan string, 100)
+		run(t, cache)
+		control(t, lamps, client.RunOptions{}, client.Controller{Name: "c", MapEvent: keysOf, Reconcile: func(_ context.Context, _ client.Client, key string) (time.Duration, error) {
 			asked <- key
 			return 0, nil
-		}}
-		run(t, cache)
-		run(t, controller)
+		}})
 		synctest.Wait()
 		assert.Len(t, drain(asked), 2)
 		line.set(true)
@@ -112,12 +126,12 @@ func TestCacheStartsOver(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"default/came", "default/comes", "default/stays"}, keysIn(cache, ""))
 		keys := drain(asked)
-		assert.Contains(t, keys, meta.Key{Namespace: "default", Name: "goes"})
-		assert.Contains(t, keys, meta.Key{Namespace: "default", Name: "came"})
+		assert.Contains(t, keys, "default/goes")
+		assert.Contains(t, keys, "default/came")
 	})
 }
 
-func drain(c chan meta.Key) (keys []meta.Key) {
+func drain(c chan string) (keys []string) {
 	for {
 		select {
 		case k := <-c:

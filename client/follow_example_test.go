@@ -24,7 +24,7 @@ func ExampleObjects_Watch() {
 			if err != nil {
 				return err
 			}
-			var event client.Event[Lamp] = e
+			var event client.WatchEvent[Lamp] = e
 			switch event.Type {
 			case client.Synced: // that was all; now something happens
 				if err := lamps.Delete(ctx, "desk", registry.DeleteOptions{}); err != nil {
@@ -70,36 +70,42 @@ func ExampleCache() {
 	// Output: default/desk 40
 }
 
-// A controller that lights lamps, in a program that leads alone.
-func ExampleController() {
+// A controller outside of the server turns on the lamps of one namespace. In Reconcile, the
+// typed objects work as well as the Client.
+func ExampleRun() {
 	serve(func(ctx context.Context, s *server.Server) error {
 		conn := s.Conn(auth.User{Name: "lighter"})
 		conn.Manager = "lighter"
-		lamps := client.Of[Lamp](conn, registry.Of(lamp))
-		cache := lamps.Cache()
+		lamps := client.Of[Lamp](conn, registry.Of(lamp)).In("default")
 		lit := make(chan string, 1)
-		controller := client.Controller{
-			Name:    "lighter",
-			Sources: []client.Source{client.Each(cache)},
-			Reconcile: func(ctx context.Context, key meta.Key) (time.Duration, error) {
-				l, ok := cache.Get(key)
-				if !ok || l.Spec.Lit {
-					return 0, nil
-				}
-				_, err := lamps.In(key.Namespace).Modify(ctx, key.Name, func(l *Lamp) error {
-					l.Spec.Lit = true
-					return nil
-				})
-				if err == nil {
-					lit <- key.Name
-				}
-				return 0, err // an error brings the key back after a pause
-			},
+		c, err := client.New(lamps)
+		if err != nil {
+			return err
 		}
 		ctx, end := context.WithCancel(ctx)
 		defer end()
 		ran := make(chan error, 1)
-		go func() { ran <- client.Run(ctx, cache, controller) }()
+		go func() {
+			ran <- client.Run(ctx, c, client.RunOptions{}, client.Controller{
+				Name: "lighter",
+				MapEvent: func(e client.Event) []string {
+					if e.Object == nil || e.Object.Bool("spec", "lit") {
+						return nil
+					}
+					return []string{e.Key.Name}
+				},
+				Reconcile: func(ctx context.Context, _ client.Client, name string) (time.Duration, error) {
+					_, err := lamps.Modify(ctx, name, func(l *Lamp) error {
+						l.Spec.Lit = true
+						return nil
+					})
+					if err == nil {
+						lit <- name
+					}
+					return 0, err
+				},
+			})
+		}()
 		if _, err := lamps.Create(ctx, newLamp("desk", 40)); err != nil {
 			return err
 		}
@@ -110,29 +116,22 @@ func ExampleController() {
 	// Output: lit: desk
 }
 
-// What a lamp owns is looked after together with it; other objects are mapped to lamps by
-// whatever they say.
-func ExampleSource() {
-	conn := client.Conn{URL: "https://127.0.0.1:1"}
-	lamps := client.Of[Lamp](conn, registry.Of(lamp))
-	bulbs := lamps.WithLabels("part=bulb").Cache()
-	var sources []client.Source = []client.Source{
-		client.Each(lamps.Cache()),
-		client.Owned(bulbs, lamps),
-		client.Mapped(bulbs, func(key meta.Key, bulb *Lamp) []meta.Key {
-			return []meta.Key{{Namespace: key.Namespace, Name: bulb.Labels["lamp"]}}
-		}),
-	}
-	fmt.Println(len(sources))
-	// Output: 3
+// A controller of lamps is also notified of the config maps that lamps own.
+func ExampleEvent_Owners() {
+	config := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "light", "namespace": "default"}})
+	config.Set([]any{map[string]any{"apiVersion": "example.com/v1", "kind": "Lamp", "name": "desk", "uid": "1"}}, "metadata", "ownerReferences")
+	e := client.Event{Key: meta.Key{Namespace: "default", Name: "light"}, Object: config}
+	fmt.Println(e.Owners(meta.GroupKind{Group: "example.com", Kind: "Lamp"}, registry.Namespaced))
+	// Output: [default/desk]
 }
 
-// Parts that work side by side end together.
-func ExampleRun() {
-	lamps := client.Of[Lamp](client.Conn{URL: "https://127.0.0.1:1"}, registry.Of(lamp))
-	parts := []client.Runner{lamps.Cache(), client.Controller{Name: "unfinished"}}
-	fmt.Println(client.Run(context.Background(), parts...))
-	// Output: controller unfinished has no Reconcile
+// New reaches several kinds through one Client, without their structs.
+func ExampleNew() {
+	conn := client.Conn{URL: "https://127.0.0.1:1"}
+	var scope client.Scope = client.Of[meta.Object](conn, registry.Of(lamp)).WithLabels("room=hall")
+	c, err := client.New(scope)
+	fmt.Println(c.Types()[0].GroupResource(), err)
+	// Output: lamps.example.com <nil>
 }
 
 // Of several programs one leads, and knows when it does not any more.
@@ -141,7 +140,7 @@ func ExampleElection() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // nobody answers there
 	err := e.Run(ctx, func(ctx context.Context) error {
-		return nil // client.Run(ctx, cache, controller)
+		return nil // client.Run(ctx, c, client.RunOptions{}, controller)
 	})
 	fmt.Println(err, errors.Is(err, client.ErrLost))
 	// Output: <nil> false

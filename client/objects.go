@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
@@ -16,8 +17,8 @@ import (
 // any number of goroutines may use; methods such as In return another.
 type Objects[T any] struct {
 	conn       *Conn
-	view       *schema.View
-	group      string // wire name
+	view       *schema.View // nil: T is meta.Object
+	group      string       // wire name
 	version    string
 	kind       string
 	plural     string
@@ -29,9 +30,22 @@ type Objects[T any] struct {
 	err        error // of every call
 }
 
+// untypedObject is the type of objects without a struct.
+var untypedObject = reflect.TypeFor[meta.Object]()
+
+// storedVersion returns the version that a kind is stored in.
+func storedVersion(kind *registry.Kind) *registry.KindVersion {
+	i := slices.IndexFunc(kind.Versions, func(v registry.KindVersion) bool { return v.Storage })
+	if i < 0 {
+		return nil
+	}
+	return &kind.Versions[i]
+}
+
 // Of returns the objects of a kind. T is the struct that the kind was declared with, or
 // that of another of its versions, in which objects are read and written then; for a kind
-// of a CustomResourceDefinition it is any struct that has its fields. The server need not
+// of a CustomResourceDefinition it is any struct that has its fields. meta.Object is any object, in
+// the stored version of its kind. The server need not
 // be the one that the kind is registered with: whoever knows only the names declares the
 // kind for this alone. If the kind is faulty, or not of T, every call says so.
 func Of[T any](conn Conn, kind *registry.Kind) *Objects[T] {
@@ -46,6 +60,9 @@ func Of[T any](conn Conn, kind *registry.Kind) *Objects[T] {
 		return o
 	}
 	v := kind.VersionFor(t)
+	if t == untypedObject {
+		v = storedVersion(kind)
+	}
 	if v == nil {
 		o.err = fmt.Errorf("%s has no version that is a %s", kind, t)
 		return o
@@ -60,7 +77,9 @@ func Of[T any](conn Conn, kind *registry.Kind) *Objects[T] {
 	if o.plural == "" {
 		o.plural = strings.ToLower(kind.Kind) + "s"
 	}
-	o.view, o.err = schema.NewView(t, conn.Names)
+	if t != untypedObject {
+		o.view, o.err = schema.NewView(t, conn.Names)
+	}
 	return o
 }
 
@@ -173,11 +192,22 @@ func (o *Objects[T]) parse(text []byte) (map[string]any, error) {
 
 // value returns a tree as a value.
 func (o *Objects[T]) value(tree map[string]any) (*T, error) {
+	if o.view == nil {
+		return any(meta.NewObject(tree)).(*T), nil
+	}
 	v := new(T)
 	if err := o.view.Into(tree, v); err != nil {
 		return nil, fmt.Errorf("what the server sent as %s: %w", o.resource(), err)
 	}
 	return v, nil
+}
+
+// from returns a value as a tree, which the value does not share.
+func (o *Objects[T]) from(v *T) (map[string]any, error) {
+	if o.view == nil {
+		return any(v).(*meta.Object).Clone().Tree(), nil
+	}
+	return o.view.From(v)
 }
 
 // tree returns a value as an object that says what it is, and where it is.
@@ -188,7 +218,7 @@ func (o *Objects[T]) tree(v *T) (*meta.Object, meta.Key, error) {
 	if v == nil {
 		return nil, meta.Key{}, meta.BadRequest("a nil %s", o.kind)
 	}
-	tree, err := o.view.From(v)
+	tree, err := o.from(v)
 	if err != nil {
 		return nil, meta.Key{}, err
 	}

@@ -64,8 +64,8 @@ func TestRemoteServerRestarts(t *testing.T) {
 	cache := lamps.Cache()
 	defer run(t, cache)()
 	seen := make(chan string, 100)
-	defer run(t, client.Controller{Name: "seen", Sources: []client.Source{client.Each(cache)}, Reconcile: func(_ context.Context, key meta.Key) (time.Duration, error) {
-		seen <- key.Name
+	defer control(t, lamps, client.RunOptions{}, client.Controller{Name: "seen", MapEvent: keysOf, Reconcile: func(_ context.Context, _ client.Client, key string) (time.Duration, error) {
+		seen <- key
 		return 0, nil
 	}})()
 	for _, step := range []struct {
@@ -86,7 +86,7 @@ func TestRemoteServerRestarts(t *testing.T) {
 		_, ok := cache.Get(meta.Key{Namespace: "default", Name: step.name})
 		assert.True(t, ok, step.name)
 		for name := range seen {
-			if name == step.name {
+			if name == "default/"+step.name {
 				break
 			}
 		}

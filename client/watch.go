@@ -30,15 +30,15 @@ const (
 	Synced   EventType = "SYNCED"
 )
 
-// Event is one change of an object. A Deleted has the object as it was last.
-type Event[T any] struct {
+// WatchEvent is one event of a Watch. A Deleted has the object as it was last.
+type WatchEvent[T any] struct {
 	Type    EventType
 	Object  *T
 	Key     meta.Key
 	Version string // of the server's state with this change: a watch from it goes on after
 }
 
-// Watch tells what happens to the objects. From a version, that of a Page or an Event, it
+// Watch tells what happens to the objects. From a version, that of a Page or a WatchEvent, it
 // tells what happened after; since "" is the objects that are there, Synced, and all that
 // follows.
 //
@@ -47,18 +47,18 @@ type Event[T any] struct {
 // the first attempt, of a server that refuses it for good, or with the reason
 // meta.ReasonExpired if changes were forgotten before they were told. Who needs to go on
 // then starts over with "", as a Cache does.
-func (o *Objects[T]) Watch(ctx context.Context, since string) iter.Seq2[Event[T], error] {
+func (o *Objects[T]) Watch(ctx context.Context, since string) iter.Seq2[WatchEvent[T], error] {
 	return o.watch(ctx, since, func(string) {})
 }
 
 // watch is Watch, and tells of versions at which nothing happened to the objects.
-func (o *Objects[T]) watch(ctx context.Context, since string, quiet func(version string)) iter.Seq2[Event[T], error] {
-	return func(yield func(Event[T], error) bool) {
+func (o *Objects[T]) watch(ctx context.Context, since string, quiet func(version string)) iter.Seq2[WatchEvent[T], error] {
+	return func(yield func(WatchEvent[T], error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		w := watch[T]{Objects: o, version: since, yield: yield, quiet: quiet}
 		if err := w.run(ctx); err != nil && !w.stopped && ctx.Err() == nil {
-			yield(Event[T]{}, err)
+			yield(WatchEvent[T]{}, err)
 		}
 	}
 }
@@ -66,13 +66,13 @@ func (o *Objects[T]) watch(ctx context.Context, since string, quiet func(version
 // watch is a Watch on its way.
 type watch[T any] struct {
 	*Objects[T]
-	version string     // after which the next attempt goes on
-	initial []Event[T] // what was there at the start, until it is whole
-	begun   bool       // the server took an attempt
-	cut     bool       // the attempt before ended before its time
-	told    bool       // something came in this attempt
-	stopped bool       // nobody wants more
-	yield   func(Event[T], error) bool
+	version string          // after which the next attempt goes on
+	initial []WatchEvent[T] // what was there at the start, until it is whole
+	begun   bool            // the server took an attempt
+	cut     bool            // the attempt before ended before its time
+	told    bool            // something came in this attempt
+	stopped bool            // nobody wants more
+	yield   func(WatchEvent[T], error) bool
 	quiet   func(version string)
 }
 
@@ -236,7 +236,7 @@ func (w *watch[T]) change(t EventType, obj *meta.Object) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", errNoEvent, err)
 	}
-	e := Event[T]{t, value, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, obj.ResourceVersion()}
+	e := WatchEvent[T]{t, value, meta.Key{Namespace: obj.Namespace(), Name: obj.Name()}, obj.ResourceVersion()}
 	if e.Version == "" {
 		return fmt.Errorf("%w: no version in it", errNoEvent)
 	}
@@ -249,7 +249,7 @@ func (w *watch[T]) change(t EventType, obj *meta.Object) error {
 	return w.tell(e)
 }
 
-func (w *watch[T]) tell(e Event[T]) error {
+func (w *watch[T]) tell(e WatchEvent[T]) error {
 	if !w.yield(e, nil) {
 		w.stopped = true
 		return errStopped
@@ -266,7 +266,7 @@ func (w *watch[T]) synced(version string) error {
 			return err
 		}
 	}
-	return w.tell(Event[T]{Type: Synced, Version: version})
+	return w.tell(WatchEvent[T]{Type: Synced, Version: version})
 }
 
 // refusesInitialEvents reports whether a server says that it does not begin watches with

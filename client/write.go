@@ -104,14 +104,14 @@ func (o *Objects[T]) alter(tree map[string]any, change func(obj *T) error) (*T, 
 	if err != nil {
 		return nil, false, err
 	}
-	before, err := o.view.From(obj)
+	before, err := o.from(obj)
 	if err != nil {
 		return nil, false, err
 	}
 	if err := change(obj); err != nil {
 		return nil, false, err
 	}
-	after, err := o.view.From(obj)
+	after, err := o.from(obj)
 	if err != nil {
 		return nil, false, err
 	}

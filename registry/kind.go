@@ -308,7 +308,7 @@ type Call struct {
 }
 
 // Client is what an Act reads and writes objects with, as the server itself: a part of
-// controller.Client, which says more. Update goes through an acting sub-resource, too,
+// client.Client, which says more. Update goes through an acting sub-resource, too,
 // if that has a Merge; then nobody becomes the owner of what changes, and admission is not
 // asked again, since it was about the body.
 type Client interface {

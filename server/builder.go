@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
@@ -83,11 +83,11 @@ type Builder struct {
 
 	// Prepare runs at the end of Build, before any request is answered: for
 	// objects that have to be there from the start. An error fails Build.
-	Prepare []func(context.Context, controller.Client) error
+	Prepare []func(context.Context, client.Client) error
 
 	// Controllers run beside the built-in controllers while Run runs; of several servers over
 	// one store one runs each, unless its field EveryServer is set.
-	Controllers []controller.Controller
+	Controllers []client.Controller
 
 	// RunControllers chooses the built-in controllers that run, see ControllerNames: "*" is
 	// all, "NAME" is one, "-NAME" leaves one out, wherever it stands, and "envtest" is those
@@ -254,7 +254,7 @@ func (b *Builder) Kind(group, name string) *registry.Kind {
 // Client returns a client that works once the server is built, for parts that
 // the server is built from, such as an authorizer that reads roles. Until then
 // its methods fail with 503.
-func (b *Builder) Client() controller.Client { return &b.client }
+func (b *Builder) Client() client.Client { return &b.client }
 
 // Build makes the server and loads what the store holds. It reports every
 // fault of the configuration and of the kinds at once, joined, and a *NamesError
@@ -340,9 +340,9 @@ func (b *Builder) admission(log *slog.Logger) (*admission.Chain, error) {
 	return admission.New(plugins.Table(b.Admission...), b.AdmissionOptions, admission.PluginContext{
 		Names: b.Names, Authorizer: b.Authorizer, Features: b.features, Rules: b.rules(), Client: &b.client, Accounting: objects.Admitted{Client: &b.client}, Type: b.client.Type, Schema: b.client.Schema, Convert: b.client.Convert, Log: log,
 		Runs: func(name string) bool {
-			return manager.Selection(b.RunControllers).Selects(name) && slices.ContainsFunc(b.Controllers, func(c controller.Controller) bool { return c.Name == name })
+			return manager.Selection(b.RunControllers).Selects(name) && slices.ContainsFunc(b.Controllers, func(c client.Controller) bool { return c.Name == name })
 		},
-		Control: func(c controller.Controller) func(string, time.Duration) {
+		Control: func(c client.Controller) func(string, time.Duration) {
 			p := &manager.Plugin{Controller: c}
 			b.plugins = append(b.plugins, p)
 			return p.Enqueue

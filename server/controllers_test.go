@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
@@ -20,10 +20,10 @@ import (
 // configMapController works on the names of ConfigMaps.
 func configMapController(reconcile func(name string) (time.Duration, error)) func(*server.Builder) {
 	return func(b *server.Builder) {
-		b.Controllers = []controller.Controller{{
+		b.Controllers = []client.Controller{{
 			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
-			Observe: func(c controller.Event) []string { return []string{c.Key.Name} },
-			Reconcile: func(_ context.Context, _ controller.Client, name string) (time.Duration, error) {
+			MapEvent: func(c client.Event) []string { return []string{c.Key.Name} },
+			Reconcile: func(_ context.Context, _ client.Client, name string) (time.Duration, error) {
 				return reconcile(name)
 			},
 		}}

@@ -147,8 +147,8 @@ func (b *Builder) controllerFaults() (faults []error) {
 		default:
 			seen[c.Name] = i
 		}
-		if c.Observe == nil {
-			faults = append(faults, fmt.Errorf("%s.Observe is nil", at))
+		if c.MapEvent == nil {
+			faults = append(faults, fmt.Errorf("%s.MapEvent is nil", at))
 		}
 		if c.Reconcile == nil {
 			faults = append(faults, fmt.Errorf("%s.Reconcile is nil", at))

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -56,11 +56,11 @@ func slip(change func(d *registry.Definition[Slip])) *registry.Kind {
 // TestBuilderFaults: each mistake is told with the path to it, and with what was meant.
 func TestBuilderFaults(t *testing.T) {
 	nothing := http.NotFoundHandler()
-	good := controller.Controller{
-		Name: "good", Observe: func(controller.Event) []string { return nil },
-		Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) { return 0, nil },
+	good := client.Controller{
+		Name: "good", MapEvent: func(client.Event) []string { return nil },
+		Reconcile: func(context.Context, client.Client, string) (time.Duration, error) { return 0, nil },
 	}
-	of := func(types ...meta.GroupResource) controller.Controller {
+	of := func(types ...meta.GroupResource) client.Controller {
 		c := good
 		c.Types = types
 		return c
@@ -116,28 +116,28 @@ func TestBuilderFaults(t *testing.T) {
 		{"a check of the server's", check("ping", func(context.Context) error { return nil }), `Checks["ping"] has the name of a check of the server's own`},
 
 		{"a controller without a name", func(b *server.Builder) {
-			b.Controllers = []controller.Controller{{Observe: good.Observe, Reconcile: good.Reconcile}}
+			b.Controllers = []client.Controller{{MapEvent: good.MapEvent, Reconcile: good.Reconcile}}
 		}, "Controllers[0].Name is empty"},
-		{"two of one name", func(b *server.Builder) { b.Controllers = []controller.Controller{good, good} }, `Controllers[1].Name: "good" is the name of Controllers[0], too`},
+		{"two of one name", func(b *server.Builder) { b.Controllers = []client.Controller{good, good} }, `Controllers[1].Name: "good" is the name of Controllers[0], too`},
 		{"one that sees nothing", func(b *server.Builder) {
-			b.Controllers = []controller.Controller{{Name: "c", Reconcile: good.Reconcile}}
-		}, "Controllers[0].Observe is nil"},
-		{"one that does nothing", func(b *server.Builder) { b.Controllers = []controller.Controller{{Name: "c", Observe: good.Observe}} }, "Controllers[0].Reconcile is nil"},
+			b.Controllers = []client.Controller{{Name: "c", Reconcile: good.Reconcile}}
+		}, "Controllers[0].MapEvent is nil"},
+		{"one that does nothing", func(b *server.Builder) { b.Controllers = []client.Controller{{Name: "c", MapEvent: good.MapEvent}} }, "Controllers[0].Reconcile is nil"},
 		{"of no type", func(b *server.Builder) {
-			b.Controllers = []controller.Controller{of(meta.GroupResource{Group: "example.com", Resource: "papers"}, meta.GroupResource{Group: "example.com", Resource: "paper"})}
+			b.Controllers = []client.Controller{of(meta.GroupResource{Group: "example.com", Resource: "papers"}, meta.GroupResource{Group: "example.com", Resource: "paper"})}
 		}, `Controllers[0].Types[1]: no kind serves paper.example.com; did you mean "papers.example.com"?`},
 		{"of a type by its spec name", func(b *server.Builder) {
 			b.Names = names.Kubernetes
 			b.Register(builtin.Kinds()...)
-			b.Controllers = []controller.Controller{of(meta.GroupResource{Group: names.GroupStorage, Resource: "storageclasses"})}
+			b.Controllers = []client.Controller{of(meta.GroupResource{Group: names.GroupStorage, Resource: "storageclasses"})}
 		}, `Controllers[0].Types[0]: no kind serves storageclasses.storage.orch.io; did you mean "storageclasses.storage.k8s.io"? Types have the names that are on the wire`},
 		{"of what is not stored", func(b *server.Builder) {
 			b.Register(builtin.Kinds()...)
-			b.Controllers = []controller.Controller{of(meta.GroupResource{Resource: "componentstatuses"})}
+			b.Controllers = []client.Controller{of(meta.GroupResource{Resource: "componentstatuses"})}
 		}, "Controllers[0].Types[0]: componentstatuses are not stored, so that nothing ever changes"},
 		{"of the core group beside definitions", func(b *server.Builder) {
 			b.Register(builtin.Kinds()...)
-			b.Controllers = []controller.Controller{of(meta.GroupResource{Group: "defined.example.com", Resource: "later"}, meta.GroupResource{Resource: "pod"})}
+			b.Controllers = []client.Controller{of(meta.GroupResource{Group: "defined.example.com", Resource: "later"}, meta.GroupResource{Resource: "pod"})}
 		}, `Controllers[0].Types[1]: no kind serves pod; did you mean "pods"?`},
 
 		{"a plugin without a name", func(b *server.Builder) { b.Admission = []admission.Plugin{{Validate: admit}} }, "Admission[0].Name is empty"},
@@ -219,7 +219,7 @@ func TestBuilderFaults(t *testing.T) {
 func TestFaultsAreToldTogether(t *testing.T) {
 	b := &server.Builder{
 		Limits: server.Limits{Body: -1, Depth: -2}, Handlers: map[string]http.Handler{"x": nil, "/api": nil},
-		Controllers: make([]controller.Controller, 2), AdmissionOptions: admission.Options{Enable: []string{"Nothing"}},
+		Controllers: make([]client.Controller, 2), AdmissionOptions: admission.Options{Enable: []string{"Nothing"}},
 		Checks: map[string]func(context.Context) error{"": nil}, Serving: server.Serving{RuntimeConfig: map[string]string{"v7": "maybe"}},
 	}
 	b.Register(nil, slip(func(d *registry.Definition[Slip]) { d.Fields = []registry.SelectableField{{Name: "nope"}} }))

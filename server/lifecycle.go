@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/objects"
@@ -19,8 +19,8 @@ import (
 func ControllerNames() []string { return manager.BuiltinNames() }
 
 // builtinControllers are the controllers that every server has.
-func (s *Server) builtinControllers() []controller.Controller {
-	list := []controller.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
+func (s *Server) builtinControllers() []client.Controller {
+	list := []client.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
 	if s.catalog.Extensible() {
 		list = append(list, s.catalog.Controller(s.objects, s.client))
 	}
@@ -57,9 +57,9 @@ func (s *Server) builtinControllers() []controller.Controller {
 
 // unadmitted makes a controller delete without asking admission: its deletions expire objects,
 // or complete deletions that admission has allowed.
-func unadmitted(c controller.Controller) controller.Controller {
+func unadmitted(c client.Controller) client.Controller {
 	reconcile := c.Reconcile
-	c.Reconcile = func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+	c.Reconcile = func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 		return reconcile(objects.Unadmitted(ctx), cl, key)
 	}
 	return c
@@ -80,7 +80,7 @@ func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 // stopped. Call it once.
 //
 // If several servers may share the store (storage.Shared), most controllers run in one server at a
-// time: the one that holds their Lease in the system namespace, see controller.Controller. A server
+// time: the one that holds their Lease in the system namespace, see client.Controller. A server
 // that is shut down or drained releases its Leases when its controllers have stopped, and another
 // server takes over at once. The Leases of a server that died expire after 15 seconds. With any other
 // store all controllers run at once.

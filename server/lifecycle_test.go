@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -84,7 +85,7 @@ func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 		"the first read":  fails(faultinject.OpScan),
 		"the first write": fails(faultinject.OpCommit),
 		"a hook": func(b *server.Builder) {
-			b.Prepare = append(b.Prepare, func(context.Context, controller.Client) error { return broken })
+			b.Prepare = append(b.Prepare, func(context.Context, client.Client) error { return broken })
 		},
 	} {
 		store := memstore.New(memstore.Options{})
@@ -292,20 +293,21 @@ func TestClient(t *testing.T) {
 	assert.ErrorIs(t, err, io.ErrNoProgress)
 	_, err = c.Update(ctx, maps, key, "none", func(*meta.Object) error { return nil })
 	assert.True(t, meta.IsNotFound(err))
-	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, controller.DeleteOptions{UID: "other"})))
-	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, controller.DeleteOptions{Version: "1"})))
-	require.NoError(t, c.Delete(ctx, maps, key, controller.DeleteOptions{UID: made.UID()}))
-	assert.True(t, meta.IsNotFound(c.Delete(ctx, maps, key, controller.DeleteOptions{})))
+	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, registry.DeleteOptions{UID: "other"})))
+	assert.True(t, meta.IsConflict(c.Delete(ctx, maps, key, registry.DeleteOptions{Version: "1"})))
+	require.NoError(t, c.Delete(ctx, maps, key, registry.DeleteOptions{UID: made.UID()}))
+	assert.True(t, meta.IsNotFound(c.Delete(ctx, maps, key, registry.DeleteOptions{})))
 	_, err = c.Get(ctx, meta.GroupResource{Resource: "nothings"}, key)
 	assert.True(t, meta.IsNotFound(err))
-	changes, reset := feed.Pull()
+	changes, reset := feed.Changes()
 	assert.False(t, reset)
-	assert.Empty(t, changes, "what came and went before the first look is nothing")
+	assert.Empty(t, slices.Collect(changes), "what came and went before the first look is nothing")
 	_, err = c.Create(ctx, maps, obj)
 	require.NoError(t, err)
-	changes, _ = feed.Pull()
-	require.Len(t, changes, 1)
-	assert.Nil(t, changes[0].Old)
+	changes, _ = feed.Changes()
+	created := slices.Collect(changes)
+	require.Len(t, created, 1)
+	assert.Nil(t, created[0].Old)
 	early := (&server.Builder{}).Client()
 	_, err = early.Get(ctx, maps, key)
 	assert.Error(t, err)
@@ -331,6 +333,6 @@ func TestClientFailures(t *testing.T) {
 	assert.NotContains(t, err.Error(), "pipe")
 	_, err = c.Update(t.Context(), namespaces, key, "", func(o *meta.Object) error { o.Set("x", "metadata", "labels", "a"); return nil })
 	assert.Equal(t, meta.ReasonInternalError, meta.ReasonOf(err))
-	err = c.Delete(t.Context(), meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "none"}, controller.DeleteOptions{})
+	err = c.Delete(t.Context(), meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "none"}, registry.DeleteOptions{})
 	assert.True(t, meta.IsNotFound(err))
 }

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
@@ -62,15 +62,15 @@ func TestControllerPanics(t *testing.T) {
 func TestControllerPanicsAtAChange(t *testing.T) {
 	seen := make(chan string, 10)
 	s, log := apitest.NewErrorFree(t, func(b *server.Builder) {
-		b.Controllers = []controller.Controller{{
+		b.Controllers = []client.Controller{{
 			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
-			Observe: func(c controller.Event) []string {
+			MapEvent: func(c client.Event) []string {
 				if c.Key.Name == "bad" {
 					panic("not that one")
 				}
 				return []string{c.Key.Name}
 			},
-			Reconcile: func(_ context.Context, _ controller.Client, name string) (time.Duration, error) {
+			Reconcile: func(_ context.Context, _ client.Client, name string) (time.Duration, error) {
 				seen <- name
 				return 0, nil
 			},

@@ -12,7 +12,7 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
@@ -101,9 +101,9 @@ func TestControllerNames(t *testing.T) {
 // TestControllersThatAreNotThere: a word that names no controller fails the start, and
 // so does one that the server has nothing for.
 func TestControllersThatAreNotThere(t *testing.T) {
-	own := controller.Controller{Name: "own",
-		Observe:   func(controller.Event) []string { return nil },
-		Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) { return 0, nil }}
+	own := client.Controller{Name: "own",
+		MapEvent:  func(client.Event) []string { return nil },
+		Reconcile: func(context.Context, client.Client, string) (time.Duration, error) { return 0, nil }}
 	for words, want := range map[string]string{
 		"nosuch":             `there is no controller "nosuch"`,
 		"-nosuch":            `there is no controller "nosuch"`,
@@ -114,7 +114,7 @@ func TestControllersThatAreNotThere(t *testing.T) {
 		"namespace,-own":     "",
 		"*,-namespace,-own,": `there is no controller ""`,
 	} {
-		b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []controller.Controller{own}, RunControllers: strings.Split(words, ",")}
+		b := &server.Builder{Authorizer: auth.AllowAll, Controllers: []client.Controller{own}, RunControllers: strings.Split(words, ",")}
 		s, err := b.Build(t.Context())
 		if want != "" {
 			assert.ErrorContains(t, err, want, words)

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/aggregator"
@@ -66,7 +66,7 @@ type Server struct {
 
 // Objects returns the server's own way to its objects, without authentication
 // and authorization: for the program that runs it, not for callers.
-func (s *Server) Objects() controller.Client { return s.client }
+func (s *Server) Objects() client.Client { return s.client }
 
 // Metrics is where metrics are registered that /metrics shows: for what a program does
 // around the server. They stay when the server has ended.

@@ -14,14 +14,14 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/servertest"
 )
 
 // asked counts what plugins ask of a server.
 type asked struct {
-	controller.Client
+	client.Client
 	lists, types int
 }
 

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 )
 
@@ -64,7 +64,7 @@ func TestDeviceStatusAccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
 			chain, err := admission.New(plugins.Table(), admission.Options{}, admission.PluginContext{
-				Names: names.Kubernetes, Client: &fake.Client{}, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
+				Names: names.Kubernetes, Client: &testclient.Client{}, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 				Authorizer: auth.AuthorizerFunc(func(_ context.Context, action auth.Action) (auth.Decision, string, error) {
 					assert.Equal(t, c.user, action.User)
 					text := fmt.Sprintf("%s %s/%s", action.Verb, action.Resource, action.Subresource)

@@ -12,8 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -22,7 +21,7 @@ import (
 // builtin is the chain of a server with an empty store.
 func builtin(t testing.TB, o admission.Options, own ...admission.Plugin) *admission.Chain {
 	c, err := admission.New(plugins.Table(own...), o, admission.PluginContext{
-		Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: &fake.Client{},
+		Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: &testclient.Client{},
 		Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 	})
 	require.NoError(t, err)
@@ -58,12 +57,12 @@ func TestNamespaceLifecycle(t *testing.T) {
 	on := servertest.New(t).Objects()
 	_, err := on.Create(ctx, configMaps, configMap("missing"))
 	assert.True(t, meta.IsNotFound(err), err)
-	assert.ErrorContains(t, on.Delete(ctx, namespaces, meta.Key{Name: "default"}, controller.DeleteOptions{}), "this namespace may not be deleted")
+	assert.ErrorContains(t, on.Delete(ctx, namespaces, meta.Key{Name: "default"}, registry.DeleteOptions{}), "this namespace may not be deleted")
 	_, err = on.Create(ctx, namespaces, meta.NewObject(map[string]any{"metadata": map[string]any{"name": "going"}}))
 	require.NoError(t, err)
 	_, err = on.Create(ctx, configMaps, configMap("going"))
 	require.NoError(t, err)
-	require.NoError(t, on.Delete(ctx, namespaces, meta.Key{Name: "going"}, controller.DeleteOptions{}))
+	require.NoError(t, on.Delete(ctx, namespaces, meta.Key{Name: "going"}, registry.DeleteOptions{}))
 	late := configMap("going")
 	late.SetName("late")
 	_, err = on.Create(ctx, configMaps, late)

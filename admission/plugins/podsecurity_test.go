@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 )
@@ -208,7 +208,7 @@ func TestPodSecurityAudit(t *testing.T) {
 
 // TestPodSecurityBounded: of very many pods in a namespace the first ones are judged.
 func TestPodSecurityBounded(t *testing.T) {
-	client := &fake.Client{}
+	client := &testclient.Client{}
 	for i := range 3001 {
 		client.Put("pods", map[string]any{
 			"metadata": map[string]any{"namespace": "a", "name": fmt.Sprintf("p%04d", i)}, "spec": map[string]any{"hostPID": true},

@@ -11,7 +11,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage/badgerstore"
@@ -83,7 +83,7 @@ func BenchmarkResourceQuotaWithDeletions(b *testing.B) {
 			for range 16 {
 				deleters.Go(func() {
 					for name := range made {
-						if err := c.Delete(context.Background(), configMaps, meta.Key{Namespace: "default", Name: name}, controller.DeleteOptions{}); err != nil {
+						if err := c.Delete(context.Background(), configMaps, meta.Key{Namespace: "default", Name: name}, registry.DeleteOptions{}); err != nil {
 							b.Error(err)
 						}
 					}

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -34,7 +35,7 @@ func configMap(name string) *meta.Object {
 }
 
 // bound gives the namespace a quota for config maps.
-func bound(t testing.TB, c controller.Client, name string, hard int) {
+func bound(t testing.TB, c client.Client, name string, hard int) {
 	_, err := c.Create(t.Context(), resourceQuotas, meta.NewObject(map[string]any{
 		"metadata": map[string]any{"name": name, "namespace": "default"},
 		"spec":     map[string]any{"hard": map[string]any{"count/configmaps": fmt.Sprint(hard)}},
@@ -43,7 +44,7 @@ func bound(t testing.TB, c controller.Client, name string, hard int) {
 }
 
 // used is what the status of a quota tells.
-func used(t testing.TB, c controller.Client, name string) string {
+func used(t testing.TB, c client.Client, name string) string {
 	q, err := c.Get(t.Context(), resourceQuotas, meta.Key{Namespace: "default", Name: name})
 	require.NoError(t, err)
 	return q.String("status", "used", "count/configmaps")
@@ -116,7 +117,7 @@ func TestResourceQuotaUnderWay(t *testing.T) {
 					}
 				}
 				there.Add(-1)
-				assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, controller.DeleteOptions{}))
+				assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, registry.DeleteOptions{}))
 			}
 		})
 	}
@@ -145,7 +146,7 @@ func TestResourceQuotaOfServers(t *testing.T) {
 func quotaOfServers(t *testing.T) {
 	const hard, writers, rounds = 10, 64, 10
 	store := shared{memstore.New(memstore.Options{})}
-	var clients []controller.Client
+	var clients []client.Client
 	var servers []*servertest.Server
 	for range 3 {
 		s := servertest.New(t, func(b *server.Builder) { b.Storage = store })
@@ -170,7 +171,7 @@ func quotaOfServers(t *testing.T) {
 				}
 				runtime.Gosched()
 				there.Add(-1)
-				assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, controller.DeleteOptions{}))
+				assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, registry.DeleteOptions{}))
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -85,7 +85,7 @@ func TestResourceQuotaOfDeletedNamespace(t *testing.T) {
 		_, err = c.Create(t.Context(), configMaps, o)
 		require.NoError(t, err)
 	}
-	require.NoError(t, c.Delete(t.Context(), namespaces, meta.Key{Name: "team"}, controller.DeleteOptions{}))
+	require.NoError(t, c.Delete(t.Context(), namespaces, meta.Key{Name: "team"}, registry.DeleteOptions{}))
 	s.Settle()
 	_, err = c.Get(t.Context(), namespaces, meta.Key{Name: "team"})
 	assert.True(t, meta.IsNotFound(err), err)

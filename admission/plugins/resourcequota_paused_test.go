@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -276,7 +276,7 @@ func quotaOfSlowServers(t *testing.T, seed uint64) {
 				time.Sleep(some())
 				if err == nil {
 					c := servers[random.IntN(3)].Objects()
-					assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, controller.DeleteOptions{}))
+					assert.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: name}, registry.DeleteOptions{}))
 				}
 			}
 		})

@@ -123,7 +123,7 @@ func awaitAccount(ctx context.Context, r *admission.Request) (*meta.Object, erro
 		if err != nil || account != nil || short.Err() != nil {
 			return account, err
 		}
-		feed.Pull()
+		feed.Changes() // advances the feed, so that Wait waits for the next change
 		if err := feed.Wait(short); err != nil && (short.Err() == nil || ctx.Err() != nil) {
 			return nil, err
 		}

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/admission/webhook"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller/fake"
 	"orch.io/controlplane/internal/services"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 )
 
@@ -36,7 +36,7 @@ func paints(w http.ResponseWriter, r *http.Request) {
 // The plugins of a chain, with webhooks in the same process. A server has both plugins,
 // and Builder.ServiceResolver for the last part.
 func ExampleMutating() {
-	var client fake.Client
+	var client testclient.Client
 	group := names.Kubernetes.Group(names.GroupRegistration)
 	_, err := client.Create(context.Background(), meta.GroupResource{Group: group, Resource: "mutatingwebhookconfigurations"}, meta.NewObject(map[string]any{
 		"metadata": map[string]any{"name": "painter"},

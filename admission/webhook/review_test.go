@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 )
 
@@ -62,7 +62,7 @@ func TestStoredByOthers(t *testing.T) {
 	} {
 		tree, err := meta.ParseJSON([]byte(`{"name":"a","rules":[{}],` + fields[1:]))
 		require.NoError(t, err)
-		var client fake.Client
+		var client testclient.Client
 		_, err = client.Create(t.Context(), meta.GroupResource{Group: "admissionregistration.orch.io", Resource: "validatingwebhookconfigurations"},
 			meta.NewObject(map[string]any{"metadata": map[string]any{"name": "x"}, "webhooks": []any{tree}}))
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -15,9 +16,9 @@ import (
 	"orch.io/controlplane/admission/webhook"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/testcerts"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 )
 
@@ -57,24 +58,24 @@ func TestTakesEffect(t *testing.T) {
 
 // forgetful is a Client whose feeds lose history when told.
 type forgetful struct {
-	*fake.Client
+	*testclient.Client
 	lost atomic.Bool
 }
 
 type forgetfulFeed struct {
-	controller.Feed
+	client.Feed
 	of    *forgetful
 	types []meta.GroupResource
 }
 
-func (c *forgetful) Feed(r ...meta.GroupResource) controller.Feed {
+func (c *forgetful) Feed(r ...meta.GroupResource) client.Feed {
 	return &forgetfulFeed{c.Client.Feed(r...), c, r}
 }
 
-func (f *forgetfulFeed) Pull() (changes []controller.Event, reset bool) {
-	changes, reset = f.Feed.Pull()
+func (f *forgetfulFeed) Changes() (changes iter.Seq[client.Event], reset bool) {
+	changes, reset = f.Feed.Changes()
 	if f.of.lost.Swap(false) {
-		changes, _ = f.of.Client.Feed(f.types...).Pull()
+		changes, _ = f.of.Client.Feed(f.types...).Changes()
 		return changes, true
 	}
 	return changes, reset
@@ -85,7 +86,7 @@ func (f *forgetfulFeed) Pull() (changes []controller.Event, reset bool) {
 func TestConnectionsEnd(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("history lost %v", lost), func(t *testing.T) {
-			client := &forgetful{Client: &fake.Client{}}
+			client := &forgetful{Client: &testclient.Client{}}
 			chain, err := admission.New([]admission.Plugin{webhook.Validating()}, admission.Options{}, admission.PluginContext{
 				Names: names.Kubernetes, Client: client, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
 			})
@@ -121,7 +122,7 @@ func TestConnectionsEnd(t *testing.T) {
 			go func() { ended <- write("slow") }()
 			<-began
 			require.NoError(t, write("quick"), "over a second connection")
-			require.NoError(t, client.Delete(t.Context(), configurations, meta.Key{Name: "c"}, controller.DeleteOptions{}))
+			require.NoError(t, client.Delete(t.Context(), configurations, meta.Key{Name: "c"}, registry.DeleteOptions{}))
 			client.lost.Store(lost)
 			require.NoError(t, write("after"), "the webhook is not there any more")
 			<-h.closed

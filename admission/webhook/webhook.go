@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/client/kubeconfig"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/webhookclient"
@@ -79,7 +79,7 @@ func Validating() admission.Plugin {
 // webhooks are those of one plugin of a server.
 type webhooks struct {
 	names  names.Profile
-	client controller.Client
+	client client.Client
 	has    func(meta.GroupResource) *registry.Type
 	log    *slog.Logger
 	counts *counts
@@ -89,7 +89,7 @@ type webhooks struct {
 	source meta.GroupResource // of the configurations
 	review string             // the wire group of AdmissionReview
 	dialer webhookclient.Dialer
-	index  *controller.Index[table]
+	index  *client.Index[table]
 	list   atomic.Pointer[[]*hook] // of index, in order; never nil
 }
 
@@ -121,9 +121,9 @@ func open(env admission.PluginContext, plural, sort string) (*webhooks, error) {
 		source: source, review: env.Names.Group(names.GroupAdmission),
 		dialer: webhookclient.Dialer{Config: credentials, Services: env.Services, Agent: env.Names.Wire(names.ServerManager) + "-admission"},
 	}
-	w.index = controller.NewIndex(env.Client, []meta.GroupResource{source},
+	w.index = client.NewIndex(env.Client, []meta.GroupResource{source},
 		func() table { return table{} },
-		func(t table, e controller.Event) { t.put(e.Key.Name, w.compile(e.Object)) })
+		func(t table, e client.Event) { t.put(e.Key.Name, w.compile(e.Object)) })
 	w.index.Publish(func(t table) { w.show(t.list()) })
 	w.list.Store(new([]*hook))
 	metrics.For(env.Metrics).Before(func() { w.hooks() })

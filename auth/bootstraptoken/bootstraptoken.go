@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // Names of the identities, and of the keys in a Secret's data.
@@ -41,14 +41,14 @@ const maxGroup = len("system:bootstrappers:") + 256
 
 // Authenticator looks tokens up in Secrets of the system namespace.
 type Authenticator struct {
-	client controller.Client
+	client client.Client
 	names  names.Profile
 	now    func() time.Time
 }
 
 // New returns a method that reads Secrets through client. now is the clock; nil
 // is time.Now.
-func New(client controller.Client, p names.Profile, now func() time.Time) *Authenticator {
+func New(client client.Client, p names.Profile, now func() time.Time) *Authenticator {
 	if now == nil {
 		now = time.Now
 	}

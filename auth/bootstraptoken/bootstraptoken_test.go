@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/bootstraptoken"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/server"
 )
 
@@ -72,7 +72,7 @@ func TestAuthenticateToken(t *testing.T) {
 		}, nil},
 		"data is no base64": {func(m map[string]any, _ map[string]string) { m["data"] = map[string]any{"token-id": "%"} }, nil},
 	} {
-		client := &fake.Client{}
+		client := &testclient.Client{}
 		client.Put("secrets", secret(c.change))
 		a := bootstraptoken.New(client, names.Kubernetes, func() time.Time { return now })
 		u, _, err := a.AuthenticateToken(context.Background(), "abcdef.0123456789abcdef", nil)
@@ -86,7 +86,7 @@ func TestAuthenticateToken(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	client := &fake.Client{}
+	client := &testclient.Client{}
 	a := bootstraptoken.New(client, names.Kubernetes, nil)
 	for _, token := range []string{"", "abcdef", "abcdef.", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcde", "abcdef.0123456789abcdef0",
 		"abcdef.0123456789abcdef\n", "../../.0123456789abcdef", "a.b.c"} {
@@ -102,7 +102,7 @@ func TestForms(t *testing.T) {
 }
 
 func FuzzAuthenticateToken(f *testing.F) {
-	client := &fake.Client{}
+	client := &testclient.Client{}
 	client.Put("secrets", secret(nil))
 	a := bootstraptoken.New(client, names.Kubernetes, nil)
 	f.Add("abcdef.0123456789abcdef")
@@ -116,14 +116,14 @@ func FuzzAuthenticateToken(f *testing.F) {
 // Tokens are accepted, sign what machines read before they join, and go when their
 // time is over.
 func ExampleNew() {
-	client := &fake.Client{}
-	client.Put("secrets", secret(nil))
-	a := bootstraptoken.New(client, names.Kubernetes, nil)
+	cl := &testclient.Client{}
+	cl.Put("secrets", secret(nil))
+	a := bootstraptoken.New(cl, names.Kubernetes, nil)
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Authorization", "Bearer abcdef.0123456789abcdef")
 	u, _ := a.Authenticate(r)
 	fmt.Println(u.Name)
-	b := &server.Builder{Controllers: []controller.Controller{
+	b := &server.Builder{Controllers: []client.Controller{
 		bootstraptoken.Signer(names.Kubernetes, nil), bootstraptoken.Cleaner(names.Kubernetes, nil),
 	}}
 	for _, c := range b.Controllers {

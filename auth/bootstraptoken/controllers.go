@@ -11,8 +11,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/registry"
 )
 
 const signaturePrefix = "jws-kubeconfig-"
@@ -42,23 +43,23 @@ func mac(header string, document []byte, t token) []byte {
 // Signer returns the controller that signs the client configuration in the ConfigMap
 // cluster-info with every token that is for signing and not expired. now is the
 // clock, nil is time.Now.
-func Signer(p names.Profile, now func() time.Time) controller.Controller {
+func Signer(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now
 	}
 	info := meta.Key{Namespace: p.SystemNamespace("public"), Name: names.ClusterInfo}
-	return controller.Controller{
+	return client.Controller{
 		Name:     "bootstrapsigner",
 		Types:    []meta.GroupResource{secretType, configMapType},
 		Identity: true,
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			token := c.Key.Namespace == p.SystemNamespace("system") && strings.HasPrefix(c.Key.Name, namePrefix)
 			if c.Resource == configMapType && c.Key == info || c.Resource == secretType && token {
 				return []string{info.Name}
 			}
 			return nil
 		},
-		Reconcile: func(ctx context.Context, c controller.Client, _ string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c client.Client, _ string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			o, err := c.Get(ctx, configMapType, info)
 			if meta.IsNotFound(err) {
@@ -86,7 +87,7 @@ func isToken(o *meta.Object, p names.Profile) bool {
 
 // signatures returns the entries of all signing tokens, and when the next of
 // them ends.
-func signatures(ctx context.Context, c controller.Client, p names.Profile, document string, now time.Time) (map[string]string, time.Duration, error) {
+func signatures(ctx context.Context, c client.Client, p names.Profile, document string, now time.Time) (map[string]string, time.Duration, error) {
 	out := map[string]string{}
 	var again time.Duration
 	list, err := c.List(ctx, secretType, p.SystemNamespace("system"))
@@ -123,20 +124,20 @@ func replaceSignatures(o *meta.Object, want map[string]string) error {
 
 // Cleaner returns the controller that removes expired bootstrap tokens. now is the
 // clock, nil is time.Now.
-func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
+func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now
 	}
-	return controller.Controller{
+	return client.Controller{
 		Name:  "tokencleaner",
 		Types: []meta.GroupResource{secretType},
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			if !isToken(c.Object, p) {
 				return nil
 			}
 			return []string{c.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			k := meta.Key{Namespace: p.SystemNamespace("system"), Name: name}
 			o, err := c.Get(ctx, secretType, k)
@@ -154,7 +155,7 @@ func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
 				end, err := time.Parse(time.RFC3339, t.Expiration)
 				return end.Sub(now()), err
 			}
-			err = c.Delete(ctx, secretType, k, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+			err = c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 			if meta.IsNotFound(err) || meta.IsConflict(err) {
 				return 0, nil
 			}

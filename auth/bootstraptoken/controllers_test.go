@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/bootstraptoken"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -21,7 +21,7 @@ import (
 func TestSignerAndCleaner(t *testing.T) {
 	ctx, p := context.Background(), names.Kubernetes
 	w := servertest.New(t, func(b *server.Builder) {
-		b.Controllers = []controller.Controller{bootstraptoken.Signer(p, nil), bootstraptoken.Cleaner(p, nil)}
+		b.Controllers = []client.Controller{bootstraptoken.Signer(p, nil), bootstraptoken.Cleaner(p, nil)}
 	})
 	token := func(id, end, signing string) {
 		data := map[string]any{"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": signing}

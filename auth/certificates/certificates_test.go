@@ -32,8 +32,8 @@ import (
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, ca *certificates.Authority) world {
 		all := auth.Chain(auth.Superuser(auth.Masters), roles)
 		b.Authorizer, b.Authenticators = all, []auth.Authenticator{tokens}
 		b.Admission = []admission.Plugin{plugins.RBACEscalation(roles)}
-		b.Controllers = []controller.Controller{certificates.Approver(all, p), certificates.Signer{Authority: ca}.Controller(p), certificates.Cleaner(p, nil)}
+		b.Controllers = []client.Controller{certificates.Approver(all, p), certificates.Signer{Authority: ca}.Controller(p), certificates.Cleaner(p, nil)}
 	})
 	require.NoError(t, rbac.Reconcile(context.Background(), s.Objects(), p))
 	return world{t, s}
@@ -336,7 +336,7 @@ func TestCleaner(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, ctx := &fake.Client{}, context.Background()
+			c, ctx := &testclient.Client{}, context.Background()
 			r := meta.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}
 			_, err := c.Create(ctx, r, meta.NewObject(map[string]any{"metadata": map[string]any{"name": "x", "creationTimestamp": ago(tt.age)},
 				"status": map[string]any{"conditions": tt.conditions}}))

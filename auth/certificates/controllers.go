@@ -11,9 +11,10 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/certificates"
 )
 
@@ -35,18 +36,18 @@ func requests(p names.Profile) meta.GroupResource {
 }
 
 // controller is a controller over requests, by name.
-func loop(p names.Profile, name string, reconcile func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error)) controller.Controller {
+func loop(p names.Profile, name string, reconcile func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error)) client.Controller {
 	r := requests(p)
-	return controller.Controller{
+	return client.Controller{
 		Name:  name,
 		Types: []meta.GroupResource{r},
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			if c.Object == nil {
 				return nil
 			}
 			return []string{c.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			o, err := c.Get(ctx, r, meta.Key{Name: name})
 			if err == nil {
@@ -107,8 +108,8 @@ var errDecided = errors.New("decided meanwhile")
 // certificates, if the authorizer lets who asked create
 // certificatesigningrequests/nodeclient, or /selfnodeclient for a certificate of
 // its own name.
-func Approver(a auth.Authorizer, p names.Profile) controller.Controller {
-	return loop(p, "csrapproving", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+func Approver(a auth.Authorizer, p names.Profile) client.Controller {
+	return loop(p, "csrapproving", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if condition(o, certificates.Approved) || condition(o, certificates.Denied) || o.String("status", "certificate") != "" ||
 			o.String("spec", "signerName") != p.Wire(names.SignerClientNode) {
 			return 0, nil
@@ -161,8 +162,8 @@ type Signer struct {
 
 // Controller returns the controller that signs. A request that breaks the rules of its
 // signer gets the condition Failed.
-func (s Signer) Controller(p names.Profile) controller.Controller {
-	return loop(p, "csrsigning", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+func (s Signer) Controller(p names.Profile) client.Controller {
+	return loop(p, "csrsigning", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if !condition(o, certificates.Approved) || condition(o, certificates.Denied) || condition(o, certificates.Failed) ||
 			o.String("status", "certificate") != "" {
 			return 0, nil
@@ -234,15 +235,15 @@ func (s Signer) duration(o *meta.Object) time.Duration {
 // Cleaner returns the controller that removes requests: decided ones an hour after
 // their last change of state, pending ones after a day, and any whose
 // certificate has ended. now is the clock, nil is time.Now.
-func Cleaner(p names.Profile, now func() time.Time) controller.Controller {
+func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now
 	}
-	return loop(p, "csrcleaner", func(ctx context.Context, c controller.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
+	return loop(p, "csrcleaner", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if left := endOf(o).Sub(now()); left > 0 {
 			return left, nil
 		}
-		return 0, c.Delete(ctx, r, meta.Key{Name: o.Name()}, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+		return 0, c.Delete(ctx, r, meta.Key{Name: o.Name()}, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	})
 }
 

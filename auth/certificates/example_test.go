@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/certificates"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/serving"
 )
@@ -37,7 +37,7 @@ func ExampleSigner() {
 		return
 	}
 	p := names.Kubernetes
-	b := &server.Builder{Names: p, Authorizer: auth.AllowAll, Controllers: []controller.Controller{
+	b := &server.Builder{Names: p, Authorizer: auth.AllowAll, Controllers: []client.Controller{
 		certificates.Approver(auth.AllowAll, p),
 		certificates.Signer{Authority: authority, MaxDuration: 24 * time.Hour}.Controller(p),
 		certificates.Cleaner(p, nil),

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/podspec"
 )
 
@@ -43,7 +43,7 @@ func newGraph(mirror string) *graph {
 	}
 }
 
-func (g *graph) apply(c controller.Event) {
+func (g *graph) apply(c client.Event) {
 	switch c.Resource.Resource {
 	case pods:
 		g.setPod(c.Key, c.Object)

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/podspec"
 )
 
@@ -44,16 +44,16 @@ const (
 // anybody else, and never denies.
 type Authorizer struct {
 	names names.Profile
-	graph *controller.Index[*graph]
+	graph *client.Index[*graph]
 }
 
 // New returns an Authorizer over the objects of a server. Kinds that the server
 // does not have are left out of the graph.
-func New(client controller.Client, p names.Profile) *Authorizer {
+func New(c client.Client, p names.Profile) *Authorizer {
 	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(names.GroupStorage), Resource: attachments},
 		{Group: p.Group(names.GroupDevices), Resource: resourceSlices}}
 	mirror := p.Wire(names.MirrorPod)
-	return &Authorizer{p, controller.NewIndex(client, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
+	return &Authorizer{p, client.NewIndex(c, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
 }
 
 // Close ends following the store.

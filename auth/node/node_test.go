@@ -11,13 +11,13 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/node"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
+	"orch.io/controlplane/registry"
 )
 
 type m = map[string]any
 
-func put(t *testing.T, c *fake.Client, group, resource string, tree m) {
+func put(t *testing.T, c *testclient.Client, group, resource string, tree m) {
 	_, err := c.Create(context.Background(), meta.GroupResource{Group: group, Resource: resource}, meta.NewObject(tree))
 	require.NoError(t, err)
 }
@@ -28,7 +28,7 @@ func pod(name, node string, spec m) m {
 }
 
 func TestNode(t *testing.T) {
-	c := &fake.Client{}
+	c := &testclient.Client{}
 	put(t, c, "", "pods", pod("p", "n1", m{
 		"serviceAccountName": "robot",
 		"imagePullSecrets":   []any{m{"name": "pull"}},
@@ -190,7 +190,7 @@ func TestNode(t *testing.T) {
 		assert.Equal(t, c.want, d, "%+v", c)
 	}
 
-	require.NoError(t, c.Delete(context.Background(), meta.GroupResource{Resource: "pods"}, meta.Key{Namespace: "ns", Name: "p"}, controller.DeleteOptions{}))
+	require.NoError(t, c.Delete(context.Background(), meta.GroupResource{Resource: "pods"}, meta.Key{Namespace: "ns", Name: "p"}, registry.DeleteOptions{}))
 	assert.False(t, ask(n1, "get", "", "secrets", "", "ns", "vol"), "the pod is gone")
 	assert.False(t, ask(n1, "get", "", "secrets", "", "sys", "stage"), "the pod is gone")
 }

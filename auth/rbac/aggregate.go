@@ -8,19 +8,19 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 )
 
 // Aggregator returns the controller that fills the rules of every ClusterRole that has
 // an aggregationRule with the rules of the ClusterRoles whose labels match.
-func Aggregator(client controller.Client, p names.Profile) controller.Controller {
-	g := &aggregator{client, p}
-	return controller.Controller{
-		Name:    "clusterrole-aggregation",
-		Types:   []meta.GroupResource{g.resource()},
-		Observe: func(controller.Event) []string { return []string{"all"} },
-		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
+func Aggregator(c client.Client, p names.Profile) client.Controller {
+	g := &aggregator{c, p}
+	return client.Controller{
+		Name:     "clusterrole-aggregation",
+		Types:    []meta.GroupResource{g.resource()},
+		MapEvent: func(client.Event) []string { return []string{"all"} },
+		Reconcile: func(ctx context.Context, _ client.Client, _ string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			err := g.reconcile(ctx)
 			if meta.IsNotFound(err) || meta.IsConflict(err) {
@@ -32,7 +32,7 @@ func Aggregator(client controller.Client, p names.Profile) controller.Controller
 }
 
 type aggregator struct {
-	client controller.Client
+	client client.Client
 	names  names.Profile
 }
 

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 )
@@ -23,7 +23,7 @@ func Example() {
 	decide := auth.Chain(auth.Superuser(auth.Masters), roles)
 	b.Authorizer = decide
 	b.Admission = []admission.Plugin{plugins.RBACEscalation(roles)}
-	b.Controllers = []controller.Controller{rbac.Aggregator(b.Client(), b.Names)}
+	b.Controllers = []client.Controller{rbac.Aggregator(b.Client(), b.Names)}
 	b.Register(builtin.Kinds()...)
 	s, err := b.Build(ctx)
 	if err != nil {

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // Aggregate fills all aggregated roles once.
-func Aggregate(ctx context.Context, client controller.Client, p names.Profile) error {
+func Aggregate(ctx context.Context, client client.Client, p names.Profile) error {
 	return (&aggregator{client, p}).reconcile(ctx)
 }

@@ -10,15 +10,21 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
 )
+
+// noRoles is the Client of a server that does not serve roles.
+type noRoles struct{ client.Client }
+
+func (noRoles) Types() []*registry.Type { return []*registry.Type{{Plural: "widgets"}} }
 
 // Whatever role somebody without rights may write grants nothing.
 func FuzzGuard(f *testing.F) {
 	f.Add(`[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]`)
 	f.Add(`[{"verbs":["get"],"nonResourceURLs":["/x*"]},{"verbs":["get"],"resources":["secrets"]},{"apiGroups":[""]}]`)
 	f.Add(`{"verbs":1}`)
-	a := New(&fake.Client{}, names.Kubernetes)
+	a := New(noRoles{}, names.Kubernetes)
 	f.Fuzz(func(t *testing.T, text string) {
 		var rules any
 		if json.Unmarshal([]byte(text), &rules) != nil {

@@ -8,16 +8,24 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/registry/builtin"
+	"orch.io/controlplane/server"
 )
 
 // A plugin of one's own that stores roles asks first whether the writer has all that
 // the role gives.
 func ExampleAuthorizer_CheckGrant() {
 	ctx := context.Background()
-	var client fake.Client
-	roles := rbac.New(&client, names.Kubernetes)
+	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
+	b.Register(builtin.Kinds()...)
+	roles := rbac.New(b.Client(), b.Names)
 	defer roles.Close()
+	s, err := b.Build(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Shutdown(ctx)
 	role := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "reader"},
 		"rules": []any{map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"secrets"}}}})
 	for _, u := range []*auth.User{{Name: "ann", Groups: []string{auth.Masters}}, {Name: "bob"}} {

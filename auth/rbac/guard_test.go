@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -281,7 +281,7 @@ func TestAggregatorFollows(t *testing.T) {
 	w.Settle()
 	get := auth.Action{User: &auth.User{Name: "boss"}, Verb: "get", Group: "mine.example", Resource: "things", Namespace: "default"}
 	assert.True(t, can(t, a, get))
-	require.NoError(t, w.Objects().Delete(ctx, res("clusterroles"), meta.Key{Name: "mine"}, controller.DeleteOptions{}))
+	require.NoError(t, w.Objects().Delete(ctx, res("clusterroles"), meta.Key{Name: "mine"}, registry.DeleteOptions{}))
 	w.Settle()
 	assert.False(t, can(t, a, get), "what a deleted role gave is gone")
 }

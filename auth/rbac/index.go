@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // Kinds of roles and subjects.
@@ -63,7 +63,7 @@ func newIndex(p names.Profile) *index {
 	}
 }
 
-func (x *index) apply(c controller.Event) {
+func (x *index) apply(c client.Event) {
 	switch c.Resource.Resource {
 	case roles, clusterRoles:
 		x.setRole(c.Key, c.Object)

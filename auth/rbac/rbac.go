@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // Resource types of the package's group.
@@ -33,13 +33,13 @@ const (
 // denies. It is an auth.RuleLister, too.
 type Authorizer struct {
 	names names.Profile
-	index *controller.Index[*index]
+	index *client.Index[*index]
 }
 
 // New returns an Authorizer over the roles and bindings of a server. It may be
 // made before the server is built; it must not be asked before.
-func New(client controller.Client, p names.Profile) *Authorizer {
-	return &Authorizer{p, controller.NewIndex(client, types(p), func() *index { return newIndex(p) }, (*index).apply)}
+func New(c client.Client, p names.Profile) *Authorizer {
+	return &Authorizer{p, client.NewIndex(c, types(p), func() *index { return newIndex(p) }, (*index).apply)}
 }
 
 // Close ends following the store.

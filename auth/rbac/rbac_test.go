@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
+	"orch.io/controlplane/registry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,11 +24,11 @@ const group = "rbac.authorization.k8s.io"
 func res(name string) meta.GroupResource { return meta.GroupResource{Group: group, Resource: name} }
 
 type store struct {
-	*fake.Client
+	*testclient.Client
 	t testing.TB
 }
 
-func newStore(t testing.TB) store { return store{&fake.Client{}, t} }
+func newStore(t testing.TB) store { return store{&testclient.Client{}, t} }
 
 func (s store) role(namespace, name string, rules ...map[string]any) {
 	list := make([]any, len(rules))
@@ -242,10 +242,10 @@ func TestChangesCountAtOnce(t *testing.T) {
 	assert.False(t, can(t, a, get), "another subject")
 	s.bind("ns", "c", "Role", "r", user("alice"))
 	assert.True(t, can(t, a, get))
-	require.NoError(t, s.Delete(ctx, res("rolebindings"), meta.Key{Namespace: "ns", Name: "c"}, controller.DeleteOptions{}))
+	require.NoError(t, s.Delete(ctx, res("rolebindings"), meta.Key{Namespace: "ns", Name: "c"}, registry.DeleteOptions{}))
 	assert.False(t, can(t, a, get), "a deleted binding")
 	s.bind("ns", "d", "Role", "r", user("alice"))
-	require.NoError(t, s.Delete(ctx, res("roles"), meta.Key{Namespace: "ns", Name: "r"}, controller.DeleteOptions{}))
+	require.NoError(t, s.Delete(ctx, res("roles"), meta.Key{Namespace: "ns", Name: "r"}, registry.DeleteOptions{}))
 	assert.False(t, can(t, a, get), "a deleted role")
 }
 

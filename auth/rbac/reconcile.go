@@ -7,7 +7,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
 )
 
 // Reconcile makes the default roles and bindings and restores the permissions
@@ -17,7 +18,7 @@ import (
 // it anew. Of a kind that the server does not serve none are made. It is run at every
 // start. An error tells every object that failed; the
 // others are done.
-func Reconcile(ctx context.Context, client controller.Client, p names.Profile) error {
+func Reconcile(ctx context.Context, client client.Client, p names.Profile) error {
 	list, bindings := defaults(p)
 	group := p.Group(names.GroupRBAC)
 	var failed []error
@@ -44,7 +45,7 @@ func Reconcile(ctx context.Context, client controller.Client, p names.Profile) e
 
 // restore creates want, or lets merge put what is missing into the object that
 // is there.
-func restore(ctx context.Context, c controller.Client, p names.Profile, r meta.GroupResource, want *meta.Object, merge func(have, want *meta.Object)) error {
+func restore(ctx context.Context, c client.Client, p names.Profile, r meta.GroupResource, want *meta.Object, merge func(have, want *meta.Object)) error {
 	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
 	if key.Namespace != "" {
 		if _, err := c.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: key.Namespace}); unreadable(err) {
@@ -76,7 +77,7 @@ func restore(ctx context.Context, c controller.Client, p names.Profile, r meta.G
 }
 
 func unreadable(err error) bool {
-	var e *controller.UnreadableError
+	var e *client.UnreadableError
 	return errors.As(err, &e)
 }
 
@@ -128,11 +129,11 @@ func compact(rules []rule) []rule {
 
 // restoreBinding also replaces a binding that refers to another role: a roleRef
 // cannot change.
-func restoreBinding(ctx context.Context, c controller.Client, p names.Profile, r meta.GroupResource, want *meta.Object) error {
+func restoreBinding(ctx context.Context, c client.Client, p names.Profile, r meta.GroupResource, want *meta.Object) error {
 	key := meta.Key{Namespace: want.Namespace(), Name: want.Name()}
 	have, err := c.Get(ctx, r, key)
 	if err == nil && !keepsOff(have, p) && !meta.Equal(have.Map("roleRef"), want.Map("roleRef")) {
-		if err := c.Delete(ctx, r, key, controller.DeleteOptions{UID: have.UID()}); err != nil && !meta.IsNotFound(err) {
+		if err := c.Delete(ctx, r, key, registry.DeleteOptions{UID: have.UID()}); err != nil && !meta.IsNotFound(err) {
 			return err
 		}
 	}

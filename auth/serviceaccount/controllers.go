@@ -11,8 +11,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/registry"
 )
 
 // Types that the controllers follow.
@@ -28,8 +29,8 @@ const defaultAccount = "default"
 
 // DefaultAccounts returns the controller that gives every active namespace its account
 // named default.
-func DefaultAccounts() controller.Controller {
-	return perNamespace("serviceaccount", accountType, defaultAccount, func(ctx context.Context, c controller.Client, namespace string) error {
+func DefaultAccounts() client.Controller {
+	return perNamespace("serviceaccount", accountType, defaultAccount, func(ctx context.Context, c client.Client, namespace string) error {
 		obj := meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
 			"metadata": map[string]any{"name": defaultAccount, "namespace": namespace}})
 		_, err := c.Create(ctx, accountType, obj)
@@ -39,9 +40,9 @@ func DefaultAccounts() controller.Controller {
 
 // RootCA returns the controller that keeps a ConfigMap with the authorities of the
 // server, in PEM, in every active namespace.
-func RootCA(p names.Profile, authorities []byte) controller.Controller {
+func RootCA(p names.Profile, authorities []byte) client.Controller {
 	name := p.Wire(names.RootCAConfigMap)
-	return perNamespace("root-ca-cert-publisher", configMapType, name, func(ctx context.Context, c controller.Client, namespace string) error {
+	return perNamespace("root-ca-cert-publisher", configMapType, name, func(ctx context.Context, c client.Client, namespace string) error {
 		data := map[string]any{"ca.crt": string(authorities)}
 		_, err := c.Create(ctx, configMapType, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": map[string]any{
@@ -60,12 +61,12 @@ func RootCA(p names.Profile, authorities []byte) controller.Controller {
 
 // perNamespace is a controller that keeps one object in every active namespace. Its
 // keys are namespaces.
-func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ctx context.Context, c controller.Client, namespace string) error) controller.Controller {
-	return controller.Controller{
+func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ctx context.Context, c client.Client, namespace string) error) client.Controller {
+	return client.Controller{
 		Name:     loop,
 		Types:    []meta.GroupResource{namespaceType, r},
 		Identity: true,
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			switch {
 			case c.Resource == namespaceType && c.Object != nil:
 				return []string{c.Key.Name}
@@ -74,7 +75,7 @@ func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ct
 			}
 			return nil
 		},
-		Reconcile: func(ctx context.Context, c controller.Client, namespace string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, c client.Client, namespace string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			ns, err := c.Get(ctx, namespaceType, meta.Key{Name: namespace})
 			if meta.IsNotFound(err) || err == nil && ns.Terminating() {
@@ -102,13 +103,13 @@ func ended(err error) bool {
 // Secrets returns the controller that fills the Secrets of the token type with a
 // token, the namespace and the authorities of the server, and removes those whose
 // account is gone, is another one of the same name, or does not come soon.
-func (t *Tokens) Secrets(authorities []byte) controller.Controller {
+func (t *Tokens) Secrets(authorities []byte) client.Controller {
 	s := &secrets{tokens: t, authorities: base64.StdEncoding.EncodeToString(authorities), wire: t.config.Names.Wire}
 	s.forget()
-	return controller.Controller{
-		Name:    "serviceaccount-token",
-		Types:   []meta.GroupResource{secretType, accountType},
-		Observe: s.observe, Forget: s.forget, Reconcile: s.reconcile,
+	return client.Controller{
+		Name:     "serviceaccount-token",
+		Types:    []meta.GroupResource{secretType, accountType},
+		MapEvent: s.observe, Forget: s.forget, Reconcile: s.reconcile,
 	}
 }
 
@@ -124,7 +125,7 @@ func (s *secrets) forget() { s.of = map[meta.Key]map[string]bool{} }
 
 // observe returns keys "namespace/secret", and "namespace/secret/account" for a
 // secret that is gone from an account.
-func (s *secrets) observe(c controller.Event) []string {
+func (s *secrets) observe(c client.Event) []string {
 	ns := c.Key.Namespace + "/"
 	if c.Resource == accountType {
 		var keys []string
@@ -160,7 +161,7 @@ func (s *secrets) account(o *meta.Object) string {
 	return o.Annotation(s.wire(names.ServiceAccountName))
 }
 
-func (s *secrets) reconcile(ctx context.Context, c controller.Client, key string) (time.Duration, error) {
+func (s *secrets) reconcile(ctx context.Context, c client.Client, key string) (time.Duration, error) {
 	ctx = actor.Take(ctx)
 	parts := strings.Split(key, "/")
 	k := meta.Key{Namespace: parts[0], Name: parts[1]}
@@ -183,7 +184,7 @@ const accountGrace = 5 * time.Second
 
 // fill puts into a secret what it lacks, or removes it if its account is not
 // there, or says when to look for that again.
-func (s *secrets) fill(ctx context.Context, c controller.Client, k meta.Key) (again time.Duration, err error) {
+func (s *secrets) fill(ctx context.Context, c client.Client, k meta.Key) (again time.Duration, err error) {
 	o, err := c.Get(ctx, secretType, k)
 	if err != nil {
 		return 0, err
@@ -198,7 +199,7 @@ func (s *secrets) fill(ctx context.Context, c controller.Client, k meta.Key) (ag
 		return min(left, accountGrace), nil
 	}
 	if meta.IsNotFound(err) || err == nil && uid != "" && uid != account.UID() {
-		return 0, c.Delete(ctx, secretType, k, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+		return 0, c.Delete(ctx, secretType, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	}
 	if err != nil {
 		return 0, err
@@ -220,7 +221,7 @@ func (s *secrets) fill(ctx context.Context, c controller.Client, k meta.Key) (ag
 }
 
 // unlink takes a secret that is gone out of the list of its account.
-func (s *secrets) unlink(ctx context.Context, c controller.Client, account meta.Key, secret string) error {
+func (s *secrets) unlink(ctx context.Context, c client.Client, account meta.Key, secret string) error {
 	if _, err := c.Get(ctx, secretType, meta.Key{Namespace: account.Namespace, Name: secret}); err == nil {
 		return nil // there again
 	}

@@ -12,7 +12,8 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -27,7 +28,7 @@ func loops(t *testing.T) {
 	w := servertest.New(t, func(b *server.Builder) {
 		tokens, err = serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: b.Client(), Names: b.Names})
 		require.NoError(t, err)
-		b.Controllers = []controller.Controller{serviceaccount.DefaultAccounts(), serviceaccount.RootCA(names.Kubernetes, []byte("CA")), tokens.Secrets([]byte("CA"))}
+		b.Controllers = []client.Controller{serviceaccount.DefaultAccounts(), serviceaccount.RootCA(names.Kubernetes, []byte("CA")), tokens.Secrets([]byte("CA"))}
 	})
 	c := w.Objects()
 	put := func(resource string, tree map[string]any) {
@@ -40,7 +41,7 @@ func loops(t *testing.T) {
 		return c.Get(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name})
 	}
 	drop := func(resource, name string) {
-		require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name}, controller.DeleteOptions{}))
+		require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: resource}, meta.Key{Namespace: "ns", Name: name}, registry.DeleteOptions{}))
 	}
 	put("namespaces", map[string]any{"kind": "Namespace", "metadata": map[string]any{"name": "ns"}})
 	for range 2 { // made, and made again
@@ -86,7 +87,7 @@ func loops(t *testing.T) {
 	drop("serviceaccounts", "robot")
 	_, err = get("secrets", "t2")
 	assert.True(t, meta.IsNotFound(err), "a secret goes with its account")
-	require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"}, controller.DeleteOptions{}))
+	require.NoError(t, c.Delete(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"}, registry.DeleteOptions{}))
 	w.Settle()
 	_, err = c.Get(ctx, meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ns"})
 	assert.True(t, meta.IsNotFound(err), "nothing is made in a namespace that goes")

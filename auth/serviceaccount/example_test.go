@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
 )
@@ -42,7 +42,7 @@ func ExampleTokens_Subresource() {
 	accounts := b.Kind("", "ServiceAccount")
 	accounts.Subresources = append(accounts.Subresources, sub)
 	b.Authenticators = []auth.Authenticator{tokens}
-	b.Controllers = []controller.Controller{
+	b.Controllers = []client.Controller{
 		serviceaccount.DefaultAccounts(), serviceaccount.RootCA(b.Names, []byte("PEM")), tokens.Secrets([]byte("PEM")),
 	}
 	s, err := b.Build(ctx)

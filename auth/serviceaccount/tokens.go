@@ -20,7 +20,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/internal/metrics"
 )
@@ -42,7 +42,7 @@ type Config struct {
 	// MaxExpiration shortens what callers ask for; zero does not.
 	MaxExpiration time.Duration
 	// Client reads accounts and what tokens are bound to.
-	Client controller.Client
+	Client client.Client
 	// NoLookup accepts tokens of accounts, secrets and pods that are gone, until
 	// they expire. It needs no Client but for issuing.
 	NoLookup bool

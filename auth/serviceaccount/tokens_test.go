@@ -27,8 +27,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/internal/testclient"
 	"orch.io/controlplane/registry"
 )
 
@@ -36,7 +35,7 @@ const issuer = "https://kubernetes.default.svc.cluster.local"
 
 type world struct {
 	*testing.T
-	client *fake.Client
+	client *testclient.Client
 	raw    *ecdsa.PrivateKey
 	key    serviceaccount.Key
 	now    time.Time
@@ -45,7 +44,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, change ...func(*serviceaccount.Config)) *world {
-	w := &world{T: t, client: &fake.Client{}, now: time.Unix(1_700_000_000, 0)}
+	w := &world{T: t, client: &testclient.Client{}, now: time.Unix(1_700_000_000, 0)}
 	raw, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	w.raw = raw
@@ -82,7 +81,7 @@ func (w *world) terminate(resource, ns, name string, at time.Time) {
 }
 
 func (w *world) remove(resource, ns, name string) {
-	require.NoError(w, w.client.Delete(context.Background(), meta.GroupResource{Resource: resource}, meta.Key{Namespace: ns, Name: name}, controller.DeleteOptions{}))
+	require.NoError(w, w.client.Delete(context.Background(), meta.GroupResource{Resource: resource}, meta.Key{Namespace: ns, Name: name}, registry.DeleteOptions{}))
 }
 
 func (w *world) request(account string, body string) (*meta.Object, error) {
@@ -526,7 +525,7 @@ func FuzzParseKeys(f *testing.F) {
 func BenchmarkAuthenticateToken(b *testing.B) {
 	key, err := serviceaccount.GenerateKey()
 	require.NoError(b, err)
-	client := &fake.Client{}
+	client := &testclient.Client{}
 	client.Put("serviceaccounts", map[string]any{"metadata": map[string]any{"name": "robot", "namespace": "ns", "uid": "1"}})
 	tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: client})
 	require.NoError(b, err)
@@ -543,7 +542,7 @@ func BenchmarkAuthenticateToken(b *testing.B) {
 
 func ExampleNew() {
 	key, _ := serviceaccount.GenerateKey()
-	client := &fake.Client{}
+	client := &testclient.Client{}
 	client.Put("serviceaccounts", map[string]any{"metadata": map[string]any{"name": "robot", "namespace": "ns", "uid": "1"}})
 	tokens, err := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.Key{key}, Client: client})
 	if err != nil {

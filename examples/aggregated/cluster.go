@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
@@ -44,21 +43,28 @@ func (t *trust) Strip(h http.Header) { t.proxy.Load().Strip(h) }
 
 // follow loads the settings whenever they change.
 func (t *trust) follow(ctx context.Context) error {
-	cache := t.settings.Cache()
-	return client.Run(ctx, cache, client.Controller{
-		Name: "trust", Sources: []client.Source{client.Each(cache)}, Reconcile: t.load, Log: t.log,
+	c, err := client.New(t.settings)
+	if err != nil {
+		return err
+	}
+	return client.Run(ctx, c, client.RunOptions{Log: t.log}, client.Controller{
+		Name:     "trust",
+		MapEvent: func(e client.Event) []string { return []string{e.Key.Name} },
+		Reconcile: func(ctx context.Context, _ client.Client, _ string) (time.Duration, error) {
+			return 0, t.load(ctx)
+		},
 	})
 }
 
 // load reads the settings. When they are missing or broken, those from before hold.
-func (t *trust) load(ctx context.Context, _ meta.Key) (again time.Duration, err error) {
+func (t *trust) load(ctx context.Context) error {
 	m, err := t.settings.Get(ctx, names.ReaderConfigMap)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	roots, err := clientcert.ParseBundle([]byte(m.Data["requestheader-client-ca-file"]))
 	if err != nil {
-		return 0, fmt.Errorf("the cluster tells no authority of its front proxy: %w", err)
+		return fmt.Errorf("the cluster tells no authority of its front proxy: %w", err)
 	}
 	c := requestheader.Config{Roots: roots}
 	for key, list := range map[string]*[]string{
@@ -67,7 +73,7 @@ func (t *trust) load(ctx context.Context, _ meta.Key) (again time.Duration, err 
 	} {
 		if text := m.Data[key]; text != "" {
 			if err := json.Unmarshal([]byte(text), list); err != nil {
-				return 0, fmt.Errorf("%s of the cluster: %w", key, err)
+				return fmt.Errorf("%s of the cluster: %w", key, err)
 			}
 		}
 	}
@@ -75,7 +81,7 @@ func (t *trust) load(ctx context.Context, _ meta.Key) (again time.Duration, err 
 	if err == nil {
 		t.proxy.Store(proxy)
 	}
-	return 0, err
+	return err
 }
 
 // namespaces refuses objects in namespaces that the cluster does not have, or no longer: it

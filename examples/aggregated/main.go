@@ -84,7 +84,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	conn := client.Conn{URL: cluster.URL.String(), Transport: cluster.Transport(), Names: names.Kubernetes, Log: log}
 	defer (&http.Client{Transport: conn.Transport}).CloseIdleConnections()
 	proxy := newTrust(conn)
-	if _, err := proxy.load(ctx, meta.Key{}); err != nil {
+	if err := proxy.load(ctx); err != nil {
 		return err
 	}
 	reviews := *cluster

@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/server/serving"
 )
@@ -222,7 +222,7 @@ kind: Namespace
 metadata: {name: ending}
 spec: {finalizers: [example.com/held]}
 `)}})
-	err := s.Objects().Delete(t.Context(), meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ending"}, controller.DeleteOptions{})
+	err := s.Objects().Delete(t.Context(), meta.GroupResource{Resource: "namespaces"}, meta.Key{Name: "ending"}, registry.DeleteOptions{})
 	require.NoError(t, err)
 	jane := start(t, kubeconfig).as(t, front, frontName, "jane")
 	_, err = jane.In("nowhere").Create(t.Context(), newBerth("one"))

@@ -19,7 +19,6 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -75,7 +74,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) error {
 	note := registry.Of(registry.Definition[Note]{Group: "example.com", Version: "v1"})
-	b := &server.Builder{Names: names.Kubernetes, Prepare: []func(context.Context, controller.Client) error{prepare}}
+	b := &server.Builder{Names: names.Kubernetes, Prepare: []func(context.Context, client.Client) error{prepare}}
 	b.Register(builtin.Kinds()...)
 	b.Register(note)
 	err := access.Setup(b, access.Config{

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // prepare makes what is there from the start: the namespaces of the tenants, and a role by
 // which auditors read all notes. What a start before made stays as it is.
-func prepare(ctx context.Context, c controller.Client) error {
+func prepare(ctx context.Context, c client.Client) error {
 	const rbac = "rbac.authorization.k8s.io"
 	namespaces := meta.GroupResource{Resource: "namespaces"}
 	for _, o := range []struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/examples/internal/apiserver"
 	"orch.io/controlplane/storage/etcdstore"
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
@@ -37,15 +37,15 @@ const asBeating = "CLUSTER_TEST_BEATING"
 func beating(every bool) apiserver.Command {
 	maps, by, n := meta.GroupResource{Resource: "configmaps"}, fmt.Sprint(os.Getpid()), 0
 	key := meta.Key{Namespace: "default", Name: "beat"}
-	beat := controller.Controller{
+	beat := client.Controller{
 		Name: "beating", EveryServer: every, Types: []meta.GroupResource{maps},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if e.Key != key {
 				return nil
 			}
 			return []string{"beat"}
 		},
-		Reconcile: func(ctx context.Context, client controller.Client, _ string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, client client.Client, _ string) (time.Duration, error) {
 			for {
 				ended := ctx.Err() != nil
 				time.Sleep(20 * time.Millisecond)
@@ -60,7 +60,7 @@ func beating(every bool) apiserver.Command {
 			}
 		},
 	}
-	return apiserver.Command{Name: "cluster", Engines: map[string]apiserver.Engine{"etcd": etcd}, Controllers: []controller.Controller{beat}}
+	return apiserver.Command{Name: "cluster", Engines: map[string]apiserver.Engine{"etcd": etcd}, Controllers: []client.Controller{beat}}
 }
 
 // pack is servers over one etcd with the controller beating.

@@ -117,7 +117,7 @@ func startLoad(t testing.TB, servers []*process, watchers int, before legacy) *l
 		l.watches.Go(w.run)
 	}
 	for id := range clients {
-		c := &client{load: l, id: id, server: id, r: rand.New(rand.NewPCG(seed, uint64(id))), known: map[string]object{}}
+		c := &loadClient{load: l, id: id, server: id, r: rand.New(rand.NewPCG(seed, uint64(id))), known: map[string]object{}}
 		l.all.Go(c.run)
 	}
 	t.Cleanup(func() { l.stop(); l.endWatches(); l.all.Wait(); l.watches.Wait() })
@@ -167,8 +167,8 @@ type listed struct {
 // readable is how long a client reads a state after it was replaced: servers keep it for longer.
 const readable = 4 * time.Minute
 
-// client is one of the load's.
-type client struct {
+// loadClient is one of the clients of a load.
+type loadClient struct {
 	*load
 	id     int
 	server int
@@ -180,7 +180,7 @@ type client struct {
 	epoch  string
 }
 
-func (c *client) run() {
+func (c *loadClient) run() {
 	for c.ctx.Err() == nil {
 		if epoch := fmt.Sprint("e", c.epochs()); epoch != c.epoch {
 			c.epoch = epoch
@@ -209,7 +209,7 @@ func (c *client) run() {
 }
 
 // answer counts a request. After a failure the client goes on with the next server.
-func (c *client) answer(err error) {
+func (c *loadClient) answer(err error) {
 	if err == nil {
 		c.answered.Add(1)
 		select {
@@ -232,12 +232,12 @@ func (c *client) answer(err error) {
 	}
 }
 
-func (c *client) at() *process { return c.servers[c.server%len(c.servers)] }
+func (c *loadClient) at() *process { return c.servers[c.server%len(c.servers)] }
 
-func (c *client) key() string { return fmt.Sprintf("%s-k%d", c.epoch, c.r.IntN(epochKeys)) }
+func (c *loadClient) key() string { return fmt.Sprintf("%s-k%d", c.epoch, c.r.IntN(epochKeys)) }
 
 // write makes one write. Requests go on when the load ends: what is half made is of no use.
-func (c *client) write(a action) error {
+func (c *loadClient) write(a action) error {
 	o := operation{client: c.id, action: a, key: c.key()}
 	next := object{Name: o.key, Epoch: c.epoch}
 	method, path, body := "POST", mapsPath, ""
@@ -290,12 +290,12 @@ func (c *client) write(a action) error {
 	return err
 }
 
-func (c *client) see(o object) {
+func (c *loadClient) see(o object) {
 	c.known[o.Name] = o
 	c.newest = max(c.newest, o.Version)
 }
 
-func (c *client) get() error {
+func (c *loadClient) get() error {
 	o := operation{client: c.id, action: get, key: c.key(), call: c.clock()}
 	code, answer, err := c.at().call(c.ctx, "GET", mapsPath+"/"+o.key, "")
 	o.ret = c.clock()
@@ -317,7 +317,7 @@ func (c *client) get() error {
 
 // list reads the objects of the epoch, whole or in pages, each from any server. A query more
 // makes it a list of another version than the newest.
-func (c *client) list(query string) error {
+func (c *loadClient) list(query string) error {
 	x, call := listing{epoch: c.epoch, items: map[string]object{}}, c.clock()
 	path := mapsPath + "?labelSelector=epoch%3D" + c.epoch + query
 	if c.r.IntN(2) == 0 && query == "" {
@@ -356,7 +356,7 @@ func (c *client) list(query string) error {
 }
 
 // newestList records that a list tells the newest state of each object.
-func (c *client) newestList(x listing, call int64) error {
+func (c *loadClient) newestList(x listing, call int64) error {
 	if x.version < c.newest {
 		return fmt.Errorf("a list of version %d after %d was seen", x.version, c.newest)
 	}
@@ -376,7 +376,7 @@ func (c *client) newestList(x listing, call int64) error {
 }
 
 // listOld reads any state, or exactly one that was seen before.
-func (c *client) listOld() error {
+func (c *loadClient) listOld() error {
 	c.lists = slices.DeleteFunc(c.lists, func(l listed) bool { return time.Since(l.at) > readable })
 	if len(c.lists) == 0 || c.r.IntN(3) == 0 {
 		return c.list("&resourceVersion=0")

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 )
@@ -39,15 +39,15 @@ func Register(b *server.Builder) {
 
 // Controller is the controller as a controller of the server: it is called with the
 // key of every Greeting and ConfigMap that changed, and again after an error.
-func Controller() controller.Controller {
-	return controller.Controller{
+func Controller() client.Controller {
+	return client.Controller{
 		Name: "greetings", Types: []meta.GroupResource{Greetings, configMaps},
-		Observe:   func(c controller.Event) []string { return []string{c.Key.String()} },
+		MapEvent:  func(c client.Event) []string { return []string{c.Key.String()} },
 		Reconcile: reconcile,
 	}
 }
 
-func reconcile(ctx context.Context, c controller.Client, name string) (time.Duration, error) {
+func reconcile(ctx context.Context, c client.Client, name string) (time.Duration, error) {
 	namespace, name, _ := strings.Cut(name, "/")
 	key := meta.Key{Namespace: namespace, Name: name}
 	greeting, err := c.Get(ctx, Greetings, key)

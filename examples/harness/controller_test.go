@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/servertest"
 )
 
@@ -68,13 +68,13 @@ func TestFromOneState(t *testing.T) {
 	t.Run("repair", func(t *testing.T) {
 		t.Parallel()
 		s := seeded.Fork(t)
-		require.NoError(t, s.Objects().Delete(t.Context(), configMaps, key, controller.DeleteOptions{}))
+		require.NoError(t, s.Objects().Delete(t.Context(), configMaps, key, registry.DeleteOptions{}))
 		require.Equal(t, "hello world", text(t, s, "a"))
 	})
 	t.Run("delete", func(t *testing.T) {
 		t.Parallel()
 		s := seeded.Fork(t)
-		require.NoError(t, s.Objects().Delete(t.Context(), Greetings, key, controller.DeleteOptions{}))
+		require.NoError(t, s.Objects().Delete(t.Context(), Greetings, key, registry.DeleteOptions{}))
 		require.Equal(t, "none", text(t, s, "a"))
 		require.Equal(t, "hello world", text(t, s, "g0"))
 	})

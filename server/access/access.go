@@ -41,7 +41,7 @@ import (
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server"
 )
 
@@ -168,7 +168,7 @@ func (c Config) authorize(b *server.Builder) {
 	b.Register(review.Access(all)...)
 	b.Admission = append(slices.Clone(b.Admission), plugins.RBACEscalation(roles))
 	if slices.Contains(deciders, auth.Authorizer(roles)) {
-		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client controller.Client) error {
+		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client client.Client) error {
 			return rbac.Reconcile(ctx, client, b.Names)
 		})
 		done(b, "rbac/bootstrap-roles")
@@ -179,7 +179,7 @@ func (c Config) authorize(b *server.Builder) {
 			b.Advertise = own
 		}
 		k := newKeeper(list, newServers(own, b.Names))
-		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client controller.Client) error {
+		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client client.Client) error {
 			if b.Logger != nil {
 				k.log = b.Logger
 			}

@@ -6,14 +6,14 @@ import (
 	"orch.io/controlplane/auth/certificates"
 	"orch.io/controlplane/auth/rbac"
 	"orch.io/controlplane/auth/serviceaccount"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server"
 )
 
 // controllers are those that have what they need.
-func (c Config) controllers(b *server.Builder, all auth.Authorizer) []controller.Controller {
+func (c Config) controllers(b *server.Builder, all auth.Authorizer) []client.Controller {
 	p := b.Names
-	list := []controller.Controller{
+	list := []client.Controller{
 		rbac.Aggregator(b.Client(), p), certificates.Approver(all, p), certificates.Cleaner(p, nil),
 		serviceaccount.DefaultAccounts(), c.Tokens.Secrets(c.RootCA),
 	}

@@ -10,8 +10,9 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/election"
+	"orch.io/controlplane/registry"
 )
 
 // at is where other machines reach the server, if they do.
@@ -98,7 +99,7 @@ func (s *servers) forget() {
 }
 
 // observe notes a change of a Lease, and reports whether a server came or went.
-func (s *servers) observe(c controller.Event) bool {
+func (s *servers) observe(c client.Event) bool {
 	if c.Key.Namespace != s.namespace || !strings.HasPrefix(c.Key.Name, election.ServerLeases) {
 		return false
 	}
@@ -159,7 +160,7 @@ func (s *servers) besides(a netip.AddrPort) bool {
 
 // living returns the addresses of the servers, this one and those that listen as it does, in
 // order, and when to look again. What has run out goes.
-func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.Addr, again time.Duration, err error) {
+func (s *servers) living(ctx context.Context, cl client.Client) (at []netip.Addr, again time.Duration, err error) {
 	at = []netip.Addr{s.own.Addr()}
 	list, err := cl.List(ctx, s.leases, s.namespace)
 	if err != nil && !meta.IsNotFound(err) { // Leases need not be served
@@ -171,7 +172,7 @@ func (s *servers) living(ctx context.Context, cl controller.Client) (at []netip.
 		}
 		left := s.left(lease)
 		if left <= 0 {
-			err := cl.Delete(ctx, s.leases, keyOf(lease), controller.DeleteOptions{UID: lease.UID(), Version: lease.ResourceVersion()})
+			err := cl.Delete(ctx, s.leases, keyOf(lease), registry.DeleteOptions{UID: lease.UID(), Version: lease.ResourceVersion()})
 			if err == nil || meta.IsNotFound(err) {
 				continue
 			}

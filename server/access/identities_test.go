@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
@@ -155,10 +155,10 @@ func TestControllerOfProgramHasNoBuiltinIdentity(t *testing.T) {
 							return nil
 						},
 					})
-					b.Controllers = append(b.Controllers, controller.Controller{
+					b.Controllers = append(b.Controllers, client.Controller{
 						Name: name, Types: []meta.GroupResource{maps}, EveryServer: true,
-						Observe: func(controller.Event) []string { return []string{"made"} },
-						Reconcile: func(ctx context.Context, c controller.Client, key string) (time.Duration, error) {
+						MapEvent: func(client.Event) []string { return []string{"made"} },
+						Reconcile: func(ctx context.Context, c client.Client, key string) (time.Duration, error) {
 							_, err := c.Create(ctx, maps, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": key, "namespace": "default"}}))
 							if meta.IsAlreadyExists(err) {
 								err = nil

@@ -16,9 +16,10 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/extras"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 )
 
 // Publish is what a server tells others of itself, in objects that it keeps
@@ -188,7 +189,7 @@ func newKeeper(list []kept, all *servers) *keeper {
 
 // prepare keeps once what is the same for all servers. What fails is left to the controller,
 // and so is what tells where servers are: this one does not answer there yet.
-func (k *keeper) prepare(ctx context.Context, cl controller.Client) error {
+func (k *keeper) prepare(ctx context.Context, cl client.Client) error {
 	for at, o := range k.places {
 		if o.lead != nil {
 			continue
@@ -201,7 +202,7 @@ func (k *keeper) prepare(ctx context.Context, cl controller.Client) error {
 }
 
 // controller keeps the objects while the server runs. Its keys are their places.
-func (k *keeper) controller() controller.Controller {
+func (k *keeper) controller() client.Controller {
 	namespaces := meta.GroupResource{Resource: "namespaces"}
 	types := []meta.GroupResource{namespaces, k.servers.leases}
 	var leading []string // the places of what leads to the servers
@@ -213,9 +214,9 @@ func (k *keeper) controller() controller.Controller {
 			leading = append(leading, at)
 		}
 	}
-	return controller.Controller{
+	return client.Controller{
 		Name: "publisher", Types: types, Identity: true, Forget: k.servers.forget,
-		Observe: func(c controller.Event) (due []string) {
+		MapEvent: func(c client.Event) (due []string) {
 			switch {
 			case c.Resource == k.servers.leases:
 				if k.servers.observe(c) {
@@ -247,7 +248,7 @@ const blocked = time.Minute
 
 // keep makes an object or puts it right. What is refused as invalid, which is so because
 // of what others have, or for want of room is told once, and looked at again later.
-func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (time.Duration, error) {
+func (k *keeper) keep(ctx context.Context, cl client.Client, at string) (time.Duration, error) {
 	o := k.places[at]
 	var again time.Duration
 	if o.lead != nil {
@@ -278,7 +279,7 @@ func (k *keeper) keep(ctx context.Context, cl controller.Client, at string) (tim
 
 // holder names the other object that has the address of a service; empty: none
 // has.
-func (k kept) holder(ctx context.Context, cl controller.Client) string {
+func (k kept) holder(ctx context.Context, cl client.Client) string {
 	list, err := cl.List(ctx, k.resource, "")
 	address, invalid := netip.ParseAddr(k.object.String("spec", "clusterIP"))
 	if err != nil || invalid != nil {
@@ -297,14 +298,14 @@ func (k kept) holder(ctx context.Context, cl controller.Client) string {
 }
 
 // keep makes the object, or puts it right.
-func (k kept) keep(ctx context.Context, cl controller.Client) error {
+func (k kept) keep(ctx context.Context, cl client.Client) error {
 	there, err := cl.Get(ctx, k.resource, keyOf(k.object))
 	switch {
 	case meta.IsNotFound(err):
 		err = k.create(ctx, cl)
 	case err != nil || there.Terminating():
 	case k.stuck(there):
-		if err = cl.Delete(ctx, k.resource, keyOf(there), controller.DeleteOptions{UID: there.UID()}); err == nil {
+		if err = cl.Delete(ctx, k.resource, keyOf(there), registry.DeleteOptions{UID: there.UID()}); err == nil {
 			err = k.create(ctx, cl)
 		}
 	case len(k.own) > 0:
@@ -325,7 +326,7 @@ func (k kept) stuck(there *meta.Object) bool {
 	})
 }
 
-func (k kept) create(ctx context.Context, cl controller.Client) error {
+func (k kept) create(ctx context.Context, cl client.Client) error {
 	for _, first := range k.before {
 		if _, err := cl.Create(ctx, first.resource, first.object); err != nil && !meta.IsAlreadyExists(err) {
 			return err

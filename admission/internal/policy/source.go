@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
 )
 
@@ -20,7 +20,7 @@ type policies struct {
 	kind   meta.GroupResource
 	audit  string // the key of what the audit is told of requests that are not valid
 	counts *counts
-	index  *controller.Index[*table]
+	index  *client.Index[*table]
 	bound  atomic.Pointer[[]bound]
 }
 
@@ -47,9 +47,9 @@ func open(env admission.PluginContext, resource string, counts *counts) *policie
 	s.kind = kind
 	bindings := meta.GroupResource{Group: group, Resource: strings.TrimSuffix(resource, "ies") + "ybindings"}
 	s.bound.Store(&[]bound{})
-	s.index = controller.NewIndex(env.Client, []meta.GroupResource{kind, bindings},
+	s.index = client.NewIndex(env.Client, []meta.GroupResource{kind, bindings},
 		func() *table { return &table{map[string]*policy{}, map[string]*binding{}} },
-		func(t *table, e controller.Event) {
+		func(t *table, e client.Event) {
 			switch {
 			case e.Resource != kind && e.Object == nil:
 				delete(t.bindings, e.Key.Name)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/cel"
 )
@@ -24,16 +24,16 @@ const (
 // checks returns the controller that writes into the status of a policy which of its
 // expressions do not fit the types that its rules name. That a type comes later, or
 // changes, makes no policy due.
-func (s *policies) checks() controller.Controller {
-	return controller.Controller{
+func (s *policies) checks() client.Controller {
+	return client.Controller{
 		Name: "validatingadmissionpolicy-status", Types: []meta.GroupResource{s.kind},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if e.Object == nil || checked(e.Object) {
 				return nil
 			}
 			return []string{e.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, client client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			_, err := client.Update(ctx, s.kind, meta.Key{Name: name}, "status", func(o *meta.Object) error {
 				if checked(o) {

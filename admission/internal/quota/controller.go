@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 )
 
@@ -21,10 +21,10 @@ const (
 
 // controller counts the objects of namespaces whose quotas are new or have changed, and of those given to count. Its
 // keys are namespaces.
-func (l *Ledger) controller() controller.Controller {
-	return controller.Controller{
+func (l *Ledger) controller() client.Controller {
+	return client.Controller{
 		Name: "resourcequota", Types: []meta.GroupResource{quotas},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			l.quotas.Read(func(index) {}) // an increase by another server is timed from here, not from the next read
 			if e.Object == nil {
 				return nil
@@ -34,7 +34,7 @@ func (l *Ledger) controller() controller.Controller {
 			}
 			return nil
 		},
-		Reconcile: func(ctx context.Context, _ controller.Client, namespace string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, _ client.Client, namespace string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			quotas := l.of(namespace)
 			if len(quotas) == 0 {

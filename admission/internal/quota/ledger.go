@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
@@ -30,11 +30,11 @@ import (
 // that resumes at a revision would miss some of them. One commit for each object and its quota would make the
 // creates of a namespace sequential.
 type Ledger struct {
-	client  controller.Client // reads the newest state, and updates statuses without admission
+	client  client.Client // reads the newest state, and updates statuses without admission
 	typeOf  func(meta.GroupResource) *registry.Type
 	naming  naming
 	limited []Limited
-	quotas  *controller.Index[index]
+	quotas  *client.Index[index]
 	enqueue func(namespace string, after time.Duration) // has the objects of a namespace counted
 
 	fence, raise func(ctx context.Context, namespace string) (storage.Revision, error) // see admission.PluginContext; nil: no other server counts
@@ -51,7 +51,7 @@ func NewLedger(env admission.PluginContext, limited []Limited) *Ledger {
 	if a := env.Accounting; a != nil {
 		l.client, l.fence, l.raise = a, a.Fence, a.RaiseFence
 	}
-	l.quotas = controller.NewIndex(env.Client, []meta.GroupResource{quotas}, func() index { return index{} }, func(x index, e controller.Event) {
+	l.quotas = client.NewIndex(env.Client, []meta.GroupResource{quotas}, func() index { return index{} }, func(x index, e client.Event) {
 		if x.apply(&l.naming, e); len(x[e.Key.Namespace]) == 0 {
 			l.forget(e.Key.Namespace)
 		}

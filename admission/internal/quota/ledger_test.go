@@ -17,8 +17,9 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/quota"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
@@ -51,7 +52,7 @@ func withLedger(t *testing.T, change func(*admission.PluginContext), configure .
 }
 
 // bound gives the namespace a quota for config maps.
-func bound(t *testing.T, c controller.Client, hard int) {
+func bound(t *testing.T, c client.Client, hard int) {
 	q := object("q")
 	q.Set(fmt.Sprint(hard), "spec", "hard", "count/configmaps")
 	_, err := c.Create(t.Context(), quotas, q)
@@ -60,7 +61,7 @@ func bound(t *testing.T, c controller.Client, hard int) {
 
 // accounting is the type of admission.PluginContext.Accounting.
 type accounting interface {
-	controller.Client
+	client.Client
 	Fence(ctx context.Context, namespace string) (storage.Revision, error)
 	RaiseFence(ctx context.Context, namespace string) (storage.Revision, error)
 }
@@ -106,7 +107,7 @@ func TestDeletionsAreCountedTogether(t *testing.T) {
 		for _, name := range []string{"more", "again"} {
 			n.Store(0)
 			for i := range 50 {
-				require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: fmt.Sprint(i)}, controller.DeleteOptions{}))
+				require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: fmt.Sprint(i)}, registry.DeleteOptions{}))
 				synctest.Wait()
 			}
 			s.Settle()
@@ -155,7 +156,7 @@ func TestNoRefusalBeforeCount(t *testing.T) {
 		}
 		s.Settle()
 		for i := range hard {
-			require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: fmt.Sprint(i)}, controller.DeleteOptions{}))
+			require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: fmt.Sprint(i)}, registry.DeleteOptions{}))
 			n.Store(0)
 			var all sync.WaitGroup
 			var made atomic.Int64
@@ -274,9 +275,9 @@ func TestNothingWaitsWithoutAQuota(t *testing.T) {
 	bound(t, c, 10)
 	_, err := c.Create(t.Context(), configMaps, object("a"))
 	require.NoError(t, err)
-	require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: "a"}, controller.DeleteOptions{}))
+	require.NoError(t, c.Delete(t.Context(), configMaps, meta.Key{Namespace: "default", Name: "a"}, registry.DeleteOptions{}))
 	assert.Equal(t, 1, ledger.Stale())
-	require.NoError(t, c.Delete(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"}, controller.DeleteOptions{}))
+	require.NoError(t, c.Delete(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"}, registry.DeleteOptions{}))
 	_, err = c.Create(t.Context(), configMaps, object("b"))
 	require.NoError(t, err)
 	assert.Zero(t, ledger.Standings())
@@ -285,7 +286,7 @@ func TestNothingWaitsWithoutAQuota(t *testing.T) {
 // TestNothingIsKeptOfAQuotaThatGoes: nothing is known any more of a namespace whose last quota
 // goes while something is taken of it.
 func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
-	var c controller.Client
+	var c client.Client
 	goes := false
 	s, ledger := withLedger(t, func(env *admission.PluginContext) {
 		env.Control = nil
@@ -294,7 +295,7 @@ func TestNothingIsKeptOfAQuotaThatGoes(t *testing.T) {
 				return nil
 			}
 			goes = false
-			return c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, controller.DeleteOptions{})
+			return c.Delete(ctx, quotas, meta.Key{Namespace: namespace, Name: "q"}, registry.DeleteOptions{})
 		}}
 	})
 	c = s.Objects()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/storage"
 )
 
@@ -250,7 +250,7 @@ func (r *round) countObjects(ctx context.Context, p *page, of meta.GroupResource
 		return find, nil
 	}
 	list, err := r.ledger.client.List(ctx, of, r.namespace)
-	var damaged *controller.UnreadableError
+	var damaged *client.UnreadableError
 	if err != nil && !errors.As(err, &damaged) {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/podspec"
 	"orch.io/controlplane/storage"
 )
@@ -235,7 +235,7 @@ func (q *snapshot) unspecified(r meta.GroupResource, pod *meta.Object) error {
 // index has the quotas of all namespaces by name.
 type index map[string]map[string]*snapshot
 
-func (x index) apply(n *naming, e controller.Event) {
+func (x index) apply(n *naming, e client.Event) {
 	before := x[e.Key.Namespace][e.Key.Name]
 	delete(x[e.Key.Namespace], e.Key.Name)
 	if e.Object == nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/servertest"
@@ -57,7 +56,7 @@ func TestNamespaceOfEverything(t *testing.T) {
 			assert.Contains(t, all, typ.GroupResource().String(), "the catalog lacks the kind")
 		}
 	}
-	require.NoError(t, client.Delete(ctx, namespaces, sample, controller.DeleteOptions{}))
+	require.NoError(t, client.Delete(ctx, namespaces, sample, registry.DeleteOptions{}))
 	s.Settle()
 	namespace, err := client.Get(ctx, namespaces, sample)
 	require.NoError(t, err)
@@ -73,7 +72,7 @@ func TestNamespaceOfEverything(t *testing.T) {
 			key := meta.Key{Namespace: "sample", Name: obj.Name()}
 			if typ.Kind == "Pod" { // no agent of its node says that it ended
 				now := int64(0)
-				require.NoError(t, client.Delete(ctx, typ.GroupResource(), key, controller.DeleteOptions{GraceSeconds: &now}))
+				require.NoError(t, client.Delete(ctx, typ.GroupResource(), key, registry.DeleteOptions{GraceSeconds: &now}))
 			}
 			_, err := client.Update(ctx, typ.GroupResource(), key, "", func(o *meta.Object) error {
 				o.Set(without(o.Strings("metadata", "finalizers"), hold), "metadata", "finalizers")

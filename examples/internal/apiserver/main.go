@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
 	"orch.io/controlplane/server/serving"
@@ -58,7 +58,7 @@ type Command struct {
 	Memory func() storage.Backend
 
 	// Controllers are the program's own.
-	Controllers []controller.Controller
+	Controllers []client.Controller
 
 	// End is how long requests under way may take at the end; zero is a minute.
 	End time.Duration

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // When a server is looked at again: soon if it does not answer, and never at once, however
@@ -27,10 +27,10 @@ const (
 // in the condition of their APIServices, and reads what they tell of themselves. Its keys
 // are those of servers, and the names of APIServices that lead to none. changes are the
 // types of what services lead to.
-func (a *Aggregator) Availability(changes ...meta.GroupResource) controller.Controller {
-	return controller.Controller{
+func (a *Aggregator) Availability(changes ...meta.GroupResource) client.Controller {
+	return client.Controller{
 		Name: "apiservice-availability", Types: append([]meta.GroupResource{a.Resource()}, changes...), Identity: true,
-		Observe: func(e controller.Event) (due []string) {
+		MapEvent: func(e client.Event) (due []string) {
 			if e.Resource == a.Resource() {
 				return a.due(e.Key.Name)
 			}
@@ -46,7 +46,7 @@ func (a *Aggregator) Availability(changes ...meta.GroupResource) controller.Cont
 }
 
 // look finds out whether the versions of a server are served.
-func (a *Aggregator) look(ctx context.Context, client controller.Client, key string) (time.Duration, error) {
+func (a *Aggregator) look(ctx context.Context, client client.Client, key string) (time.Duration, error) {
 	b := a.Table().backs[key]
 	if b == nil {
 		return a.lookHere(ctx, client, key)
@@ -81,7 +81,7 @@ func (a *Aggregator) look(ctx context.Context, client controller.Client, key str
 }
 
 // lookHere looks at an APIService that leads to no other server, or is gone.
-func (a *Aggregator) lookHere(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+func (a *Aggregator) lookHere(ctx context.Context, client client.Client, name string) (time.Duration, error) {
 	v := a.Table().byName[name]
 	switch {
 	case v == nil:

@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/services"
 )
 
 // writer writes the objects of a test.
 type writer struct {
-	controller.Client
+	client.Client
 	o      *objects
 	writes int
 }

@@ -6,7 +6,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
 )
 
 // Values of the label of objects that this server makes for what it serves itself: those of
@@ -19,11 +20,11 @@ const (
 
 // Registration returns the controller that makes the APIServices of what is served here.
 // changes are the types of what may change that.
-func (a *Aggregator) Registration(changes ...meta.GroupResource) controller.Controller {
-	return controller.Controller{
+func (a *Aggregator) Registration(changes ...meta.GroupResource) client.Controller {
+	return client.Controller{
 		Name: "apiservice-registration", Types: append([]meta.GroupResource{a.Resource()}, changes...), Identity: true,
-		Observe: func(controller.Event) []string { return []string{"all"} },
-		Reconcile: func(ctx context.Context, client controller.Client, _ string) (time.Duration, error) {
+		MapEvent: func(client.Event) []string { return []string{"all"} },
+		Reconcile: func(ctx context.Context, client client.Client, _ string) (time.Duration, error) {
 			return 0, a.Register(ctx, client)
 		},
 	}
@@ -31,7 +32,7 @@ func (a *Aggregator) Registration(changes ...meta.GroupResource) controller.Cont
 
 // Register makes the objects that are missing, and puts those right that are not. The first
 // call is the one of the start.
-func (a *Aggregator) Register(ctx context.Context, client controller.Client) error {
+func (a *Aggregator) Register(ctx context.Context, client client.Client) error {
 	first := !a.registered.Load()
 	wanted := map[string]*meta.Object{}
 	for _, v := range a.o.Local() {
@@ -65,7 +66,7 @@ func (a *Aggregator) Register(ctx context.Context, client controller.Client) err
 
 // correct puts an object right that is there, or deletes one that nobody needs; want is nil
 // then.
-func (a *Aggregator) correct(ctx context.Context, client controller.Client, there, want *meta.Object, first bool) error {
+func (a *Aggregator) correct(ctx context.Context, client client.Client, there, want *meta.Object, first bool) error {
 	mark := a.mark(there)
 	if there.Terminating() || mark != always && (mark != onStart || !first) {
 		return nil
@@ -73,7 +74,7 @@ func (a *Aggregator) correct(ctx context.Context, client controller.Client, ther
 	var err error
 	switch {
 	case want == nil:
-		err = client.Delete(ctx, a.Resource(), meta.Key{Name: there.Name()}, controller.DeleteOptions{UID: there.UID()})
+		err = client.Delete(ctx, a.Resource(), meta.Key{Name: there.Name()}, registry.DeleteOptions{UID: there.UID()})
 	case a.mark(want) != mark || !meta.Equal(there.Map("spec"), want.Map("spec")):
 		_, err = client.Update(ctx, a.Resource(), meta.Key{Name: there.Name()}, "", func(o *meta.Object) error {
 			o.Set(meta.Clone(want.Map("spec")), "spec")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // The words of the condition.
@@ -87,7 +87,7 @@ func (a *Aggregator) due(name string) []string {
 
 // tell writes the condition if it says another thing, and says when to look again if that
 // has to wait.
-func (a *Aggregator) tell(ctx context.Context, client controller.Client, v *Version, s state) (time.Duration, error) {
+func (a *Aggregator) tell(ctx context.Context, client client.Client, v *Version, s state) (time.Duration, error) {
 	turned, wait, ok := a.weigh(v, s)
 	if !ok {
 		return wait, nil

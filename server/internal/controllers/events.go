@@ -1,3 +1,4 @@
+// Package controllers defines the built-in controllers of a server.
 package controllers
 
 import (
@@ -6,7 +7,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
 )
 
 // eventLife is how long events are kept after their last change.
@@ -16,12 +18,12 @@ var events = meta.GroupResource{Resource: "events"}
 
 // Events removes events an hour after they were last written. Its keys are
 // "namespace/name".
-func Events() controller.Controller {
-	return controller.Controller{
+func Events() client.Controller {
+	return client.Controller{
 		Name:     "event-expiry",
 		Types:    []meta.GroupResource{events},
 		Identity: true,
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			if c.Object == nil {
 				return nil
 			}
@@ -31,7 +33,7 @@ func Events() controller.Controller {
 	}
 }
 
-func expire(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+func expire(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 	namespace, name, _ := strings.Cut(key, "/")
 	k := meta.Key{Namespace: namespace, Name: name}
 	o, err := cl.Get(ctx, events, k)
@@ -41,7 +43,7 @@ func expire(ctx context.Context, cl controller.Client, key string) (time.Duratio
 	if left := eventLife - time.Since(lastWritten(o)); left > 0 {
 		return left, nil
 	}
-	err = cl.Delete(ctx, events, k, controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
+	err = cl.Delete(ctx, events, k, registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion()})
 	if meta.IsConflict(err) {
 		return 0, nil // written again: then the controller sees it again
 	}

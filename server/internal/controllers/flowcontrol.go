@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server/flowcontrol"
 )
 
@@ -33,7 +33,7 @@ func mandatory(name string) bool { return name == "exempt" || name == "catch-all
 
 // Start makes the objects of the default configuration, brings those that nobody took
 // over up to it, applies what there is then, and tells of it.
-func (f FlowControl) Start(ctx context.Context, client controller.Client) error {
+func (f FlowControl) Start(ctx context.Context, client client.Client) error {
 	if err := f.restore(ctx, client, func(string) bool { return true }); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (f FlowControl) Start(ctx context.Context, client controller.Client) error 
 }
 
 // restore writes the default objects of some names.
-func (f FlowControl) restore(ctx context.Context, client controller.Client, which func(name string) bool) error {
+func (f FlowControl) restore(ctx context.Context, client client.Client, which func(name string) bool) error {
 	config := flowcontrol.Default(f.Names)
 	for _, l := range config.Levels {
 		if which(l.Name) {
@@ -65,7 +65,7 @@ func (f FlowControl) restore(ctx context.Context, client controller.Client, whic
 
 // write makes an object as it is by default. One that is there is changed if its
 // annotation lets it, or if it has to be so.
-func (f FlowControl) write(ctx context.Context, client controller.Client, r meta.GroupResource, o *meta.Object) error {
+func (f FlowControl) write(ctx context.Context, client client.Client, r meta.GroupResource, o *meta.Object) error {
 	key := f.Names.Wire(names.FlowAutoupdate)
 	old, err := client.Get(ctx, r, meta.Key{Name: o.Name()})
 	if meta.IsNotFound(err) {
@@ -99,7 +99,7 @@ func autoupdate(o *meta.Object, annotation string) bool {
 }
 
 // apply makes a configuration of all objects.
-func (f FlowControl) apply(ctx context.Context, client controller.Client) error {
+func (f FlowControl) apply(ctx context.Context, client client.Client) error {
 	levels, err := client.List(ctx, f.levels(), "")
 	if err != nil {
 		return err
@@ -136,12 +136,12 @@ func (f FlowControl) apply(ctx context.Context, client controller.Client) error 
 
 // Controller applies the objects when they change, makes those anew that have to be
 // there, and tells of schemas whether their level is.
-func (f FlowControl) Controller() controller.Controller {
+func (f FlowControl) Controller() client.Controller {
 	const shares = "shares"
-	return controller.Controller{
+	return client.Controller{
 		Name: "flowcontrol", Types: []meta.GroupResource{f.schemas(), f.levels()},
-		Observe: func(e controller.Event) []string { return []string{shares} },
-		Reconcile: func(ctx context.Context, client controller.Client, _ string) (time.Duration, error) {
+		MapEvent: func(e client.Event) []string { return []string{shares} },
+		Reconcile: func(ctx context.Context, client client.Client, _ string) (time.Duration, error) {
 			if err := f.apply(ctx, client); err != nil {
 				return 0, err
 			}
@@ -154,7 +154,7 @@ func (f FlowControl) Controller() controller.Controller {
 }
 
 // tell writes the condition of each schema that has another one.
-func (f FlowControl) tell(ctx context.Context, client controller.Client) error {
+func (f FlowControl) tell(ctx context.Context, client client.Client) error {
 	schemas, err := client.List(ctx, f.schemas(), "")
 	if err != nil {
 		return err

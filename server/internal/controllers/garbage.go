@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/registry"
 )
@@ -34,15 +34,15 @@ type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid str
 // served, or is served by another server, is unknown, so the objects that it owns stay. So
 // does a cluster-scoped object whose owner is of a namespaced kind. Every stored object is in
 // the graph before anything is decided, so a server that was started anew decides the same.
-func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) controller.Controller {
+func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) client.Controller {
 	g := &graph{
 		nodes: map[string]*node{}, waiting: map[string]bool{}, foreign: foreign,
 		definitions: meta.GroupResource{Group: p.Group(names.GroupExtensions), Resource: "customresourcedefinitions"},
 		services:    meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"},
 	}
-	return controller.Controller{
-		Name: "garbagecollector", Identity: true, Forget: g.forget, Observe: g.observe,
-		Reconcile: func(ctx context.Context, cl controller.Client, uid string) (time.Duration, error) {
+	return client.Controller{
+		Name: "garbagecollector", Identity: true, Forget: g.forget, MapEvent: g.observe,
+		Reconcile: func(ctx context.Context, cl client.Client, uid string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			steps, again, err := g.consider(ctx, cl, look, uid)
 			if err != nil {
@@ -59,7 +59,7 @@ func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) c
 }
 
 // step is one write that was decided on.
-type step func(ctx context.Context, cl controller.Client) error
+type step func(ctx context.Context, cl client.Client) error
 
 // place is where an object is.
 type place struct {
@@ -79,7 +79,7 @@ type known struct {
 
 // consider decides what is to be done about an object, and asks the store what
 // there is to know for that.
-func (g *graph) consider(ctx context.Context, cl controller.Client, look Look, uid string) ([]step, time.Duration, error) {
+func (g *graph) consider(ctx context.Context, cl client.Client, look Look, uid string) ([]step, time.Duration, error) {
 	g.await(uid)
 	k := known{now: time.Now(), types: cl.Types(), uids: map[place]string{}}
 	for {
@@ -285,8 +285,8 @@ func typeOf(types []*registry.Type, k meta.GroupVersionKind) (t *registry.Type, 
 // destroy deletes o. On a conflict the newer object comes as a change, and this
 // again.
 func destroy(o *object, propagation string) step {
-	return func(ctx context.Context, cl controller.Client) error {
-		return unlessGone(cl.Delete(ctx, o.resource, o.key, controller.DeleteOptions{
+	return func(ctx context.Context, cl client.Client) error {
+		return unlessGone(cl.Delete(ctx, o.resource, o.key, registry.DeleteOptions{
 			UID: o.uid, Version: o.version, Propagation: propagation,
 		}))
 	}
@@ -315,7 +315,7 @@ func disown(o *object, uids []string) step {
 
 // edit changes o unless it is gone, or another object has its name by now.
 func edit(o *object, change func(*meta.Object)) step {
-	return func(ctx context.Context, cl controller.Client) error {
+	return func(ctx context.Context, cl client.Client) error {
 		_, err := cl.Update(ctx, o.resource, o.key, "", func(obj *meta.Object) error {
 			if obj.UID() == o.uid {
 				change(obj)

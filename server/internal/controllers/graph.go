@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // graph knows who owns whom.
@@ -91,7 +91,7 @@ func (g *graph) await(uid string) {
 }
 
 // observe records a change and returns the uids that it concerns.
-func (g *graph) observe(c controller.Event) (due []string) {
+func (g *graph) observe(c client.Event) (due []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.Old != nil && (c.Object == nil || c.Object.UID() != c.Old.UID()) {
@@ -108,7 +108,7 @@ func (g *graph) observe(c controller.Event) (due []string) {
 
 // put records an object. Owners that it had need not wait for it any more,
 // those that it has may have to.
-func (g *graph) put(c controller.Event) (due []string) {
+func (g *graph) put(c client.Event) (due []string) {
 	o := &object{
 		place: place{c.Resource, c.Key}, uid: c.Object.UID(), version: c.Object.ResourceVersion(),
 		owners: c.Object.OwnerReferences(), phase: phaseOf(c.Object), policy: policyOf(c.Object), since: time.Now(),

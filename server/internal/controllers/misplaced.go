@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 )
 
 // complain writes the event that says that o names an owner in a namespace that
 // is not its own: once for an object, as long as the event lives.
 func complain(o *object, owner meta.OwnerReference) step {
-	return func(ctx context.Context, cl controller.Client) error {
+	return func(ctx context.Context, cl client.Client) error {
 		_, err := cl.Create(ctx, events, misplacedEvent(o, owner, cl.Types()))
 		var refused *meta.Status
 		if errors.As(err, &refused) && refused.Code < 500 {

@@ -12,7 +12,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/registry"
 )
@@ -21,7 +21,7 @@ var namespaces = meta.GroupResource{Resource: "namespaces"}
 
 // Content is a client of all that namespaces hold: of types that are not served, too.
 type Content interface {
-	controller.Client
+	client.Client
 
 	// Unknown returns how many objects a namespace holds of types that the server does not
 	// have: another one may, over the same store, or this one had them once. Who they are
@@ -46,19 +46,19 @@ type Collection interface {
 // them, and lets them go when nothing is left. As long as nobody can tell what that is, they
 // stay. An object that was admitted before the deletion began may come after its namespace
 // went: that is deleted too, if it is kept here. Its keys are names of namespaces.
-func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) controller.Controller {
+func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) client.Controller {
 	foreign := &foreign{elsewhere, make(chan struct{}, maxForeign)}
 	e, services := ending{}, meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"}
 	finalizer := p.Wire(names.NamespaceFinalizer)
-	return controller.Controller{
+	return client.Controller{
 		Name: "namespace", Identity: true, Forget: func() { clear(e) },
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			if c.Resource == services { // what other servers have may be known now
 				return e.there()
 			}
 			return e.observe(c)
 		},
-		Reconcile: func(ctx context.Context, _ controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, _ client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			return emptyNamespace(ctx, cl, foreign, name, finalizer)
 		},
@@ -99,7 +99,7 @@ func (e ending) there() (list []string) {
 	return list
 }
 
-func (e ending) observe(c controller.Event) []string {
+func (e ending) observe(c client.Event) []string {
 	if c.Resource != namespaces {
 		went, ends := e[c.Key.Namespace]
 		if came := c.Old == nil; ends && (went.IsZero() || came) {
@@ -179,7 +179,7 @@ func emptyNamespace(ctx context.Context, cl Content, f *foreign, name, finalizer
 
 // namespaceState tells whether a namespace is there, and whether what is in it
 // has to go.
-func namespaceState(ctx context.Context, cl controller.Client, name string) (there, ends bool, err error) {
+func namespaceState(ctx context.Context, cl client.Client, name string) (there, ends bool, err error) {
 	ns, err := cl.Get(ctx, namespaces, meta.Key{Name: name})
 	switch {
 	case meta.IsNotFound(err):
@@ -226,7 +226,7 @@ func (c *content) deleteTypes(ctx context.Context, cl Content, name string) (pod
 
 // deleteOthers deletes what other servers keep in a namespace. A namespace of the same name
 // may have come meanwhile, whose objects they cannot tell from those.
-func (c *content) deleteOthers(ctx context.Context, cl controller.Client, all []Collection, name string) {
+func (c *content) deleteOthers(ctx context.Context, cl client.Client, all []Collection, name string) {
 	ctx, cancel := context.WithTimeout(ctx, foreignTime)
 	defer cancel()
 	for _, of := range all {
@@ -258,13 +258,13 @@ func (c *content) deleteOthers(ctx context.Context, cl controller.Client, all []
 type Remaining struct {
 	Resource   meta.GroupResource
 	Objects    int
-	Unknown    bool                        // the server does not have the type
-	Finalizers map[string]int              // how many objects each holds
-	Unreadable *controller.UnreadableError // nil: all can be read
+	Unknown    bool                    // the server does not have the type
+	Finalizers map[string]int          // how many objects each holds
+	Unreadable *client.UnreadableError // nil: all can be read
 }
 
 // list returns the objects that can be read, and counts all into what remains.
-func (left *Remaining) list(ctx context.Context, cl controller.Client, namespace string) ([]*meta.Object, error) {
+func (left *Remaining) list(ctx context.Context, cl client.Client, namespace string) ([]*meta.Object, error) {
 	objects, err := cl.List(ctx, left.Resource, namespace)
 	left.Objects, left.Unreadable = len(objects), nil
 	if errors.As(err, &left.Unreadable) {
@@ -278,7 +278,7 @@ func (left *Remaining) list(ctx context.Context, cl controller.Client, namespace
 // empty name) everywhere, and returns what stays. An object that cannot be read
 // is one of these, for nobody knows who holds it: whoever may has to delete it. The
 // error is the first one; it keeps no other object from being deleted.
-func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, namespace string) (Remaining, error) {
+func DeleteAll(ctx context.Context, cl client.Client, t *registry.Type, namespace string) (Remaining, error) {
 	left := Remaining{Resource: t.GroupResource(), Finalizers: map[string]int{}}
 	objects, err := left.list(ctx, cl, namespace)
 	if err != nil || len(objects) == 0 {
@@ -297,7 +297,7 @@ func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, name
 			continue
 		}
 		err := cl.Delete(ctx, left.Resource, meta.Key{Namespace: o.Namespace(), Name: o.Name()},
-			controller.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion(), Propagation: "Background"})
+			registry.DeleteOptions{UID: o.UID(), Version: o.ResourceVersion(), Propagation: "Background"})
 		if err != nil && !meta.IsNotFound(err) && !meta.IsConflict(err) && failed == nil {
 			failed = err
 		}
@@ -317,7 +317,7 @@ func DeleteAll(ctx context.Context, cl controller.Client, t *registry.Type, name
 }
 
 // tell writes into the namespace's status what it waits for, and what went wrong.
-func (c *content) tell(ctx context.Context, cl controller.Client, name string) error {
+func (c *content) tell(ctx context.Context, cl client.Client, name string) error {
 	var content, holders, faults []string
 	for _, err := range c.failed {
 		faults = append(faults, err.Error())

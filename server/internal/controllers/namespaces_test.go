@@ -9,8 +9,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/testclient"
 )
 
 // slow is a collection of a server that does not answer.
@@ -25,7 +25,7 @@ func (s slow) Delete(ctx context.Context, namespace string) error {
 func (s slow) Left(context.Context, string) (Remaining, error) { return Remaining{}, nil }
 
 // all is a client of a server that has all types of which there are objects.
-type all struct{ controller.Client }
+type all struct{ client.Client }
 
 func (all) Unknown(context.Context, string) (map[meta.GroupResource]int, error) { return nil, nil }
 
@@ -33,7 +33,7 @@ func (all) Unknown(context.Context, string) (map[meta.GroupResource]int, error) 
 // empty namespaces than it may; the others come back later, and their namespaces stay.
 func TestSlowServersHoldFewNamespaces(t *testing.T) {
 	s := slow{make(chan string)}
-	cl := &fake.Client{}
+	cl := &testclient.Client{}
 	c := Namespaces(names.Kubernetes, all{cl}, func() ([]Collection, []error) { return []Collection{s}, nil })
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		cl.Put("namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "spec": map[string]any{"finalizers": []any{"kubernetes"}},

@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 )
 
@@ -20,12 +20,12 @@ var (
 
 // ClaimProtection lets claims that are being deleted go when no pod uses them. Its keys
 // are "namespace/name" of claims. It follows pods through a client.
-func ClaimProtection(p names.Profile, client controller.Client) controller.Controller {
+func ClaimProtection(p names.Profile, c client.Client) client.Controller {
 	finalizer := p.Wire(names.ClaimProtection)
-	used := controller.NewIndex(client, []meta.GroupResource{pods}, func() claimUse { return claimUse{} }, claimUse.apply)
-	return controller.Controller{
+	used := client.NewIndex(c, []meta.GroupResource{pods}, func() claimUse { return claimUse{} }, claimUse.apply)
+	return client.Controller{
 		Name: "pvc-protection", Types: []meta.GroupResource{claims, pods},
-		Observe: func(e controller.Event) (keys []string) {
+		MapEvent: func(e client.Event) (keys []string) {
 			if e.Resource == claims && held(e.Object, finalizer) {
 				return []string{e.Key.String()}
 			}
@@ -39,7 +39,7 @@ func ClaimProtection(p names.Profile, client controller.Client) controller.Contr
 			}
 			return keys
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			namespace, name, _ := strings.Cut(key, "/")
 			return 0, letGo(ctx, cl, claims, meta.Key{Namespace: namespace, Name: name}, finalizer, func(claim *meta.Object) (use bool, err error) {
@@ -52,17 +52,17 @@ func ClaimProtection(p names.Profile, client controller.Client) controller.Contr
 
 // VolumeProtection lets volumes that are being deleted go when no claim is bound to
 // them. Its keys are names of volumes.
-func VolumeProtection(p names.Profile) controller.Controller {
+func VolumeProtection(p names.Profile) client.Controller {
 	finalizer := p.Wire(names.VolumeProtection)
-	return controller.Controller{
+	return client.Controller{
 		Name: "pv-protection", Types: []meta.GroupResource{volumes},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if !held(e.Object, finalizer) {
 				return nil
 			}
 			return []string{e.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			return 0, letGo(ctx, cl, volumes, meta.Key{Name: name}, finalizer, func(volume *meta.Object) (bool, error) {
 				return volume.String("status", "phase") == "Bound", nil
@@ -74,12 +74,12 @@ func VolumeProtection(p names.Profile) controller.Controller {
 // ClassProtection lets classes of volumes' attributes that are being deleted go when no
 // claim and no volume has them, or is to get them. Its keys are names of classes. Claims
 // and volumes are listed only for a class that is being deleted.
-func ClassProtection(p names.Profile) controller.Controller {
+func ClassProtection(p names.Profile) client.Controller {
 	classes := meta.GroupResource{Group: p.Group(names.GroupStorage), Resource: "volumeattributesclasses"}
 	finalizer := p.Wire(names.ClassProtection)
-	return controller.Controller{
+	return client.Controller{
 		Name: "volumeattributesclass-protection", Types: []meta.GroupResource{classes, claims, volumes},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if e.Resource != classes {
 				now := classesOf(e.Object)
 				return slices.DeleteFunc(classesOf(e.Old), func(class string) bool { return slices.Contains(now, class) })
@@ -89,7 +89,7 @@ func ClassProtection(p names.Profile) controller.Controller {
 			}
 			return []string{e.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			return 0, letGo(ctx, cl, classes, meta.Key{Name: name}, finalizer, func(*meta.Object) (bool, error) {
 				for _, r := range []meta.GroupResource{claims, volumes} {
@@ -129,7 +129,7 @@ func held(o *meta.Object, finalizer string) bool {
 }
 
 // letGo takes the finalizer off an object that is being deleted and is not used.
-func letGo(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) (bool, error)) error {
+func letGo(ctx context.Context, cl client.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) (bool, error)) error {
 	o, err := cl.Get(ctx, r, key)
 	if err != nil || !held(o, finalizer) {
 		return unlessGone(err)
@@ -154,7 +154,7 @@ func letGo(ctx context.Context, cl controller.Client, r meta.GroupResource, key 
 // must have for that, or "".
 type claimUse map[meta.Key]map[meta.Key]string
 
-func (u claimUse) apply(e controller.Event) {
+func (u claimUse) apply(e client.Event) {
 	for claim := range claimsOf(e.Old) {
 		delete(u[claim], e.Key)
 		if len(u[claim]) == 0 {

@@ -9,12 +9,12 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 )
 
 // changing is a client of one object that changes after each Get.
 type changing struct {
-	controller.Client
+	client.Client
 	object *meta.Object
 	change func(*meta.Object)
 }

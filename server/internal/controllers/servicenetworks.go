@@ -11,7 +11,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 )
 
@@ -33,10 +33,10 @@ func (n ServiceNetworks) networks() meta.GroupResource {
 
 // Start makes the networks of the server. One that is there and cannot be read keeps
 // nobody from starting.
-func (n ServiceNetworks) Start(ctx context.Context, client controller.Client) error {
+func (n ServiceNetworks) Start(ctx context.Context, c client.Client) error {
 	for _, o := range n.Initial {
-		var unreadable *controller.UnreadableError
-		if err := n.reconcile(ctx, client, o.Name()); err != nil && !errors.As(err, &unreadable) {
+		var unreadable *client.UnreadableError
+		if err := n.reconcile(ctx, c, o.Name()); err != nil && !errors.As(err, &unreadable) {
 			return fmt.Errorf("making %s %s: %w", n.networks(), o.Name(), err)
 		}
 	}
@@ -46,11 +46,11 @@ func (n ServiceNetworks) Start(ctx context.Context, client controller.Client) er
 // Controller looks at networks that change, and at those that are being deleted when a
 // service or another network does. Its keys are names of networks. Services are listed
 // only for a network that is being deleted.
-func (n ServiceNetworks) Controller() controller.Controller {
+func (n ServiceNetworks) Controller() client.Controller {
 	leaving := map[string]bool{}
-	return controller.Controller{
+	return client.Controller{
 		Name: "service-cidr", Types: []meta.GroupResource{n.networks(), services},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if e.Resource == services {
 				if e.Old == nil || e.Object != nil && slices.Equal(addressesOf(e.Old), addressesOf(e.Object)) {
 					return nil
@@ -65,14 +65,14 @@ func (n ServiceNetworks) Controller() controller.Controller {
 			return keys
 		},
 		Forget: func() { clear(leaving) },
-		Reconcile: func(ctx context.Context, client controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, client client.Client, name string) (time.Duration, error) {
 			ctx = actor.Take(ctx)
 			return 0, n.reconcile(ctx, client, name)
 		},
 	}
 }
 
-func (n ServiceNetworks) reconcile(ctx context.Context, client controller.Client, name string) error {
+func (n ServiceNetworks) reconcile(ctx context.Context, client client.Client, name string) error {
 	key, finalizer := meta.Key{Name: name}, n.Names.Wire(names.NetworkProtection)
 	o, err := client.Get(ctx, n.networks(), key)
 	if meta.IsNotFound(err) {
@@ -104,7 +104,7 @@ func (n ServiceNetworks) reconcile(ctx context.Context, client controller.Client
 
 // restore creates the network name if it is missing and one of the server's initial networks. Otherwise it
 // returns nil. The server creates it, because the role of the controller does not permit that.
-func (n ServiceNetworks) restore(ctx context.Context, client controller.Client, name string) (*meta.Object, error) {
+func (n ServiceNetworks) restore(ctx context.Context, client client.Client, name string) (*meta.Object, error) {
 	i := slices.IndexFunc(n.Initial, func(o *meta.Object) bool { return o.Name() == name })
 	if i < 0 {
 		return nil, nil
@@ -119,7 +119,7 @@ func (n ServiceNetworks) restore(ctx context.Context, client controller.Client, 
 }
 
 // tell writes whether a network gives addresses into its status.
-func (n ServiceNetworks) tell(ctx context.Context, client controller.Client, key meta.Key) error {
+func (n ServiceNetworks) tell(ctx context.Context, client client.Client, key meta.Key) error {
 	_, err := client.Update(ctx, n.networks(), key, "status", func(o *meta.Object) error {
 		if o.Terminating() {
 			o.SetCondition("Ready", "False", "Terminating", "services have addresses of the network, and no other network has them")
@@ -133,7 +133,7 @@ func (n ServiceNetworks) tell(ctx context.Context, client controller.Client, key
 
 // used reports whether a service has an address of a network that no network that stays
 // has, too.
-func (n ServiceNetworks) used(ctx context.Context, client controller.Client, network *meta.Object) (bool, error) {
+func (n ServiceNetworks) used(ctx context.Context, client client.Client, network *meta.Object) (bool, error) {
 	list, err := client.List(ctx, n.networks(), "")
 	if err != nil {
 		return true, err

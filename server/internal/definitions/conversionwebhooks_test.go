@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/testcerts"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 )
@@ -294,7 +294,7 @@ func TestAnUnreachableWebhook(t *testing.T) {
 	a.Must(200, "PATCH", barPath("v1", "a"), `{"metadata":{"finalizers":null}}`)
 	assert.Equal(t, "Success", a.Must(200, "DELETE", barPath("v2", "b"), nil).Body["status"], "nothing but a Status can be shown")
 	a.Must(200, "PATCH", barPath("v1", "b"), `{"metadata":{"finalizers":null}}`)
-	require.NoError(t, s.Objects().Delete(t.Context(), meta.GroupResource{Group: "example.com", Resource: "bars"}, meta.Key{Namespace: "default", Name: "c"}, controller.DeleteOptions{}))
+	require.NoError(t, s.Objects().Delete(t.Context(), meta.GroupResource{Group: "example.com", Resource: "bars"}, meta.Key{Namespace: "default", Name: "c"}, registry.DeleteOptions{}))
 	a.Must(200, "PATCH", barPath("v1", "c"), `[{"op":"remove","path":"/metadata/finalizers"}]`, "Content-Type", "application/json-patch+json")
 	assert.Empty(t, a.Must(200, "GET", barPath("v1", ""), nil).Names())
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -31,11 +31,11 @@ type reconciler struct {
 
 // Controller returns the controller that accepts the names of definitions, first come, first
 // served within a group, and that deletes the objects of definitions that are being deleted.
-func (c *Catalog) Controller(store *objects.Store, client *objects.Client) controller.Controller {
-	r := &reconciler{c, store, client}
-	return controller.Controller{
+func (c *Catalog) Controller(store *objects.Store, cl *objects.Client) client.Controller {
+	r := &reconciler{c, store, cl}
+	return client.Controller{
 		Name: "definitions", Types: []meta.GroupResource{c.resource}, Identity: true,
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if e.Object == nil { // its names are free again
 				return r.waitingGroups()
 			}
@@ -48,7 +48,7 @@ func (c *Catalog) Controller(store *objects.Store, client *objects.Client) contr
 			}
 			return keys
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 			if name, ok := strings.CutPrefix(key, removeKey); ok {
 				return r.remove(ctx, cl, name)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -31,7 +31,7 @@ const (
 // deletion of the definition, and its webhooks are often deleted together with it. A definition
 // that cannot be served keeps its finalizer until it is repaired or somebody removes the
 // finalizer, because the next definition of the same name would serve the objects.
-func (r *reconciler) remove(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+func (r *reconciler) remove(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 	key := meta.Key{Name: name}
 	crd, err := cl.Get(ctx, r.resource, key)
 	if meta.IsNotFound(err) || err == nil && !crd.Terminating() {
@@ -114,7 +114,7 @@ func reports(crd *meta.Object, reason string, objects int) bool {
 }
 
 // setTerminating sets the Terminating condition of a definition.
-func (r *reconciler) setTerminating(ctx context.Context, cl controller.Client, key meta.Key, reason, message string) error {
+func (r *reconciler) setTerminating(ctx context.Context, cl client.Client, key meta.Key, reason, message string) error {
 	_, err := cl.Update(ctx, r.resource, key, "status", func(o *meta.Object) error {
 		o.SetCondition("Terminating", "True", reason, message)
 		return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objects"
@@ -173,7 +173,7 @@ func (r *Request) subject() string {
 // kindOf returns the kind of an error, as package errorlog counts it.
 func kindOf(err error) string {
 	var conversion *resource.ConversionError
-	var unreadable *controller.UnreadableError
+	var unreadable *client.UnreadableError
 	var st *meta.Status
 	switch {
 	case errors.As(err, &conversion):

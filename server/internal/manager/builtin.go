@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 )
 
@@ -98,13 +98,13 @@ func identity(p names.Profile, name string) *auth.User {
 }
 
 // withIdentity offers a built-in controller its identity, see actor.Take.
-func withIdentity(p names.Profile, c controller.Controller) controller.Controller {
+func withIdentity(p names.Profile, c client.Controller) client.Controller {
 	user := identity(p, c.Name)
 	if user == nil {
 		return c
 	}
 	reconcile := c.Reconcile
-	c.Reconcile = func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+	c.Reconcile = func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 		return reconcile(actor.Offer(ctx, user), cl, key)
 	}
 	return c

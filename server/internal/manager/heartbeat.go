@@ -8,8 +8,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/election"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/objects"
 )
 
@@ -28,7 +28,7 @@ func (m *Manager) heartbeat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), election.Duration/3)
 	defer cancel()
 	leases := meta.GroupResource{Group: m.o.Names.Group(names.GroupCoordination), Resource: "leases"}
-	if err := m.o.Client.Delete(ctx, leases, l.Lease(), controller.DeleteOptions{}); err != nil && !meta.IsNotFound(err) {
+	if err := m.o.Client.Delete(ctx, leases, l.Lease(), registry.DeleteOptions{}); err != nil && !meta.IsNotFound(err) {
 		m.o.Log.Warn("failed to delete this server's Lease; other servers see the shutdown when it expires", "lease", l.Lease().String(), "error", err)
 	}
 }

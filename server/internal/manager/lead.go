@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/election"
 	"orch.io/controlplane/server/internal/objects"
@@ -56,7 +56,7 @@ func (m *Manager) sharesStore() bool {
 
 // leaseOf returns the name of the Lease of a controller, or everyServer. Each controller of a program
 // has its own Lease because programs with other controllers may use the same store.
-func leaseOf(c controller.Controller) string {
+func leaseOf(c client.Controller) string {
 	if b, ok := builtinOf(c.Name); ok {
 		return b.lease
 	}

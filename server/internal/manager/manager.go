@@ -18,9 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
-	"orch.io/controlplane/server/internal/controllers"
+	"orch.io/controlplane/internal/reconcile"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/storage"
@@ -35,8 +35,8 @@ type Options struct {
 	Client    *objects.Client
 	Log       *slog.Logger
 	Metrics   *metrics.Registry
-	Panicked  controllers.Panicked
-	Advertise netip.AddrPort // where other machines reach the server; the zero AddrPort publishes no address
+	Panicked  func(controller string, p any, attrs ...any) // is called by the deferred function that recovered a panic
+	Advertise netip.AddrPort                               // where other machines reach the server; the zero AddrPort publishes no address
 }
 
 // Manager runs controllers. Its methods may be called from several goroutines.
@@ -53,29 +53,32 @@ type Manager struct {
 	started    bool
 	stopped    bool
 	drained    bool
-	err        error                 // why Run failed
-	runners    []*controllers.Runner // of the controllers that run now; replaced, never changed
-	cancel     context.CancelFunc    // ends Run; nil if it does not run
-	cancelLead context.CancelFunc    // ends the controllers that run by a Lease
+	err        error              // why Run failed
+	loops      []*loop            // of the controllers that run now; replaced, never changed
+	cancel     context.CancelFunc // ends Run; nil if it does not run
+	cancelLead context.CancelFunc // ends the controllers that run by a Lease
 }
+
+// loop runs one controller.
+type loop = reconcile.Loop[client.Event]
 
 // member is a controller of the server.
 type member struct {
-	controller.Controller
+	client.Controller
 	plugin *Plugin // the admission plugin that enqueues its keys, or nil
 }
 
 // Plugin is the controller of an admission plugin, which may enqueue keys itself.
 type Plugin struct {
-	Controller controller.Controller
-	runner     atomic.Pointer[controllers.Runner] // nil while it does not run
+	Controller client.Controller
+	loop       atomic.Pointer[loop] // nil while it does not run
 }
 
 // Enqueue makes the controller reconcile a key after a pause. It does nothing while the controller
 // does not run.
 func (p *Plugin) Enqueue(key string, after time.Duration) {
-	if r := p.runner.Load(); r != nil {
-		r.Ask(key, after)
+	if l := p.loop.Load(); l != nil {
+		l.Ask(key, after)
 	}
 }
 
@@ -92,9 +95,9 @@ func New(o Options) (*Manager, error) {
 
 // Add adds the selected ones of the controllers and plugins. It must be called before Run. The error
 // names controllers that are selected by name and missing.
-func (m *Manager) Add(s Selection, all []controller.Controller, plugins []*Plugin) error {
+func (m *Manager) Add(s Selection, all []client.Controller, plugins []*Plugin) error {
 	has := map[string]bool{}
-	add := func(c controller.Controller, p *Plugin) {
+	add := func(c client.Controller, p *Plugin) {
 		has[c.Name] = true
 		if s.Selects(c.Name) {
 			m.members = append(m.members, member{withIdentity(m.o.Names, c), p})
@@ -224,48 +227,64 @@ func (m *Manager) failure() error {
 
 // work runs controllers until the context ends. It calls begun when they have seen every object that
 // exists. rerun is true if the same controllers ran before.
-func (m *Manager) work(ctx context.Context, members []member, client controller.Client, rerun bool, begun func()) error {
-	runners := make([]*controllers.Runner, 0, len(members))
-	for _, c := range members {
-		r, err := controllers.NewRunner(c.Controller, m.o.Hub, client, m.o.Log, m.o.Metrics, m.o.Panicked)
+func (m *Manager) work(ctx context.Context, members []member, c client.Client, rerun bool, begun func()) error {
+	loops := make([]*loop, 0, len(members))
+	for _, k := range members {
+		l, err := m.newLoop(k.Controller, c)
 		if err != nil {
-			for _, r := range runners {
-				r.Close()
+			for _, l := range loops {
+				l.Close()
 			}
 			return err
 		}
-		runners = append(runners, r)
+		loops = append(loops, l)
 	}
 	m.mu.Lock()
-	m.runners = append(slices.Clip(m.runners), runners...)
+	m.loops = append(slices.Clip(m.loops), loops...)
 	m.mu.Unlock()
 	var all sync.WaitGroup
-	for i, r := range runners {
+	for i, l := range loops {
 		if p := members[i].plugin; p != nil {
-			p.runner.Store(r)
-			defer p.runner.Store(nil)
+			p.loop.Store(l)
+			defer p.loop.Store(nil)
 		}
 		if rerun {
-			r.Forget()
+			l.Forget()
 		}
-		r.Pull() // read the current objects, so that later deletions are seen
+		l.Pull() // read the current objects, so that later deletions are seen
 	}
 	begun()
-	for _, r := range runners {
-		all.Go(func() { r.Run(ctx) })
+	for _, l := range loops {
+		all.Go(func() { l.Run(ctx) })
 	}
 	all.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.runners = slices.DeleteFunc(slices.Clone(m.runners), func(r *controllers.Runner) bool { return slices.Contains(runners, r) })
+	m.loops = slices.DeleteFunc(slices.Clone(m.loops), func(l *loop) bool { return slices.Contains(loops, l) })
 	return nil
 }
 
-// current returns the runners of the controllers that run now.
-func (m *Manager) current() []*controllers.Runner {
+// newLoop returns the loop of a controller.
+func (m *Manager) newLoop(k client.Controller, c client.Client) (*loop, error) {
+	feed := m.o.Hub.Feed
+	if k.Identity {
+		feed = m.o.Hub.IdentityFeed
+	}
+	return reconcile.New(reconcile.Options[client.Event]{
+		Name: k.Name, Workers: k.Workers, MapEvent: k.MapEvent, Forget: k.Forget, Log: m.o.Log, Metrics: m.o.Metrics,
+		Attrs: func(e client.Event) []any {
+			return []any{"resource", e.Resource, "namespace", e.Key.Namespace, "name", e.Key.Name}
+		},
+		Reconcile: func(ctx context.Context, key string) (time.Duration, error) { return k.Reconcile(ctx, c, key) },
+		Panicked:  func(p any, attrs ...any) { m.o.Panicked(k.Name, p, attrs...) },
+	}, reconcile.Feed[client.Event](feed(k.Types...)))
+}
+
+// current returns the loops of the controllers that run now.
+func (m *Manager) current() []*loop {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.runners
+	return m.loops
 }
 
 // Settle waits until Run has begun, the controllers of this server have seen every commit, and no key
@@ -288,13 +307,13 @@ func (m *Manager) Settle(ctx context.Context) error {
 		if err := m.o.Hub.Wait(ctx, rev); err != nil {
 			return err
 		}
-		runners := m.current()
-		for _, r := range runners {
-			if err := r.Settle(ctx, rev); err != nil {
+		loops := m.current()
+		for _, l := range loops {
+			if err := l.Settle(ctx, rev); err != nil {
 				return err
 			}
 		}
-		if now, err := m.o.Backend.Revision(ctx); err != nil || now == rev && slices.Equal(runners, m.current()) {
+		if now, err := m.o.Backend.Revision(ctx); err != nil || now == rev && slices.Equal(loops, m.current()) {
 			return cmp.Or(err, m.failure())
 		}
 	}

@@ -8,27 +8,27 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/server/internal/objects"
 )
 
 // Controller returns the controller that carries out StorageVersionMigrations, whose keys are their
 // names. ok is false if their kind is not registered.
-func (m *Migrator) Controller() (c controller.Controller, ok bool) {
+func (m *Migrator) Controller() (c client.Controller, ok bool) {
 	r := meta.GroupResource{Group: m.o.Names.Group(names.GroupMigration), Resource: "storageversionmigrations"}
 	if m.o.Catalog.Types().Type(r) == nil {
 		return c, false
 	}
-	return controller.Controller{
+	return client.Controller{
 		Name: "storage-version-migrator", Types: []meta.GroupResource{r},
-		Observe: func(e controller.Event) []string {
+		MapEvent: func(e client.Event) []string {
 			if e.Object == nil || hasEnded(e.Object) {
 				return nil
 			}
 			return []string{e.Key.Name}
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, name string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, name string) (time.Duration, error) {
 			return m.reconcile(actor.Take(ctx), cl, r, meta.Key{Name: name})
 		},
 	}, true
@@ -52,7 +52,7 @@ const (
 )
 
 // reconcile carries out a migration, or returns how long to wait for its resource.
-func (m *Migrator) reconcile(ctx context.Context, cl controller.Client, r meta.GroupResource, key meta.Key) (time.Duration, error) {
+func (m *Migrator) reconcile(ctx context.Context, cl client.Client, r meta.GroupResource, key meta.Key) (time.Duration, error) {
 	end, err := m.begin(ctx)
 	if err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (m *Migrator) reconcile(ctx context.Context, cl controller.Client, r meta.G
 }
 
 // carryOut migrates a resource, and reports the progress and the result in the status of the request.
-func (m *Migrator) carryOut(ctx context.Context, cl controller.Client, r meta.GroupResource, request *meta.Object, of meta.GroupResource) error {
+func (m *Migrator) carryOut(ctx context.Context, cl client.Client, r meta.GroupResource, request *meta.Object, of meta.GroupResource) error {
 	key := meta.Key{Name: request.Name()}
 	ended := errors.New("the migration was deleted, or another server completed it")
 	setStatus := func(run string, end, message string) error {

@@ -4,20 +4,20 @@ import (
 	"iter"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/watch"
 )
 
-// Feed is a watch.Feed with decoded objects. It implements controller.Feed.
+// Feed is a watch.Feed with decoded objects. It implements client.Feed.
 type Feed struct {
 	*watch.Feed[*Entry]
 	decode func(*Entry) *meta.Object
 }
 
-var _ controller.Feed = (*Feed)(nil)
+var _ client.Feed = (*Feed)(nil)
 
 // Feed returns a feed of some resource types, or, if none are given, of all types, including
-// those to come. Its first Pull returns the current objects.
+// those to come. Its first Changes returns the current objects.
 func (s *Set) Feed(types ...meta.GroupResource) *Feed {
 	var caches []*watch.Cache[*Entry]
 	for _, r := range types {
@@ -34,20 +34,11 @@ func (s *Set) IdentityFeed(types ...meta.GroupResource) *Feed {
 	return f
 }
 
-// Pull implements controller.Feed. Drop does not end a feed.
-func (f *Feed) Pull() (changes []controller.Event, reset bool) {
-	events, reset := f.Changes()
-	for c := range events {
-		changes = append(changes, c)
-	}
-	return changes, reset
-}
-
-// Changes is Pull for a reader that looks at one change at a time: an object is decoded when
-// the sequence reaches it. The sequence can be read once.
-func (f *Feed) Changes() (changes iter.Seq[controller.Event], reset bool) {
+// Changes implements client.Feed. Drop does not end a feed. An object is decoded when the
+// sequence reaches it.
+func (f *Feed) Changes() (changes iter.Seq[client.Event], reset bool) {
 	events, reset := f.Feed.Pull()
-	return func(yield func(controller.Event) bool) {
+	return func(yield func(client.Event) bool) {
 		for c, ev := range events {
 			if !yield(f.change(c, ev)) {
 				return
@@ -56,8 +47,8 @@ func (f *Feed) Changes() (changes iter.Seq[controller.Event], reset bool) {
 	}, reset
 }
 
-func (f *Feed) change(c *watch.Cache[*Entry], ev Event) controller.Event {
-	ch := controller.Event{Resource: resourceOf(c), Revision: ev.Revision}
+func (f *Feed) change(c *watch.Cache[*Entry], ev Event) client.Event {
+	ch := client.Event{Resource: resourceOf(c), Revision: ev.Revision}
 	if ev.Old != nil {
 		ch.Key, ch.Old = ev.Old.Key(), f.decode(ev.Old)
 	}
@@ -67,5 +58,5 @@ func (f *Feed) change(c *watch.Cache[*Entry], ev Event) controller.Event {
 	return ch
 }
 
-// Close implements controller.Feed. A feed holds no resources.
+// Close implements client.Feed. A feed holds no resources.
 func (f *Feed) Close() {}

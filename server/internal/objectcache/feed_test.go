@@ -2,16 +2,17 @@ package objectcache
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/storage"
 )
 
-func showChanges(changes []controller.Event) []string {
+func showChanges(changes []client.Event) []string {
 	var out []string
 	for _, ch := range changes {
 		s := fmt.Sprintf("%d %s %s:", ch.Revision, ch.Resource, ch.Key)
@@ -26,9 +27,14 @@ func showChanges(changes []controller.Event) []string {
 	return out
 }
 
+func pulled(f *Feed) ([]client.Event, bool) {
+	changes, reset := f.Changes()
+	return slices.Collect(changes), reset
+}
+
 func pull(t *testing.T, f *Feed) []string {
 	t.Helper()
-	changes, reset := f.Pull()
+	changes, reset := pulled(f)
 	assert.False(t, reset)
 	return showChanges(changes)
 }
@@ -58,8 +64,8 @@ func TestFeedsShareDecodedObjects(t *testing.T) {
 	w := newWorld(t, Options{})
 	one, two := w.set.Feed(), w.set.Feed()
 	w.put(things, "a/x", "", "1")
-	a, _ := one.Pull()
-	b, _ := two.Pull()
+	a, _ := pulled(one)
+	b, _ := pulled(two)
 	assert.Same(t, a[0].Object, b[0].Object)
 }
 
@@ -74,7 +80,7 @@ func TestIdentityFeed(t *testing.T) {
 	require.NoError(t, w.set.Wait(t.Context(), rev))
 	changes, reset := f.Changes()
 	assert.False(t, reset)
-	var seen []controller.Event
+	var seen []client.Event
 	for c := range changes {
 		seen = append(seen, c)
 	}
@@ -87,7 +93,7 @@ func TestIdentityFeed(t *testing.T) {
 	assert.Nil(t, seen[0].Old)
 
 	w.delete(things, "a/x")
-	gone, _ := f.Pull()
+	gone, _ := pulled(f)
 	require.Len(t, gone, 1)
 	assert.Nil(t, gone[0].Object)
 	assert.Equal(t, "u", gone[0].Old.UID())

@@ -6,13 +6,13 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 )
 
 // Bootstrap makes the objects that exist from the start, those of the core group, such as
 // namespaces, first. One that is there and cannot be read keeps nobody from the others.
-func (s *Store) Bootstrap(ctx context.Context, client controller.Client) error {
+func (s *Store) Bootstrap(ctx context.Context, client client.Client) error {
 	for _, t := range s.o.Types().Types() {
 		if t.Initial == nil {
 			continue
@@ -26,10 +26,10 @@ func (s *Store) Bootstrap(ctx context.Context, client controller.Client) error {
 	return nil
 }
 
-func (s *Store) bootstrap(ctx context.Context, client controller.Client, t *resource.Type, obj *meta.Object) error {
+func (s *Store) bootstrap(ctx context.Context, c client.Client, t *resource.Type, obj *meta.Object) error {
 	obj.SetGVK(t.Hub.GVK())
-	_, err := client.Create(ctx, t.GroupResource(), obj)
-	switch unreadable := (*controller.UnreadableError)(nil); {
+	_, err := c.Create(ctx, t.GroupResource(), obj)
+	switch unreadable := (*client.UnreadableError)(nil); {
 	case err == nil, meta.IsAlreadyExists(err):
 	case errors.As(err, &unreadable):
 		s.o.Log.Error("an object that exists from the start cannot be read", "resource", t.GroupResource(), "name", obj.Name(), "error", err)

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Client is the controller.Client of the server's own parts, with the rights of the server. The zero Client can be
+// Client is the client.Client of the server's own parts, with the rights of the server. The zero Client can be
 // handed out before the Store exists; its calls fail until Open.
 type Client struct {
 	store atomic.Pointer[Store] // nil until Open
@@ -98,7 +98,7 @@ func (nobody) AnnotateExternal(string, string) bool { return true }
 
 // refusal returns an error as the server's own parts see it.
 func (s *Store) refusal(err error) error {
-	if damaged := (*controller.UnreadableError)(nil); errors.As(err, &damaged) {
+	if damaged := (*client.UnreadableError)(nil); errors.As(err, &damaged) {
 		return damaged
 	}
 	if st := Status(err); st != nil {
@@ -108,7 +108,7 @@ func (s *Store) refusal(err error) error {
 	return meta.Internal(errors.New("the store failed"))
 }
 
-// Get implements controller.Client.
+// Get implements client.Client.
 func (c *Client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *Client) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*
 	return Object(ctx, entry, v)
 }
 
-// List implements controller.Client.
+// List implements client.Client.
 func (c *Client) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Store) ownList(ctx context.Context, v *resource.Version, namespace stri
 	return list, unreadable
 }
 
-// Create implements controller.Client.
+// Create implements client.Client.
 func (c *Client) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
 	s, v, err := c.of(r)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Store) shown(ctx context.Context, e *objectcache.Entry, v *resource.Ver
 	return Object(ctx, e, v)
 }
 
-// Update implements controller.Client.
+// Update implements client.Client.
 func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return c.update(ctx, r, key, subresource, change, func(*Write) {})
 }
@@ -209,17 +209,17 @@ func (c Admitted) anew(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Get implements controller.Client.
+// Get implements client.Client.
 func (c Admitted) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
 	return c.Client.Get(c.anew(ctx), r, key)
 }
 
-// List implements controller.Client.
+// List implements client.Client.
 func (c Admitted) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	return c.Client.List(c.anew(ctx), r, namespace)
 }
 
-// Update implements controller.Client.
+// Update implements client.Client.
 func (c Admitted) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return c.update(consistency.WithLeaderFence(ctx, nil), r, key, subresource, change, func(w *Write) { w.Admitted = true })
 }
@@ -239,7 +239,7 @@ func (c Acts) Update(ctx context.Context, r meta.GroupResource, key meta.Key, su
 }
 
 // Delete implements registry.Client. It is part of the admitted request, too.
-func (c Acts) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+func (c Acts) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	return c.Client.Delete(Unadmitted(ctx), r, key, o)
 }
 
@@ -286,8 +286,8 @@ func (c *Client) update(ctx context.Context, r meta.GroupResource, key meta.Key,
 	return s.shown(ctx, res.Entry, v)
 }
 
-// Delete implements controller.Client.
-func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+// Delete implements client.Client.
+func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	s, v, err := c.of(r)
 	if err != nil {
 		return err
@@ -296,7 +296,7 @@ func (c *Client) Delete(ctx context.Context, r meta.GroupResource, key meta.Key,
 }
 
 // ownDelete deletes an object for the server itself.
-func (s *Store) ownDelete(ctx context.Context, v *resource.Version, key meta.Key, o controller.DeleteOptions) error {
+func (s *Store) ownDelete(ctx context.Context, v *resource.Version, key meta.Key, o registry.DeleteOptions) error {
 	ctx, cancel, w := s.ownWrite(ctx, v, key, nil, "DeleteOptions")
 	defer cancel()
 	w.Admitted, w.Options = unadmitted(ctx), deleteOptions(w.Options.APIVersion(), o)
@@ -305,7 +305,7 @@ func (s *Store) ownDelete(ctx context.Context, v *resource.Version, key meta.Key
 }
 
 // deleteOptions returns the options of a deletion as admission and the audit see them.
-func deleteOptions(apiVersion string, o controller.DeleteOptions) *meta.Object {
+func deleteOptions(apiVersion string, o registry.DeleteOptions) *meta.Object {
 	options := meta.NewObject(map[string]any{"apiVersion": apiVersion, "kind": "DeleteOptions"})
 	if o.GraceSeconds != nil {
 		options.Set(*o.GraceSeconds, "gracePeriodSeconds")
@@ -351,8 +351,8 @@ func (c *Client) fence(ctx context.Context, namespace string, do func(*Store, co
 	return rev, nil
 }
 
-// Feed implements controller.Client. Before Open it returns nil.
-func (c *Client) Feed(r ...meta.GroupResource) controller.Feed {
+// Feed implements client.Client. Before Open it returns nil.
+func (c *Client) Feed(r ...meta.GroupResource) client.Feed {
 	if s := c.store.Load(); s != nil {
 		return s.o.Hub.Feed(r...)
 	}
@@ -369,7 +369,7 @@ func (c *Client) Type(r meta.GroupResource) *registry.Type {
 	return nil
 }
 
-// Types implements controller.Client. Before Open there are none.
+// Types implements client.Client. Before Open there are none.
 func (c *Client) Types() []*registry.Type {
 	if s := c.store.Load(); s != nil {
 		return s.o.Types().Public()

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/objectcache"
@@ -15,7 +14,7 @@ import (
 // types that the server withholds, too.
 type Content struct{ *Client }
 
-// Types implements controller.Client.
+// Types implements client.Client.
 func (c Content) Types() []*registry.Type {
 	types := slices.Clone(c.Client.Types())
 	if s := c.store.Load(); s != nil {
@@ -26,7 +25,7 @@ func (c Content) Types() []*registry.Type {
 	return types
 }
 
-// List implements controller.Client.
+// List implements client.Client.
 func (c Content) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	if s, v := c.withheld(r); v != nil {
 		return s.ownList(ctx, v, namespace)
@@ -34,8 +33,8 @@ func (c Content) List(ctx context.Context, r meta.GroupResource, namespace strin
 	return c.Client.List(ctx, r, namespace)
 }
 
-// Delete implements controller.Client.
-func (c Content) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+// Delete implements client.Client.
+func (c Content) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	if s, v := c.withheld(r); v != nil {
 		return s.ownDelete(ctx, v, key, o)
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/storage"
@@ -90,7 +90,7 @@ func OtherKind(name, kind string, want meta.GroupVersionKind) error {
 // Status returns the Status that callers see for an error of a Store, nil if its cause is internal.
 func Status(err error) *meta.Status {
 	var st *meta.Status
-	var damaged *controller.UnreadableError
+	var damaged *client.UnreadableError
 	var conversion *resource.ConversionError
 	var trouble *storage.UnavailableError
 	switch {

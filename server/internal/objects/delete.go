@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
@@ -168,7 +168,7 @@ const verbUnreadable = "unsafe-delete-ignore-read-errors"
 
 // deleteUnreadable deletes the record of an object that cannot be read. Its uid is unknown, so a uid precondition
 // never holds: the garbage collector does not delete such an object.
-func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *controller.UnreadableError) (*Result, error) {
+func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *client.UnreadableError) (*Result, error) {
 	if err := w.allow(ctx, verbUnreadable); err != nil {
 		return nil, err
 	}

@@ -5,8 +5,9 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/registry"
 )
 
 // endingTime is how long an object whose end was seen may stay. Whoever deletes it
@@ -15,16 +16,16 @@ const endingTime = 10 * time.Second
 
 // Ending removes objects of a kind that is deleted gracefully whose deletion
 // was cut off between its two commits, see Store.store. Its keys are storage keys.
-func Ending(t *resource.Type) controller.Controller {
-	return controller.Controller{
+func Ending(t *resource.Type) client.Controller {
+	return client.Controller{
 		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,
-		Observe: func(c controller.Event) []string {
+		MapEvent: func(c client.Event) []string {
 			if o := c.Object; o != nil && (!o.Terminating() || len(o.Finalizers()) > 0) {
 				return nil
 			}
 			return []string{t.StorageKey(c.Key)}
 		},
-		Reconcile: func(ctx context.Context, cl controller.Client, key string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, cl client.Client, key string) (time.Duration, error) {
 			r, k, _ := resource.ParseStorageKey(key)
 			o, err := cl.Get(ctx, r, k)
 			if meta.IsNotFound(err) {
@@ -36,7 +37,7 @@ func Ending(t *resource.Type) controller.Controller {
 			if left := endingTime - time.Since(o.DeletionTimestamp()); left > 0 {
 				return left, nil
 			}
-			err = cl.Delete(ctx, r, k, controller.DeleteOptions{UID: o.UID()})
+			err = cl.Delete(ctx, r, k, registry.DeleteOptions{UID: o.UID()})
 			if meta.IsNotFound(err) || meta.IsConflict(err) { // gone, or another of the name
 				return 0, nil
 			}

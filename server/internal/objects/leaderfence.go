@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/internal/consistency"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
 
@@ -42,18 +42,18 @@ type Led struct {
 	Fence *consistency.LeaderFence
 }
 
-// Create implements controller.Client.
+// Create implements client.Client.
 func (l Led) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
 	return l.Client.Create(consistency.WithLeaderFence(ctx, l.Fence), r, obj)
 }
 
-// Update implements controller.Client.
+// Update implements client.Client.
 func (l Led) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return l.Client.Update(consistency.WithLeaderFence(ctx, l.Fence), r, key, subresource, change)
 }
 
-// Delete implements controller.Client.
-func (l Led) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+// Delete implements client.Client.
+func (l Led) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	return l.Client.Delete(consistency.WithLeaderFence(ctx, l.Fence), r, key, o)
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objectcache"
@@ -121,7 +121,7 @@ func (s *Store) storeAnew(ctx context.Context, t *resource.Type, e *objectcache.
 			return false, false, err
 		}
 		e, err = s.Live(ctx, t, e.Key())
-		if unreadable := (*controller.UnreadableError)(nil); errors.As(err, &unreadable) {
+		if unreadable := (*client.UnreadableError)(nil); errors.As(err, &unreadable) {
 			return false, true, nil
 		}
 		if err != nil {

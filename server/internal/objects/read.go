@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
@@ -67,7 +67,7 @@ func (s *Store) Entry(t *resource.Type, key meta.Key) (*objectcache.Entry, error
 		return e, nil
 	}
 	if rev, ok := cache.DamagedAt(key); ok {
-		return nil, &controller.UnreadableError{Resource: t.GroupResource(), Keys: []meta.Key{key}, Revision: rev}
+		return nil, &client.UnreadableError{Resource: t.GroupResource(), Keys: []meta.Key{key}, Revision: rev}
 	}
 	return nil, nil
 }
@@ -219,7 +219,7 @@ func (s *Store) AllReadable(t *resource.Type, sel *Selection) error {
 	if len(damaged) == 0 {
 		return nil
 	}
-	return &controller.UnreadableError{Resource: t.GroupResource(), Keys: damaged}
+	return &client.UnreadableError{Resource: t.GroupResource(), Keys: damaged}
 }
 
 // FormatRevision writes a resourceVersion.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/storage"
 )
 
@@ -20,7 +20,7 @@ const (
 // Sweep returns the controller that adds missing reservations and deletes orphaned ones, see ReserveHeld, and the
 // fences and sequences of namespaces that are gone. Orphaned records do no harm, but would stay for good. The
 // controller has one key. ok is false if no type has reservations and there are no namespaces.
-func (s *Store) Sweep() (c controller.Controller, ok bool) {
+func (s *Store) Sweep() (c client.Controller, ok bool) {
 	var types []meta.GroupResource
 	for r := range s.allocators {
 		types = append(types, r)
@@ -29,16 +29,16 @@ func (s *Store) Sweep() (c controller.Controller, ok bool) {
 		types = append(types, namespaces)
 	}
 	var asked atomic.Bool
-	return controller.Controller{
+	return client.Controller{
 		Name: "reservations", Types: types, Identity: true,
-		Observe: func(controller.Event) []string {
+		MapEvent: func(client.Event) []string {
 			if asked.Swap(true) {
 				return nil
 			}
 			return []string{"all"}
 		},
 		Forget: func() { asked.Store(false) },
-		Reconcile: func(ctx context.Context, _ controller.Client, _ string) (time.Duration, error) {
+		Reconcile: func(ctx context.Context, _ client.Client, _ string) (time.Duration, error) {
 			again, err := sweepInterval, s.ReserveHeld(ctx)
 			if errors.Is(err, storage.ErrFull) {
 				again, err = sweepRetry, nil

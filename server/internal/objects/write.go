@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/apply"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/server/internal/objectcache"
@@ -237,7 +237,7 @@ func (s *Store) attempt(ctx context.Context, a *attempt) (_ *Result, err error) 
 	if err == nil {
 		err = s.look(ctx, a)
 	}
-	if damaged := (*controller.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
+	if damaged := (*client.UnreadableError)(nil); a.deletion != nil && errors.As(err, &damaged) {
 		return s.deleteUnreadable(ctx, a.Write, damaged)
 	}
 	if err != nil {

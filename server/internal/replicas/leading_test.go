@@ -18,7 +18,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
@@ -40,7 +40,7 @@ type fleet struct {
 
 	mu        sync.Mutex
 	led, each map[string]int // reconciles by "server key"
-	work      func(ctx context.Context, client controller.Client, key string) (time.Duration, error)
+	work      func(ctx context.Context, client client.Client, key string) (time.Duration, error)
 	forgot    int
 }
 
@@ -57,15 +57,15 @@ func (f *fleet) add(configure ...func(*server.Builder)) *servertest.Server {
 	f.cuts, f.logs, f.metrics = append(f.cuts, cut), append(f.logs, log), append(f.metrics, reg)
 	basic := func(b *server.Builder) {
 		b.Storage, b.Metrics, b.Logger = cut, reg, slog.New(slog.NewTextHandler(log, nil))
-		own := controller.Controller{
+		own := client.Controller{
 			Name: "test", Types: []meta.GroupResource{{Resource: "configmaps"}},
-			Observe: func(c controller.Event) []string { return []string{c.Key.Name} },
+			MapEvent: func(c client.Event) []string { return []string{c.Key.Name} },
 			Forget: func() {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				f.forgot++
 			},
-			Reconcile: func(ctx context.Context, client controller.Client, key string) (time.Duration, error) {
+			Reconcile: func(ctx context.Context, client client.Client, key string) (time.Duration, error) {
 				f.mu.Lock()
 				f.led[fmt.Sprint(i, " ", key)]++
 				work := f.work
@@ -76,9 +76,9 @@ func (f *fleet) add(configure ...func(*server.Builder)) *servertest.Server {
 				return work(ctx, client, key)
 			},
 		}
-		everywhere := controller.Controller{
-			Name: "everywhere", EveryServer: true, Types: own.Types, Observe: own.Observe,
-			Reconcile: func(_ context.Context, _ controller.Client, key string) (time.Duration, error) {
+		everywhere := client.Controller{
+			Name: "everywhere", EveryServer: true, Types: own.Types, MapEvent: own.MapEvent,
+			Reconcile: func(_ context.Context, _ client.Client, key string) (time.Duration, error) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				f.each[fmt.Sprint(i, " ", key)]++
@@ -406,9 +406,9 @@ func TestLeadingWithoutLeases(t *testing.T) {
 		start := func(i int) (*server.Server, func()) {
 			things := meta.GroupResource{Group: "example.com", Resource: "things"}
 			b := &server.Builder{Authorizer: auth.AllowAll, Storage: apitest.SharedStore{Backend: store}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			b.Controllers = []controller.Controller{{
-				Name: "My controller/ü", Types: []meta.GroupResource{things}, Observe: func(e controller.Event) []string { return []string{e.Key.Name} },
-				Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) {
+			b.Controllers = []client.Controller{{
+				Name: "My controller/ü", Types: []meta.GroupResource{things}, MapEvent: func(e client.Event) []string { return []string{e.Key.Name} },
+				Reconcile: func(context.Context, client.Client, string) (time.Duration, error) {
 					reconciled[i].Add(1)
 					return 0, nil
 				},

@@ -18,7 +18,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -200,7 +200,7 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 			close(goOn)
 			f.cuts[0].SetPlan(nil)
 		}()
-		f.work = func(context.Context, controller.Client, string) (time.Duration, error) {
+		f.work = func(context.Context, client.Client, string) (time.Duration, error) {
 			<-goOn
 			return 0, nil
 		}
@@ -215,7 +215,7 @@ func TestFormerLeaderSaysSo(t *testing.T) {
 	})
 }
 
-// TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, Observe has seen when
+// TestLeadersBeginWithAllThatWasWritten: what the leader before wrote, MapEvent has seen when
 // Reconcile is called.
 func TestLeadersBeginWithAllThatWasWritten(t *testing.T) {
 	t.Parallel()

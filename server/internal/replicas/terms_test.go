@@ -16,7 +16,8 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
+	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/faultinject"
@@ -27,13 +28,13 @@ import (
 type deposed struct {
 	*fleet
 	ctx    context.Context // of its Reconcile, which would have ended
-	client controller.Client
+	client client.Client
 }
 
 // depose makes the first of two servers a deposed leader. prepare is done before.
 func depose(t *testing.T, prepare func(a *apitest.Client)) *deposed {
 	d := &deposed{fleet: newFleet(t)}
-	d.work = func(ctx context.Context, client controller.Client, key string) (time.Duration, error) {
+	d.work = func(ctx context.Context, client client.Client, key string) (time.Duration, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if key == "paused" && d.ctx == nil {
@@ -116,7 +117,7 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 			o.Set("Failed", "status", "phase")
 			return nil
 		}
-		for name, client := range map[string]controller.Client{"its client": d.client, "another client": d.servers[0].Objects()} {
+		for name, client := range map[string]client.Client{"its client": d.client, "another client": d.servers[0].Objects()} {
 			ctx := d.ctx
 			if name == "its client" {
 				ctx = t.Context() // with whatever context
@@ -125,10 +126,10 @@ func TestDeposedLeaderWritesNothing(t *testing.T) {
 				"create":       func() error { _, err := client.Create(ctx, maps, fresh); return err },
 				"update":       func() error { _, err := client.Update(ctx, maps, key("x"), "", label); return err },
 				"status":       func() error { _, err := client.Update(ctx, pods, key("p"), "status", phase); return err },
-				"delete":       func() error { return client.Delete(ctx, maps, key("x"), controller.DeleteOptions{}) },
-				"delete a pod": func() error { return client.Delete(ctx, pods, key("p"), controller.DeleteOptions{}) },
+				"delete":       func() error { return client.Delete(ctx, maps, key("x"), registry.DeleteOptions{}) },
+				"delete a pod": func() error { return client.Delete(ctx, pods, key("p"), registry.DeleteOptions{}) },
 				"delete what holds an address": func() error {
-					return client.Delete(ctx, meta.GroupResource{Resource: "services"}, key("s"), controller.DeleteOptions{})
+					return client.Delete(ctx, meta.GroupResource{Resource: "services"}, key("s"), registry.DeleteOptions{})
 				},
 			} {
 				assert.Equal(t, meta.ReasonServiceUnavailable, meta.ReasonOf(write()), "%s by %s", what, name)
@@ -158,7 +159,7 @@ func TestLeadingEndsWithARefusedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		refused, ended := make(chan error, 1), make(chan struct{})
-		f.work = func(ctx context.Context, client controller.Client, key string) (time.Duration, error) {
+		f.work = func(ctx context.Context, client client.Client, key string) (time.Duration, error) {
 			if key != "go" {
 				return 0, nil
 			}

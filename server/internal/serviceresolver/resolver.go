@@ -13,27 +13,27 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/services"
 )
 
 // Resolver resolves services by their Service, EndpointSlice and Endpoints objects.
 type Resolver struct {
 	names    names.Profile
-	client   controller.Client
+	client   client.Client
 	override services.Resolver // of the program, called first; may be nil
-	slices   *controller.Index[sliceNames]
+	slices   *client.Index[sliceNames]
 }
 
 // New returns a Resolver that reads objects from a client. If override, which may be nil, returns an
 // empty Endpoint, the objects decide.
-func New(p names.Profile, client controller.Client, override services.Resolver) *Resolver {
-	r := &Resolver{names: p, client: client, override: override}
+func New(p names.Profile, c client.Client, override services.Resolver) *Resolver {
+	r := &Resolver{names: p, client: c, override: override}
 	service := func(slice *meta.Object) meta.Key {
 		return meta.Key{Namespace: slice.Namespace(), Name: slice.Labels()[p.Wire(names.ServiceName)]}
 	}
-	r.slices = controller.NewIndex(client, []meta.GroupResource{r.endpointSlices()}, func() sliceNames { return sliceNames{} },
-		func(of sliceNames, e controller.Event) {
+	r.slices = client.NewIndex(c, []meta.GroupResource{r.endpointSlices()}, func() sliceNames { return sliceNames{} },
+		func(of sliceNames, e client.Event) {
 			if e.Old != nil {
 				of.remove(service(e.Old), e.Key.Name)
 			}

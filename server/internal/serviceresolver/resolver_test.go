@@ -12,13 +12,13 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
 	"orch.io/controlplane/internal/services"
+	"orch.io/controlplane/internal/testclient"
+	"orch.io/controlplane/registry"
 )
 
 func TestResolve(t *testing.T) {
-	var client fake.Client
+	var client testclient.Client
 	for _, text := range []string{
 		"{kind: services, metadata: {namespace: a, name: usual}, spec: {clusterIP: 10.0.0.1, ports: [{port: 443}]}}",
 		"{kind: services, metadata: {namespace: a, name: six}, spec: {clusterIP: 'fd00::1', ports: [{port: 443}]}}",
@@ -73,7 +73,7 @@ func TestResolve(t *testing.T) {
 	e, err := s.Resolve(t.Context(), of("empty", 443))
 	require.NoError(t, err)
 	assert.Equal(t, "10.1.0.3:1", e.Address, "a slice is another service's now")
-	require.NoError(t, client.Delete(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, controller.DeleteOptions{}))
+	require.NoError(t, client.Delete(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, registry.DeleteOptions{}))
 	_, err = s.Resolve(t.Context(), of("empty", 443))
 	assert.EqualError(t, err, `no endpoints available for service "empty"`)
 

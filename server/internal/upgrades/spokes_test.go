@@ -16,7 +16,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/registrytest"
@@ -271,17 +271,17 @@ func TestControllersAndAdmissionSeeTheHub(t *testing.T) {
 		defer mu.Unlock()
 		*list = append(*list, o.APIVersion()+" "+o.Kind())
 	}
-	var client controller.Client
+	var c client.Client
 	s := servertest.New(t, func(b *server.Builder) {
-		client = b.Client()
+		c = b.Client()
 		b.Register(registry.Of(gadgets("v1alpha1")))
-		b.Controllers = []controller.Controller{{
+		b.Controllers = []client.Controller{{
 			Name: "test", Types: []meta.GroupResource{resource},
-			Observe: func(e controller.Event) []string {
+			MapEvent: func(e client.Event) []string {
 				note(&seen, e.Object)
 				return nil
 			},
-			Reconcile: func(context.Context, controller.Client, string) (time.Duration, error) { return 0, nil },
+			Reconcile: func(context.Context, client.Client, string) (time.Duration, error) { return 0, nil },
 		}}
 		b.Admission = append(b.Admission, admission.Plugin{
 			Name: "Test", Rules: []admission.Rule{{Groups: []string{"example.com"}, Resources: []string{"gadgets"}}},
@@ -301,10 +301,10 @@ func TestControllersAndAdmissionSeeTheHub(t *testing.T) {
 	a.Must(201, "POST", gadgetPath("v1", ""), `{"metadata":{"name":"g"},"spec":{"host":"h"}}`)
 	a.Must(200, "PATCH", gadgetPath("v1", "g"), `{"spec":{"replicas":2}}`)
 	s.Settle()
-	got, err := client.Get(t.Context(), resource, meta.Key{Namespace: "default", Name: "g"})
+	got, err := c.Get(t.Context(), resource, meta.Key{Namespace: "default", Name: "g"})
 	require.NoError(t, err)
 	assert.Equal(t, "h", got.String("spec", "access", "host"))
-	list, err := client.List(t.Context(), resource, "")
+	list, err := c.List(t.Context(), resource, "")
 	require.NoError(t, err)
 	assert.Equal(t, "example.com/v2", list[0].APIVersion())
 	mu.Lock()

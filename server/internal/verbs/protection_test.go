@@ -12,7 +12,6 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -210,7 +209,7 @@ func TestProtectionWithoutUsers(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, made.Finalizers(), 1)
 		key := meta.Key{Namespace: made.Namespace(), Name: "a"}
-		require.NoError(t, s.Objects().Delete(ctx, r, key, controller.DeleteOptions{}))
+		require.NoError(t, s.Objects().Delete(ctx, r, key, registry.DeleteOptions{}))
 		require.NoError(t, s.Settle(ctx))
 		_, err = s.Objects().Get(ctx, r, key)
 		assert.True(t, meta.IsNotFound(err), "%v", err)

@@ -1,17 +1,18 @@
-// Package fake is a controller.Client over a map, for tests of what works on a
-// client: no admission, no schemas, but conflicts, versions and feeds.
-package fake
+// Package testclient is a client.Client over a map, for tests that read objects which no server
+// stores, such as damaged ones. It has neither admission nor schemas.
+package testclient
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/controller"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/storage"
 )
@@ -20,13 +21,13 @@ import (
 type Client struct {
 	mu      sync.Mutex // guards all below
 	objects map[meta.GroupResource]map[meta.Key]*meta.Object
-	log     []controller.Event
+	log     []client.Event
 	wake    chan struct{}
 	writes  int
 	err     error // of every read
 }
 
-var _ controller.Client = (*Client)(nil)
+var _ client.Client = (*Client)(nil)
 
 // Writes returns how many writes changed something.
 func (c *Client) Writes() int {
@@ -120,7 +121,7 @@ func (c *Client) Update(_ context.Context, r meta.GroupResource, key meta.Key, _
 }
 
 // Delete removes an object.
-func (c *Client) Delete(_ context.Context, r meta.GroupResource, key meta.Key, o controller.DeleteOptions) error {
+func (c *Client) Delete(_ context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.objects[r][key]
@@ -150,7 +151,7 @@ func (c *Client) put(r meta.GroupResource, k meta.Key, obj *meta.Object) {
 		c.objects[r][k] = obj
 	}
 	c.writes++
-	c.log = append(c.log, controller.Event{Resource: r, Key: k, Object: obj, Old: old, Revision: rev})
+	c.log = append(c.log, client.Event{Resource: r, Key: k, Object: obj, Old: old, Revision: rev})
 	if c.wake != nil {
 		close(c.wake)
 		c.wake = nil
@@ -161,7 +162,7 @@ func (c *Client) put(r meta.GroupResource, k meta.Key, obj *meta.Object) {
 func (c *Client) Types() []*registry.Type { return nil }
 
 // Feed returns a cursor that starts with what is there.
-func (c *Client) Feed(r ...meta.GroupResource) controller.Feed { return &feed{c: c, types: r, at: -1} }
+func (c *Client) Feed(r ...meta.GroupResource) client.Feed { return &feed{c: c, types: r, at: -1} }
 
 type feed struct {
 	c     *Client
@@ -173,19 +174,22 @@ func (f *feed) wants(r meta.GroupResource) bool {
 	return len(f.types) == 0 || slices.Contains(f.types, r)
 }
 
-func (f *feed) Pull() (changes []controller.Event, reset bool) {
+// Changes implements client.Feed.
+func (f *feed) Changes() (iter.Seq[client.Event], bool) { return slices.Values(f.pull()), false }
+
+func (f *feed) pull() (changes []client.Event) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	if f.at < 0 {
 		for r, objects := range f.c.objects {
 			for k, o := range objects {
 				if f.wants(r) {
-					changes = append(changes, controller.Event{Resource: r, Key: k, Object: o})
+					changes = append(changes, client.Event{Resource: r, Key: k, Object: o})
 				}
 			}
 		}
 		f.at = len(f.c.log)
-		return changes, false
+		return changes
 	}
 	for _, e := range f.c.log[f.at:] {
 		if f.wants(e.Resource) {
@@ -193,7 +197,7 @@ func (f *feed) Pull() (changes []controller.Event, reset bool) {
 		}
 	}
 	f.at = len(f.c.log)
-	return changes, false
+	return changes
 }
 
 func (f *feed) Wait(ctx context.Context) error {

@@ -1,6 +1,7 @@
-package controller_test
+package client_test
 
 import (
+	"iter"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,8 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/controller"
-	"orch.io/controlplane/controller/fake"
+	"orch.io/controlplane/client"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 )
@@ -20,38 +20,38 @@ import (
 // feeds is a Client whose feeds count how often they are pulled and lose history when
 // told.
 type feeds struct {
-	controller.Client
+	client.Client
 	pulled, opened atomic.Int32
 	lost           atomic.Bool
 	types          []*registry.Type
 }
 
 type feed struct {
-	controller.Feed
+	client.Feed
 	of    *feeds
 	types []meta.GroupResource
 }
 
 func (c *feeds) Types() []*registry.Type { return c.types }
 
-func (c *feeds) Feed(r ...meta.GroupResource) controller.Feed {
+func (c *feeds) Feed(r ...meta.GroupResource) client.Feed {
 	c.opened.Add(1)
 	return &feed{c.Client.Feed(r...), c, r}
 }
 
-func (f *feed) Pull() (changes []controller.Event, reset bool) {
+func (f *feed) Changes() (changes iter.Seq[client.Event], reset bool) {
 	f.of.pulled.Add(1)
-	changes, reset = f.Feed.Pull()
+	changes, reset = f.Feed.Changes()
 	if f.of.lost.Swap(false) {
-		changes, _ = f.of.Client.Feed(f.types...).Pull()
+		changes, _ = f.of.Client.Feed(f.types...).Changes()
 		return changes, true
 	}
 	return changes, reset
 }
 
-func newNames(client controller.Client) *controller.Index[map[string]bool] {
-	return controller.NewIndex(client, []meta.GroupResource{lamps}, func() map[string]bool { return map[string]bool{} },
-		func(names map[string]bool, e controller.Event) {
+func newNames(c client.Client) *client.Index[map[string]bool] {
+	return client.NewIndex(c, []meta.GroupResource{beacons}, func() map[string]bool { return map[string]bool{} },
+		func(names map[string]bool, e client.Event) {
 			if names[e.Key.Name] = true; e.Object == nil {
 				delete(names, e.Key.Name)
 			}
@@ -63,9 +63,9 @@ func newNames(client controller.Client) *controller.Index[map[string]bool] {
 func TestIndexPullsWhatIsNew(t *testing.T) {
 	other := meta.GroupResource{Group: "example.com", Resource: "chairs"}
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll}
-	d := lamp
+	d := beacon
 	d.Kind, d.ShortNames = "Chair", nil
-	b.Register(registry.Of(lamp), registry.Of(d))
+	b.Register(registry.Of(beacon), registry.Of(d))
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Shutdown(t.Context())) }()
@@ -78,17 +78,17 @@ func TestIndexPullsWhatIsNew(t *testing.T) {
 	}
 	assert.False(t, has("desk"))
 	for range 3 {
-		_, err = client.Create(t.Context(), lamps, newLamp("desk", true))
+		_, err = client.Create(t.Context(), beacons, newBeacon("desk", true))
 		assert.NoError(t, err)
 		assert.True(t, has("desk"), "what was written is there")
-		assert.NoError(t, client.Delete(t.Context(), lamps, meta.Key{Name: "desk"}, controller.DeleteOptions{}))
+		assert.NoError(t, client.Delete(t.Context(), beacons, meta.Key{Name: "desk"}, registry.DeleteOptions{}))
 		assert.False(t, has("desk"))
 		pulled := client.pulled.Load()
-		chair := newLamp("chair", false)
+		chair := newBeacon("chair", false)
 		_, err = client.Create(t.Context(), other, chair)
 		assert.NoError(t, err)
 		assert.False(t, has("desk"))
-		assert.NoError(t, client.Delete(t.Context(), other, meta.Key{Name: "chair"}, controller.DeleteOptions{}))
+		assert.NoError(t, client.Delete(t.Context(), other, meta.Key{Name: "chair"}, registry.DeleteOptions{}))
 		assert.False(t, has("desk"))
 		assert.Equal(t, pulled, client.pulled.Load())
 	}
@@ -98,8 +98,10 @@ func TestIndexPullsWhatIsNew(t *testing.T) {
 // TestIndexPublishes: what is published is the whole of every acknowledged write for all
 // who read it without a lock, also when history is lost.
 func TestIndexPublishes(t *testing.T) {
-	client := &feeds{Client: &fake.Client{}}
+	client := &feeds{Client: newServer(t, func(b *server.Builder) { b.Register(registry.Of(beacon)) }).Objects()}
+	client.types = client.Client.Types()
 	x := newNames(client)
+	defer x.Close()
 	var shown atomic.Pointer[map[string]bool]
 	x.Publish(func(names map[string]bool) {
 		copied := map[string]bool{}
@@ -108,20 +110,20 @@ func TestIndexPublishes(t *testing.T) {
 		}
 		shown.Store(&copied)
 	})
-	_, err := client.Create(t.Context(), lamps, newLamp("first", true))
+	_, err := client.Create(t.Context(), beacons, newBeacon("first", true))
 	assert.NoError(t, err)
 	var all sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "d"} {
 		all.Go(func() {
 			for range 200 {
-				_, err := client.Create(t.Context(), lamps, newLamp(name, true))
+				_, err := client.Create(t.Context(), beacons, newBeacon(name, true))
 				assert.NoError(t, err)
 				if name == "d" {
 					client.lost.Store(true)
 				}
 				x.Update()
 				assert.Subset(t, *shown.Load(), map[string]bool{"first": true, name: true})
-				assert.NoError(t, client.Delete(t.Context(), lamps, meta.Key{Name: name}, controller.DeleteOptions{}))
+				assert.NoError(t, client.Delete(t.Context(), beacons, meta.Key{Name: name}, registry.DeleteOptions{}))
 				x.Update()
 				assert.NotContains(t, *shown.Load(), name)
 			}
@@ -130,11 +132,8 @@ func TestIndexPublishes(t *testing.T) {
 	all.Wait()
 }
 
-// TestIndexOfNothing: of types that the server does not have there are no objects.
-func TestIndexOfNothing(t *testing.T) {
-	client := &feeds{Client: &fake.Client{}, types: []*registry.Type{{Plural: "others"}}}
-	_, err := client.Create(t.Context(), meta.GroupResource{Resource: "others"}, newLamp("desk", true))
-	assert.NoError(t, err)
+func TestIndexOfResourceNotServedIsEmpty(t *testing.T) {
+	client := &feeds{types: []*registry.Type{{Plural: "others"}}}
 	x := newNames(client)
 	defer x.Close()
 	x.Read(func(names map[string]bool) { assert.Empty(t, names) })

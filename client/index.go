@@ -1,4 +1,4 @@
-package controller
+package client
 
 import (
 	"sync"
@@ -66,14 +66,16 @@ func (x *Index[T]) Update() {
 	if feed == nil {
 		return
 	}
-	changes, reset := feed.Pull()
+	changes, reset := feed.Changes()
 	if reset {
 		x.value = x.empty()
 	}
-	for _, c := range changes {
+	changed := reset
+	for c := range changes {
 		x.apply(x.value, c)
+		changed = true
 	}
-	if x.publish != nil && (reset || len(changes) > 0) {
+	if x.publish != nil && changed {
 		x.publish(x.value)
 	}
 	x.at.Store(&position{feed, feed.Revision()})

@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
+	"orch.io/controlplane/storage"
+)
+
+// Client reads and writes the objects of a server by resource. There are two
+// implementations: that of a server for code in its process (server.Server.Objects,
+// server.Builder.Client), and New, over HTTP. A Client is safe for concurrent use.
+//
+// In the process, a Client acts as the server itself: authentication and authorization are
+// skipped, admission is not. Built-in controllers write as their service accounts. Reads
+// reflect every write that any server acknowledged before the call; with the context of a
+// request, which authenticators, authorizers, admission plugins and kinds get, they reflect
+// the writes acknowledged before the request, and those of the request itself.
+//
+// Resources are named by wire group and plural. Objects are in the hub version of the kind in
+// the process, and in the version of the kind's Go struct over HTTP. Unknown fields are
+// errors, unless the stored object has them. Errors are *meta.Status, or *UnreadableError for
+// objects whose stored data cannot be decoded. Returned objects may be shared: do not modify
+// them.
+type Client interface {
+	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
+	// List returns the newest objects of a namespace, or of all namespaces if it is empty.
+	// With an *UnreadableError, it returns the readable objects.
+	List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error)
+	// Create stores obj and returns the stored object.
+	Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error)
+	// Update reads the object, calls change with a copy and writes it, again after a
+	// conflict. subresource is empty or the name of a subresource that can be updated; to
+	// admission, that is an update of the subresource. If change alters nothing, nothing is
+	// written. An error of change ends the call and is returned.
+	Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(obj *meta.Object) error) (*meta.Object, error)
+	Delete(ctx context.Context, r meta.GroupResource, key meta.Key, o registry.DeleteOptions) error
+	// Feed returns a cursor over the changes of the given resources, or of all stored
+	// resources if none is given. The caller closes it.
+	Feed(r ...meta.GroupResource) Feed
+	// Types returns the resources that are served now.
+	Types() []*registry.Type
+}
+
+// UnreadableError reports objects that cannot be decoded, because their stored data is
+// damaged or was written by a release that this one cannot convert from. Such objects can be
+// deleted.
+type UnreadableError struct {
+	Resource meta.GroupResource
+	Keys     []meta.Key       // at least one
+	Revision storage.Revision // of the record, if a single object was read
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string {
+	name := e.Keys[0].Name
+	if ns := e.Keys[0].Namespace; ns != "" {
+		name = ns + "/" + name
+	}
+	if more := len(e.Keys) - 1; more > 0 {
+		return fmt.Sprintf("the stored data of %s %q and of %d others cannot be read: it is damaged, or of a release whose objects this one cannot convert; other objects can be read one by one, such a one can be deleted and created anew", e.Resource, name, more)
+	}
+	return fmt.Sprintf("the stored data of %s %q cannot be read: it is damaged, or of a release whose objects this one cannot convert; it can be deleted and created anew", e.Resource, name)
+}
