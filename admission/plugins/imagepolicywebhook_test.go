@@ -177,7 +177,7 @@ func TestImagePolicyConfig(t *testing.T) {
 	_, err := admission.New(plugins.Table(), admission.Options{Enable: []string{"ImagePolicyWebhook"}}, admission.PluginContext{Names: names.Kubernetes})
 	assert.EqualError(t, err, "admission plugin ImagePolicyWebhook: imagePolicy.kubeConfigFile is required")
 	for more, want := range map[string]string{
-		``: "is asked by https, not http",
+		``: "must use https, not http",
 		`allowTTL: 1801, denyTTL: -2, retryBackoff: 300001`: "[imagePolicy.allowTTL: 1801 must be between 1 and 1800, imagePolicy.denyTTL: -2 must be between 1 and 1800, imagePolicy.retryBackoff: 300001 must be between 1 and 300000]",
 	} {
 		o, err := imagePolicyOptions(t, "http://127.0.0.1:1", nil, more)

@@ -142,5 +142,5 @@ func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	s.ServeHTTP(w, r)
 	require.Equal(t, 403, w.Code, w.Body)
-	require.Contains(t, w.Body.String(), "it does not serve their kind")
+	require.Contains(t, w.Body.String(), "the server does not serve podsecuritypolicies")
 }
