@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// The prefixes of the verbs on resourceclaims/driver, before the verb of the request: onItsNode for users on
-// the node of the devices, onAnyNode for all users.
+// The prefixes of the verbs on resourceclaims/driver, followed by the verb of the request: onItsNode is for
+// service accounts on the node of the devices, onAnyNode for all users.
 const (
 	onItsNode = "associated-node:"
 	onAnyNode = "arbitrary-node:"

@@ -107,8 +107,8 @@ func (c *eventLimits) check() error {
 	return refusal(faults)
 }
 
-// longestKey is the maximum length in bytes of a bucket key; longer keys are hashed.
-const longestKey = 512
+// maxKeyLength is the maximum length in bytes of a bucket key; longer keys are hashed.
+const maxKeyLength = 512
 
 // keyOf returns, by the type of a limit, the key of the bucket that an event belongs to.
 var keyOf = map[string]func(r *admission.Request) string{
@@ -125,7 +125,7 @@ var keyOf = map[string]func(r *admission.Request) string{
 			key = append(key, e.String("involvedObject", field))
 		}
 		text := strings.Join(key, "/")
-		if len(text) > longestKey { // callers control the length of these fields
+		if len(text) > maxKeyLength { // callers control the length of these fields
 			sum := sha256.Sum256([]byte(text))
 			return hex.EncodeToString(sum[:])
 		}

@@ -25,12 +25,12 @@ const (
 	maxReviews      = 1024             // cached answers
 	maxReviewTime   = 10 * time.Second // for a review with all retries
 	maxReviewCall   = 5 * time.Second  // for a single call
-	leastReviewKept = time.Second      // minimum cache time, so that both phases of a request see the same answer
+	minReviewTTL = time.Second      // minimum cache time, so that both phases of a request see the same answer
 	maxReviewAudit  = 16               // audit annotations per answer
 )
 
 // imagePolicyConfig is the configuration of ImagePolicyWebhook. A time of 0 is the default. For allowTTL and
-// denyTTL, -1 is the minimum, leastReviewKept; for retryBackoff it is no pause.
+// denyTTL, -1 is the minimum, minReviewTTL; for retryBackoff it is no pause.
 type imagePolicyConfig struct {
 	ImagePolicy struct {
 		KubeConfigFile string `json:"kubeConfigFile"` // relative to the working directory of the process
@@ -193,7 +193,7 @@ func (p *imagePolicy) review(pod *meta.Object, r *admission.Request) imageReview
 }
 
 // ask returns the backend's answer to a review, from the cache if there is a recent one. A failed call is
-// cached as an answer, too, for leastReviewKept.
+// cached as an answer, too, for minReviewTTL.
 func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer, error) {
 	body, err := p.remote.Body(review, imageAnswer{})
 	if err != nil {
@@ -221,7 +221,7 @@ func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer,
 		keep = p.allowed
 	}
 	answer.bound()
-	p.answers.Put(key, answer, max(keep, leastReviewKept))
+	p.answers.Put(key, answer, max(keep, minReviewTTL))
 	return answer, nil
 }
 

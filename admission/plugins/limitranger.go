@@ -34,7 +34,7 @@ func limitRanger() admission.Plugin {
 						continue
 					}
 					names := len(limit.Map("default")) + len(limit.Map("defaultRequest"))
-					if containers := len(podspec.Of(spec, podspec.Containers, podspec.Init)); containers*names > mostChecks {
+					if containers := len(podspec.Of(spec, podspec.Containers, podspec.Init)); containers*names > maxChecks {
 						return fmt.Errorf("too many default limits to fill in: %d containers, %d defaults", containers, names)
 					}
 					defaultContainers(r.Object, limit, annotation)
@@ -54,7 +54,7 @@ func limitRanger() admission.Plugin {
 				var faults []string
 				for _, limit := range of.Objects("spec", "limits") {
 					parts, bounds := limited(r, limit.String("type")), boundsOf(limit)
-					if len(parts)*len(bounds) > mostChecks {
+					if len(parts)*len(bounds) > maxChecks {
 						return fmt.Errorf("too many limits to check: %d containers, %d resources", len(parts), len(bounds))
 					}
 					for _, part := range parts {
@@ -120,8 +120,8 @@ func limited(r *admission.Request, kind string) (parts []limitedPart) {
 	return parts
 }
 
-// mostChecks is the maximum number of amounts that are compared, or filled in, for one object.
-const mostChecks = 1_000_000
+// maxChecks is the maximum number of amounts that are compared, or filled in, for one object.
+const maxChecks = 1_000_000
 
 // bound is the minimum, the maximum and the maximum ratio of limit to request for one resource. nil:
 // unbounded.

@@ -17,8 +17,8 @@ import (
 )
 
 // nodeRestriction limits a node agent to its own Node, the pods bound to it and the objects that these need.
-// It is needed in addition to the node authorizer, which does not see the body of a write. It runs in the
-// mutating phase to check the object before later plugins change it.
+// It complements the node authorizer, which does not see the body of a write. It runs in the mutating phase
+// so that it checks the object before later plugins change it.
 func nodeRestriction() admission.Plugin {
 	return admission.Plugin{
 		Name: "NodeRestriction", Default: admission.Off,

@@ -62,10 +62,10 @@ func (e PodSecurityExemptions) faults() (faults []string) {
 	return faults
 }
 
-// policyOf returns the policy of a namespace, and the labels with an invalid value. An invalid level enforces
-// restricted but neither audits nor warns; an invalid version is latest. If labels enforce a stricter
-// level than warn has, and no label sets a warn level, warn takes that level, because pod templates are
-// warned about, but never refused.
+// policyOf returns the policy of a namespace, and its labels with an invalid value. An invalid level enforces
+// restricted but neither audits nor warns; an invalid version is latest. If a label sets a stricter level for
+// enforce than warn has, and no label sets a level for warn, warn takes the level of enforce, because pod
+// templates are never refused, only warned about.
 func (s *securityStandards) policyOf(namespace *meta.Object) (p securityPolicy, unknown check.Faults) {
 	p = s.defaults
 	labels := namespace.Map("metadata", "labels")

@@ -78,9 +78,9 @@ func named(h *hook, d *meta.Status) *meta.Status {
 // maxAnnotations bounds the audit annotations of an answer.
 const maxAnnotations = 64
 
-// hand passes the warnings of an answer to the caller and its annotations to the audit event. Annotations
+// passOn passes the warnings of an answer to the caller and its annotations to the audit event. Annotations
 // with an invalid key, or beyond the limits, are dropped and logged.
-func (w *webhooks) hand(r *request, h *hook, a *answer) {
+func (w *webhooks) passOn(r *request, h *hook, a *answer) {
 	for _, text := range a.Warnings {
 		if text != "" {
 			r.Warn(text)

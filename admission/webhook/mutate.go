@@ -115,7 +115,7 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 		"configuration": h.configuration, "webhook": h.name, "mutated": changed,
 	}))
 	if a != nil { // after the server's own annotations, because the size of the audit event is limited
-		w.hand(r, h, a)
+		w.passOn(r, h, a)
 	}
 	return changed, w.conclude(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
 }

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// atOnce is the maximum number of concurrent calls for one request.
-const atOnce = 32
+// maxConcurrentCalls is the maximum number of concurrent calls for one request.
+const maxConcurrentCalls = 32
 
 // call is one call of a validating webhook and its result.
 type call struct {
@@ -54,7 +54,7 @@ func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 	var first error
 	for _, c := range list {
 		if c.answer != nil {
-			w.hand(r, c.hook, c.answer)
+			w.passOn(r, c.hook, c.answer)
 		}
 		place := "failed-open." + w.names.Wire(names.AuditValidation) + "round_0_index_" + strconv.Itoa(c.index)
 		if err := w.conclude(ctx, r, c.hook, c.err, c.took, place); err != nil && first == nil {
@@ -81,7 +81,7 @@ func (w *webhooks) askAll(ctx context.Context, r *request, list []*call) {
 		ask(list[0])
 		return
 	}
-	room := make(chan struct{}, atOnce)
+	room := make(chan struct{}, maxConcurrentCalls)
 	var all sync.WaitGroup
 	for _, c := range list {
 		room <- struct{}{}

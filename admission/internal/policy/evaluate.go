@@ -85,7 +85,7 @@ func (d *denial) status(r *admission.Request) *meta.Status {
 }
 
 // expressionError records the error of a match condition or annotation. It refuses the request only if the
-// binding has the action Deny.
+// binding has the action Deny and the failure policy is not Ignore.
 func (r *evaluation) expressionError(p *policy, b *binding, err error) {
 	if b.deny {
 		r.fail(p, b, err)
