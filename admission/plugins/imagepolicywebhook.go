@@ -22,11 +22,11 @@ import (
 
 // The limits of calls to the image policy backend.
 const (
-	maxReviews      = 1024             // cached answers
-	maxReviewTime   = 10 * time.Second // for a review with all retries
-	maxReviewCall   = 5 * time.Second  // for a single call
-	minReviewTTL = time.Second      // minimum cache time, so that both phases of a request see the same answer
-	maxReviewAudit  = 16               // audit annotations per answer
+	maxReviews     = 1024             // cached answers
+	maxReviewTime  = 10 * time.Second // for a review with all retries
+	maxReviewCall  = 5 * time.Second  // for a single call
+	minReviewTTL   = time.Second      // minimum cache time, so that both phases of a request see the same answer
+	maxReviewAudit = 16               // audit annotations per answer
 )
 
 // imagePolicyConfig is the configuration of ImagePolicyWebhook. A time of 0 is the default. For allowTTL and
