@@ -22,7 +22,6 @@ import (
 // TestStalledReaders: who does not read is given up on real connections, too,
 // and the connection serves others on.
 func TestStalledReaders(t *testing.T) {
-	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	seed := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) { b.Storage = store }))
 	for i := range 40 {

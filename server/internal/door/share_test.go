@@ -188,7 +188,6 @@ func TestRequestsWithoutSeats(t *testing.T) {
 // TestUnreadResponsesAreBoundedPerUser: the bytes of long responses that a user does not read are
 // bounded.
 func TestUnreadResponsesAreBoundedPerUser(t *testing.T) {
-	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 72 << 20 }) // 44 of them for the level
 	near := apitest.InProcess(t, s)
 	for i := range 6 {
@@ -235,7 +234,6 @@ func TestUnreadResponsesAreBoundedPerUser(t *testing.T) {
 // TestUnreadListsHoldBoundedMemory: lists that clients do not read hold a bounded amount of memory
 // beside the shared entries.
 func TestUnreadListsHoldBoundedMemory(t *testing.T) {
-	t.Parallel()
 	s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Limits.LongAnswers = 4 << 20 })
 	near := apitest.InProcess(t, s)
 	for i := range 200 {
@@ -540,7 +538,6 @@ func TestUnauthorizedRequestIsRefusedBeforeItsBody(t *testing.T) {
 // TestShortUnreadAnswers: who does not read the short answers of HTTP/2, errors
 // among them, is given up, and so few wait for him that others have places.
 func TestShortUnreadAnswers(t *testing.T) {
-	t.Parallel()
 	for _, path := range []string{apitest.ConfigMapsPath + "/none", "/version", "/healthz", "/nothing", "/api/v9/things"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

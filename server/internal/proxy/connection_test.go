@@ -54,7 +54,6 @@ func answered(t *testing.T, in *bufio.Reader) (code int, text string) {
 // TestStalledUploadsEnd when there is an answer, and with the server. What comes later is
 // no request.
 func TestStalledUploadsEnd(t *testing.T) {
-	t.Parallel()
 	const stalled = " HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789"
 	c := newCluster(t)
 	came := make(chan struct{}, 1)
@@ -94,7 +93,6 @@ func TestStalledUploadsEnd(t *testing.T) {
 
 // TestStalledBodiesOfRefusedRequestsEnd: nobody reads them, but net/http does.
 func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = time.Second })
 	_, in := c.dial("POST " + apitest.PodsPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
 	code, _ := answered(t, in)
