@@ -40,7 +40,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Operation is what a request does.
+// Operation is the kind of change that a request makes.
 type Operation string
 
 // The operations. Connect is a request to a sub-resource that opens a connection, such as

@@ -31,7 +31,7 @@ func (r *request) body(h *hook, v *matcher.View, uid string) []byte {
 	return codec.EncodeJSON(nil, map[string]any{"kind": kindReview, "apiVersion": r.w.review + "/" + h.review, "request": q})
 }
 
-// request is an admission request with a cache of what reviews of it have in common. It is not safe for
+// request is an admission request with a cache that its reviews share. It is not safe for
 // concurrent use, except for body.
 type request struct {
 	matcher.Request

@@ -96,7 +96,7 @@ type webhooks struct {
 func open(env admission.PluginContext, plural, sort string) (*webhooks, error) {
 	credentials := &kubeconfig.Config{}
 	if config, ok := env.Config.(Config); ok && config.KubeConfigFile != "" {
-		if !filepath.IsAbs(config.KubeConfigFile) { // it is unclear what a relative path is relative to
+		if !filepath.IsAbs(config.KubeConfigFile) { // a relative path has no obvious base directory
 			return nil, fmt.Errorf("kubeConfigFile: Invalid value: %q: must be an absolute file path", config.KubeConfigFile)
 		}
 		var err error
