@@ -1,8 +1,7 @@
-// Package admission is the stage between authorization and storage: plugins that
-// change or refuse a write before it is stored.
+// Package admission is the stage between authorization and storage: plugins that change or refuse a write
+// before it is stored.
 //
-// A plugin is one value in one file: a name, rules that select requests, and a
-// function for one or both phases.
+// A plugin is a value with a name, rules that select requests, and a function for one or both phases.
 //
 //	// noAttic keeps lamps out of the attic.
 //	func noAttic() admission.Plugin {
@@ -23,14 +22,12 @@
 //
 //	b.Admission = append(b.Admission, noAttic()) // of a server.Builder
 //
-// A plugin uses its server (objects, the authorizer, the names on the wire) through the
-// [PluginContext] in [Request].Server. Its Setup gets one, too, and prepares what is made
-// once, such as its configuration. The table of package admission/plugins has the plugins
-// of every server.
+// A plugin uses its server (objects, the authorizer, the names on the wire) through the [PluginContext] in
+// [Request].Server. Its Setup function gets one, too, to prepare state that requests share, such as the
+// parsed configuration. Package admission/plugins has the built-in plugins.
 //
-// A [Chain] runs the plugins of one server: first Mutate of every plugin in the order of
-// the table, then, after the object was validated, Validate of every plugin in the same
-// order.
+// A [Chain] runs the plugins of one server: first Mutate of every plugin in the order of the table, then,
+// after the object was validated, Validate of every plugin in the same order.
 package admission
 
 import (
@@ -43,7 +40,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Operation is what a request does.
+// Operation is the kind of change that a request makes.
 type Operation string
 
 // The operations. Connect is a request to a sub-resource that opens a connection, such as
@@ -72,11 +69,11 @@ type Request struct {
 	Options     *meta.Object // CreateOptions, UpdateOptions or DeleteOptions, by Operation; nil on connect
 	DryRun      bool
 
-	// RequestKind and RequestResource are those of the caller's request.
+	// RequestKind and RequestResource are the kind and resource in the version of the caller's request.
 	RequestKind     meta.GroupVersionKind
 	RequestResource meta.Resource
 
-	// Forms convert Object and Old to other versions. nil: they are shown as they are.
+	// Forms convert Object and Old to other versions. nil: all versions are the same.
 	Forms Forms
 
 	// Warn sends a warning to the caller.

@@ -14,19 +14,18 @@ import (
 	"orch.io/controlplane/internal/suggest"
 )
 
-// Chain is the plugins that run in one server. It never changes until Close. The zero Chain
-// admits everything.
+// Chain is the plugins of one server. It is immutable until Close, so that many goroutines can run it. The
+// zero Chain admits every request.
 type Chain struct {
 	server               PluginContext
 	mutating, validating phase
 	closers              []func()
 }
 
-// New makes the chain of a table. Its order is that of the table: the one in
-// which plugins are enabled does not matter. The error holds every fault of the
-// rules and the options: a word that no request has, a name that is no plugin's, a
-// configuration that does not fit; or, if there is none, what every Setup said, and
-// which plugins do nothing.
+// New returns a chain with the plugins of the table that run by default or by the options, in the order of
+// the table. The error joins all errors of the rules and options: words that no request can match, unknown
+// names, configurations of another type. If there are none, it joins the errors of Setup, and plugins that
+// have neither Mutate nor Validate.
 func New(table []Plugin, o Options, server PluginContext) (*Chain, error) {
 	faults := o.validate(table)
 	if len(faults) > 0 {
@@ -76,9 +75,8 @@ func New(table []Plugin, o Options, server PluginContext) (*Chain, error) {
 	return c, errors.Join(faults...)
 }
 
-// Mutate runs the mutating phase of every plugin that the request concerns, in
-// order, and once more if one of them asks for that. The first error ends it; it is a
-// *meta.Status, or that of a context that ended.
+// Mutate runs the mutating phase of every plugin whose rules match, in order, and once more if a plugin calls
+// Reinvoke. It returns the first error, which is a *meta.Status or the error of a context that ended.
 func (c *Chain) Mutate(ctx context.Context, r *Request) (err error) {
 	r.Server = &c.server
 	begun := time.Now()
@@ -91,8 +89,8 @@ func (c *Chain) Mutate(ctx context.Context, r *Request) (err error) {
 	}
 }
 
-// Validate runs the validating phase of every plugin that the request concerns, in
-// order. The first error ends it; it is as those of Mutate.
+// Validate runs the validating phase of every plugin whose rules match, in order. It returns the first error,
+// which is like that of Mutate.
 func (c *Chain) Validate(ctx context.Context, r *Request) error {
 	r.Server = &c.server
 	begun := time.Now()
@@ -101,20 +99,20 @@ func (c *Chain) Validate(ctx context.Context, r *Request) error {
 	return err
 }
 
-// Close frees what plugins hold. No request may run any more. A second call does nothing.
+// Close closes the plugins. No request may use the chain any more. A second call does nothing.
 func (c *Chain) Close() {
-	for _, free := range c.closers {
-		free()
+	for _, closePlugin := range c.closers {
+		closePlugin()
 	}
 	c.closers = nil
 }
 
-// phase holds the steps of one phase in order, by the plural of a resource:
-// most plugins concern few resources, and most resources few plugins.
+// phase has the steps of one phase in order, by resource: most plugins match few resources, and most
+// resources few plugins.
 type phase struct {
-	of     map[string][]step
-	others []step  // of every resource that is not in of
-	took   *timing // of all of them; nil: there are none
+	byResource map[string][]step
+	others     []step  // for resources not in byResource
+	took       *timing // of the whole phase; nil: not measured
 }
 
 type step struct {
@@ -123,7 +121,7 @@ type step struct {
 	took  *timing
 }
 
-// add appends a step wherever one of the rules may match.
+// add appends a step to each list of a resource that one of its rules can match.
 func (p *phase) add(s step) {
 	others, named := len(s.rules) == 0, map[string]bool{}
 	for i := range s.rules {
@@ -133,17 +131,17 @@ func (p *phase) add(s step) {
 			named[plural] = true
 		}
 	}
-	if p.of == nil {
-		p.of = map[string][]step{}
+	if p.byResource == nil {
+		p.byResource = map[string][]step{}
 	}
 	for plural := range named {
-		if p.of[plural] == nil {
-			p.of[plural] = slices.Clone(p.others)
+		if p.byResource[plural] == nil {
+			p.byResource[plural] = slices.Clone(p.others)
 		}
 	}
-	for plural := range p.of {
+	for plural := range p.byResource {
 		if others || named[plural] {
-			p.of[plural] = append(p.of[plural], s)
+			p.byResource[plural] = append(p.byResource[plural], s)
 		}
 	}
 	if others {
@@ -152,7 +150,7 @@ func (p *phase) add(s step) {
 }
 
 func (p *phase) run(ctx context.Context, r *Request) error {
-	steps, ok := p.of[r.Resource.Resource]
+	steps, ok := p.byResource[r.Resource.Resource]
 	if !ok {
 		steps = p.others
 	}
@@ -193,7 +191,7 @@ func denied(r *Request, err error) error {
 	return meta.Forbidden(r.Resource.GroupResource(), r.Name, err.Error())
 }
 
-// runs reports whether a plugin is chosen.
+// runs reports whether the options and the default let a plugin run.
 func (o *Options) runs(p *Plugin) bool {
 	switch p.Default {
 	case Required:
@@ -204,12 +202,12 @@ func (o *Options) runs(p *Plugin) bool {
 	return !slices.Contains(o.Disable, p.Name)
 }
 
-// validate returns what is wrong with a table and the choice of its plugins.
+// validate returns the errors of a table and of the options.
 func (o *Options) validate(table []Plugin) (faults []error) {
 	known := map[string]*Plugin{}
 	for i, p := range table {
 		if p.Name == "" || known[p.Name] != nil {
-			faults = append(faults, fmt.Errorf("admission plugin %d of the table is called %q, which is no name of its own", i+1, p.Name))
+			faults = append(faults, fmt.Errorf("admission plugin %d of the table has an empty or duplicate name: %q", i+1, p.Name))
 		}
 		known[p.Name] = &table[i]
 		for n := range p.Rules {
@@ -218,19 +216,19 @@ func (o *Options) validate(table []Plugin) (faults []error) {
 			}
 		}
 	}
-	told := func(field, name string) {
+	checkName := func(field, name string) {
 		if known[name] == nil {
 			faults = append(faults, fmt.Errorf("%s: there is no admission plugin %q%s", field, name, suggest.Near(name, slices.Sorted(maps.Keys(known))...)))
 		}
 	}
 	for i, name := range o.Enable {
-		told(fmt.Sprintf("Options.Enable[%d]", i), name)
+		checkName(fmt.Sprintf("Options.Enable[%d]", i), name)
 	}
 	for i, name := range o.Disable {
-		told(fmt.Sprintf("Options.Disable[%d]", i), name)
+		checkName(fmt.Sprintf("Options.Disable[%d]", i), name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Config)) {
-		told(fmt.Sprintf("Options.Config[%q]", name), name)
+		checkName(fmt.Sprintf("Options.Config[%q]", name), name)
 	}
 	for _, name := range o.Disable {
 		if slices.Contains(o.Enable, name) {
@@ -246,7 +244,7 @@ func (o *Options) validate(table []Plugin) (faults []error) {
 			continue
 		}
 		if got, want := reflect.TypeOf(o.Config[name]), reflect.TypeOf(p.Config); got != want {
-			faults = append(faults, fmt.Errorf("the configuration of the admission plugin %s is a %v, not a %v", name, want, got))
+			faults = append(faults, fmt.Errorf("the configuration of the admission plugin %s must be a %v, not a %v", name, want, got))
 		}
 		if !o.runs(p) {
 			faults = append(faults, fmt.Errorf("the admission plugin %s is configured, but does not run", name))

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// journal makes plugins that write down that they run.
+// journal returns plugins that record their calls.
 type journal struct{ lines []string }
 
 func (j *journal) plugin(name string, rules ...admission.Rule) admission.Plugin {
@@ -44,8 +44,8 @@ func chain(t *testing.T, table []admission.Plugin, o admission.Options) *admissi
 	return c
 }
 
-// TestChainOrder: those that a request concerns run in the order of the table,
-// whatever names which of them, and groups go by their spec names.
+// TestChainOrder checks that the plugins whose rules match run in the order of the table, and that rules name
+// groups by their spec names.
 func TestChainOrder(t *testing.T) {
 	var j journal
 	on := func(groups []string, resources ...string) admission.Rule {
@@ -79,9 +79,8 @@ func TestChainOrder(t *testing.T) {
 	}
 }
 
-// TestAgain: what a late plugin changes, those before it see once more, and they
-// are not asked for ever.
-func TestAgain(t *testing.T) {
+// TestReinvoke checks that earlier plugins run again after Reinvoke, and at most twice.
+func TestReinvoke(t *testing.T) {
 	var passes []int
 	table := []admission.Plugin{
 		{Name: "Label", Mutate: func(_ context.Context, r *admission.Request) error {
@@ -95,7 +94,7 @@ func TestAgain(t *testing.T) {
 			if len(r.Object.List("spec", "containers")) == 0 {
 				r.Object.Set([]any{map[string]any{"name": "sidecar"}}, "spec", "containers")
 			}
-			r.Reinvoke() // always: it must not be obeyed for ever
+			r.Reinvoke() // on every pass: the chain must stop after two
 			return nil
 		}},
 	}
@@ -109,8 +108,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestOncePerPhase: nobody asked, so nothing runs again; an error in the second
-// pass ends it as one in the first does.
+// TestOncePerPhase checks that nothing runs again without Reinvoke, and that an error in the second pass ends
+// the phase.
 func TestOncePerPhase(t *testing.T) {
 	var j journal
 	c := chain(t, []admission.Plugin{j.plugin("a"), j.plugin("b")}, admission.Options{})
@@ -131,8 +130,7 @@ func TestOncePerPhase(t *testing.T) {
 	assert.Equal(t, []string{"mutate b"}, j.take())
 }
 
-// TestOptions: plugins are chosen by name, and what cannot be meant is told, all
-// at once.
+// TestOptions checks that options select plugins by name, and that New reports all errors in them.
 func TestOptions(t *testing.T) {
 	type config struct{ Seconds int }
 	var j journal
@@ -161,21 +159,20 @@ func TestOptions(t *testing.T) {
 		Enable: []string{"On", "NoSuch"}, Disable: []string{"Required", "On", "Neither"},
 		Config: map[string]any{"Off": 1, "Nobody": 2, "On": "text"},
 	}, admission.PluginContext{})
-	assert.EqualError(t, err, `admission plugin 4 of the table is called "On", which is no name of its own
-admission plugin 5 of the table is called "", which is no name of its own
+	assert.EqualError(t, err, `admission plugin 4 of the table has an empty or duplicate name: "On"
+admission plugin 5 of the table has an empty or duplicate name: ""
 Options.Enable[1]: there is no admission plugin "NoSuch"
 Options.Disable[2]: there is no admission plugin "Neither"
 Options.Config["Nobody"]: there is no admission plugin "Nobody"
 the admission plugin Required cannot be disabled
 the admission plugin On is both enabled and disabled
-the configuration of the admission plugin Off is a <nil>, not a int
+the configuration of the admission plugin Off must be a <nil>, not a int
 the admission plugin Off is configured, but does not run
-the configuration of the admission plugin On is a <nil>, not a string
+the configuration of the admission plugin On must be a <nil>, not a string
 the admission plugin On is configured, but does not run`)
 }
 
-// TestRulesAreChecked: a word that no request can have, and a plugin that does
-// nothing, are told before a server starts.
+// TestRulesAreChecked checks that New reports words that no request can match, and plugins that do nothing.
 func TestRulesAreChecked(t *testing.T) {
 	var j journal
 	_, err := admission.New([]admission.Plugin{
@@ -192,8 +189,8 @@ func TestRulesAreChecked(t *testing.T) {
 		texts = append(texts, line)
 	}
 	assert.Equal(t, []string{
-		`rule 2 of the admission plugin Words: there is no operation "create": it is CREATE, UPDATE, DELETE, CONNECT or *`,
-		`rule 2 of the admission plugin Words: there is no scope "cluster": it is Cluster, Namespaced or *`,
+		`rule 2 of the admission plugin Words: unknown operation "create": use CREATE, UPDATE, DELETE, CONNECT or *`,
+		`rule 2 of the admission plugin Words: unknown scope "cluster": use Cluster, Namespaced or *`,
 		`rule 2 of the admission plugin Words: group "Apps"`,
 		`rule 2 of the admission plugin Words: version "1"`,
 		`rule 1 of the admission plugin Plurals: resource "Pod"`,
@@ -210,7 +207,7 @@ func TestRulesAreChecked(t *testing.T) {
 	assert.EqualError(t, err, "admission plugin Nothing has neither Mutate nor Validate\nadmission plugin Idle has neither Mutate nor Validate")
 }
 
-// TestEndedCallsAfterOnceInReverseOrder: a second call of Ended does nothing.
+// TestEndedCallsAfterOnceInReverseOrder checks also that a second call of Ended does nothing.
 func TestEndedCallsAfterOnceInReverseOrder(t *testing.T) {
 	var r admission.Request
 	var outcomes []string

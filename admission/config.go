@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// maxConfig bounds a file of configuration, in bytes.
+// maxConfig is the maximum size of a configuration file in bytes.
 const maxConfig = 3 << 20
 
 // configuration is a file of kind AdmissionConfiguration.
@@ -32,11 +32,10 @@ type pluginConfiguration struct {
 	Configuration json.RawMessage `json:"configuration,omitempty"`
 }
 
-// LoadConfig reads a file of kind AdmissionConfiguration for the plugins of a table: by
-// their names what [Options].Config takes. It holds configurations or names files with
-// them, by paths that start at its directory. The error joins all faults: a plugin that
-// is not in the table or has nothing to configure, a field that its configuration does
-// not have, another kind than its own. Warnings tell of kinds that newer ones replaced.
+// LoadConfig reads a file of kind AdmissionConfiguration for the plugins of a table. config is the
+// configuration of plugins by name, for [Options].Config. The file contains configurations or names files
+// with them, by paths relative to its directory. The error joins all errors: plugins that are not in the
+// table or have no configuration, unknown fields, and wrong kinds. warnings are about deprecated kinds.
 func LoadConfig(path string, table []Plugin, p names.Profile) (config map[string]any, warnings []string, err error) {
 	l := &loader{names: p, dir: filepath.Dir(path), config: map[string]any{}}
 	var file configuration
@@ -75,15 +74,15 @@ func (l *loader) load(of pluginConfiguration, table []Plugin) error {
 	_, twice := l.config[of.Name]
 	switch {
 	case i < 0:
-		return errors.New("there is no admission plugin of that name")
+		return errors.New("unknown admission plugin")
 	case twice:
-		return errors.New("it is configured twice")
+		return errors.New("configured twice")
 	case of.Path != "" && len(of.Configuration) > 0:
-		return errors.New("it has both a path and a configuration")
+		return errors.New("both path and configuration are set")
 	case of.Path == "" && len(of.Configuration) == 0:
 		return nil
 	case table[i].Config == nil:
-		return errors.New("the plugin has nothing to configure")
+		return errors.New("the plugin has no configuration")
 	}
 	data := []byte(of.Configuration)
 	if of.Path != "" {
@@ -103,7 +102,7 @@ func (l *loader) load(of pluginConfiguration, table []Plugin) error {
 	return nil
 }
 
-// decode reads what a plugin is configured with over what it is by default.
+// decode decodes a configuration over a copy of the plugin's default.
 func (l *loader) decode(data []byte, p *Plugin) (any, error) {
 	if len(p.ConfigKinds) > 0 {
 		var tree map[string]any
@@ -129,7 +128,7 @@ func (l *loader) decode(data []byte, p *Plugin) (any, error) {
 	return config.Elem().Interface(), nil
 }
 
-// kind checks that a document is of one of some kinds; all but the first are old.
+// kind checks that the kind of a document is one of kinds. All but the first are deprecated.
 func (l *loader) kind(of meta.TypeMeta, kinds []meta.GroupVersionKind) error {
 	for i, k := range kinds {
 		k.Group = l.names.Group(k.Group)
@@ -142,7 +141,7 @@ func (l *loader) kind(of meta.TypeMeta, kinds []meta.GroupVersionKind) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("it is %s %s, not %s/%s %s", cmp.Or(of.APIVersion, "of no version"), of.Kind, l.names.Group(kinds[0].Group), kinds[0].Version, kinds[0].Kind)
+	return fmt.Errorf("unsupported kind: apiVersion %q, kind %q; use %s/%s %s", of.APIVersion, of.Kind, l.names.Group(kinds[0].Group), kinds[0].Version, kinds[0].Kind)
 }
 
 func readFile(path string) ([]byte, error) {
@@ -153,7 +152,7 @@ func readFile(path string) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
 	if err == nil && len(data) > maxConfig {
-		err = fmt.Errorf("it is longer than %d bytes", maxConfig)
+		err = fmt.Errorf("file is longer than %d bytes", maxConfig)
 	}
 	return data, err
 }

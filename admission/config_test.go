@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// attic is what a plugin of the tests is configured with.
+// attic is the configuration of a test plugin.
 type attic struct {
 	Rooms []string `json:"rooms"`
 	Most  int      `json:"most"`
@@ -24,12 +24,11 @@ func configurable() []admission.Plugin {
 	return []admission.Plugin{{Name: "Attic", Config: attic{Most: 3}, ConfigKinds: kinds}, {Name: "Plain", Config: attic{}}, {Name: "Fixed"}}
 }
 
-// TestLoadConfig: a file says in itself or in others how plugins are configured, and
-// every fault of it is told with the plugin's name.
+// TestLoadConfig checks configurations in the file and in other files, and that errors name the plugin.
 func TestLoadConfig(t *testing.T) {
 	const head, inline = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n", "{apiVersion: attic.example.com/v1, kind: Attic"
 	for _, tc := range []struct {
-		file, want string // an error
+		file, want string // want is an error
 		config     map[string]any
 		warnings   []string
 	}{
@@ -40,16 +39,16 @@ func TestLoadConfig(t *testing.T) {
 				"apiserver.k8s.io/v1alpha1 AdmissionConfiguration is deprecated; use apiserver.config.k8s.io/v1 AdmissionConfiguration",
 				"attic.example.com/v1alpha1 OldAttic is deprecated; use attic.example.com/v1 Attic"}},
 		{file: head, config: map[string]any{}},
-		{file: ``, want: `it is of no version , not apiserver.config.k8s.io/v1 AdmissionConfiguration`},
-		{file: "apiVersion: apiserver.config.k8s.io/v1\nkind: Other", want: `it is apiserver.config.k8s.io/v1 Other, not`},
+		{file: ``, want: `unsupported kind: apiVersion "", kind ""; use apiserver.config.k8s.io/v1 AdmissionConfiguration`},
+		{file: "apiVersion: apiserver.config.k8s.io/v1\nkind: Other", want: `unsupported kind: apiVersion "apiserver.config.k8s.io/v1", kind "Other"; use`},
 		{file: head + `plugin: []`, want: `unknown field "plugin"`},
-		{file: head + `plugins: [{name: Cellar}]`, want: `plugins[0] "Cellar": there is no admission plugin of that name`},
-		{file: head + `plugins: [{name: Fixed, configuration: {a: b}}]`, want: `plugins[0] "Fixed": the plugin has nothing to configure`},
+		{file: head + `plugins: [{name: Cellar}]`, want: `plugins[0] "Cellar": unknown admission plugin`},
+		{file: head + `plugins: [{name: Fixed, configuration: {a: b}}]`, want: `plugins[0] "Fixed": the plugin has no configuration`},
 		{file: head + `plugins: [{name: Plain, configuration: {a: b}}]`, want: `plugins[0] "Plain": configuration: error unmarshaling JSON: while decoding JSON: json: unknown field "a"`},
 		{file: head + `plugins: [{name: Plain, path: none.yaml}]`, want: `none.yaml: no such file`},
-		{file: head + `plugins: [{name: Plain, path: plain.yaml, configuration: {most: 1}}]`, want: `it has both a path and a configuration`},
-		{file: head + `plugins: [{name: Plain, path: plain.yaml}, {name: Plain, path: plain.yaml}]`, want: `plugins[1] "Plain": it is configured twice`},
-		{file: head + `plugins: [{name: Attic, configuration: {most: 1}}]`, want: `plugins[0] "Attic": configuration: it is of no version , not attic.example.com/v1 Attic`},
+		{file: head + `plugins: [{name: Plain, path: plain.yaml, configuration: {most: 1}}]`, want: `both path and configuration are set`},
+		{file: head + `plugins: [{name: Plain, path: plain.yaml}, {name: Plain, path: plain.yaml}]`, want: `plugins[1] "Plain": configured twice`},
+		{file: head + `plugins: [{name: Attic, configuration: {most: 1}}]`, want: `plugins[0] "Attic": configuration: unsupported kind: apiVersion "", kind ""; use attic.example.com/v1 Attic`},
 		{file: head + `plugins: [{name: Attic, configuration: ` + inline + `, most: many}}]`, want: `cannot unmarshal string`},
 	} {
 		dir := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// A plugin that gives every lamp a room and lets nobody light one in the attic.
-// A server runs it as one of Builder.Admission; here a chain of one does.
+// A plugin sets a default room and refuses lamps in the attic that are lit. A server runs it as one of
+// Builder.Admission; this example uses a chain.
 func ExamplePlugin() {
 	rooms := admission.Plugin{
 		Name: "Rooms",
@@ -55,13 +55,13 @@ func ExamplePlugin() {
 	// attic lamps.example.com is forbidden: no lamps in the attic
 }
 
-// A plugin whose default room a server may choose.
+// A plugin with a configuration: the default room.
 func ExamplePlugin_setup() {
 	type defaults struct{ Room string }
 	rooms := admission.Plugin{
 		Name: "DefaultRoom", Default: admission.Off, Config: defaults{Room: "hall"},
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
-			config := env.Config.(defaults) // of this type, New sees to that
+			config := env.Config.(defaults) // New has checked the type
 			p.Mutate = func(_ context.Context, r *admission.Request) error {
 				r.Object.Set(config.Room, "spec", "room")
 				return nil
@@ -81,7 +81,7 @@ func ExamplePlugin_setup() {
 	// Output: <nil> kitchen
 }
 
-// A file configures the plugins of a table, by their names.
+// A file configures the plugins of a table by name.
 func ExampleLoadConfig() {
 	dir, _ := os.MkdirTemp("", "admission")
 	defer os.RemoveAll(dir)

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// lamps are the forms of a kind of which v1beta1 says bright for lit.
+// lamps converts a kind whose version v1beta1 calls the field lit bright.
 type lamps struct{}
 
 func (lamps) Kind(v meta.GroupVersion) (meta.GroupVersionKind, bool) {
@@ -34,8 +34,8 @@ func (lamps) Take(_ context.Context, r *admission.Request, _, changed *meta.Obje
 	return nil, nil
 }
 
-// A plugin that knows an old version of a kind sees its objects in that. The server
-// gives every request its forms; here a test does.
+// A plugin sees objects in an old version of their kind. The server sets Request.Forms; here the example
+// does.
 func ExampleForms() {
 	old := meta.GroupVersion{Group: "example.com", Version: "v1beta1"}
 	dim := admission.Plugin{

@@ -11,10 +11,10 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// counts are what operators watch of a chain, under the names that dashboards know.
+// counts are the metrics of a chain, under the names of kube-apiserver.
 type counts struct{ steps, plugins *prometheus.HistogramVec }
 
-// The two phases, as metrics name them.
+// The phases in metrics.
 const (
 	admit    = "admit"
 	validate = "validate"
@@ -35,15 +35,15 @@ func newCounts(to prometheus.Registerer) (counts, error) {
 	return c, s.Err()
 }
 
-// timing is where times go, by operation and whether the request was refused: the handles
-// are made when they are needed. nil takes none.
+// timing observes durations by operation and whether the request was refused. It keeps the observer of each
+// combination, created on first use, because WithLabelValues is slow. A nil timing observes nothing.
 type timing struct {
 	in      *prometheus.HistogramVec
-	labels  []string // before those two
+	labels  []string // the labels before operation and rejected
 	handles [4][2]atomic.Pointer[prometheus.Observer]
 }
 
-// operations are the rows of handles.
+// operations are the indexes of the rows of timing.handles.
 var operations = []Operation{Create, Update, Delete, Connect}
 
 func (t *timing) observe(op Operation, err error, took time.Duration) {

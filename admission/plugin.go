@@ -55,17 +55,17 @@ type Plugin struct {
 	Close func()
 }
 
-// Default says whether a plugin runs.
+// Default is whether a plugin runs if no option names it.
 type Default int
 
 // The defaults.
 const (
-	On       Default = iota // unless it is disabled
-	Off                     // only if it is enabled
-	Required                // always: it cannot be disabled
+	On       Default = iota // it runs unless it is disabled
+	Off                     // it runs only if it is enabled
+	Required                // it always runs: it cannot be disabled
 )
 
-// PluginContext is what a plugin may use of its server.
+// PluginContext gives a plugin access to its server. It is safe for concurrent use.
 type PluginContext struct {
 	Names      names.Profile
 	Authorizer auth.Authorizer
@@ -74,10 +74,10 @@ type PluginContext struct {
 	// request on, not in Setup.
 	Client client.Client
 
-	// Features are those of the server.
+	// Features are the feature gates of the server.
 	Features *features.Set
 
-	// Rules are those of the server, for built-in plugins.
+	// Rules are the compatibility rules of the server, for built-in plugins.
 	Rules compat.Rules
 
 	// Accounting is for plugins that write the sum of what they admit into an object, such as the status of a
@@ -125,12 +125,12 @@ type PluginContext struct {
 	Config any // of the type of Plugin.Config
 }
 
-// Options choose plugins by name.
+// Options enable, disable and configure plugins by name.
 type Options struct {
-	Enable  []string // besides those that run by default
+	Enable  []string // in addition to the plugins that run by default
 	Disable []string
 
-	// Config is the configuration of plugins by name.
+	// Config is the configuration of plugins by name. Its type must be that of Plugin.Config.
 	Config map[string]any
 }
 

@@ -9,27 +9,26 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// Rule says which requests are meant, in the words that the rules of webhooks have.
-// A request matches if every field does; an empty field matches all.
+// Rule selects requests, with the words and wildcards of webhook rules. A request matches if every field
+// does; an empty field matches all requests.
 type Rule struct {
-	Operations []Operation // * is every one
-	Groups     []string    // the empty word is the core group, * every one
+	Operations []Operation // * matches all
+	Groups     []string    // "" is the core group, * matches all
 
-	// Versions are those of a kind, * is every one. Whichever version a caller
-	// writes, a rule that names any version of the kind and its group concerns him:
-	// nobody goes round a plugin by another version of the same object.
+	// Versions are versions of the resource; * matches all. A rule matches a request in any version if it
+	// names one version of the resource, so that a caller cannot bypass a plugin by another version of the
+	// same object.
 	Versions []string
 
-	// Resources are plurals such as pods, sub-resources such as pods/status, or
-	// both with wildcards: * is every resource without its sub-resources, pods/* a
-	// resource with all of its own, */scale one sub-resource of every resource, */*
-	// everything.
+	// Resources are plurals such as pods, sub-resources such as pods/status, or patterns: * is every resource
+	// without its sub-resources, pods/* is pods and all its sub-resources, */scale is a sub-resource of every
+	// resource, */* is everything.
 	Resources []string
 
 	Scope Scope
 }
 
-// Scope is where the objects of a resource live. The empty one is *.
+// Scope is whether the objects of a resource are namespaced. The empty scope is AllScopes.
 type Scope string
 
 // The scopes.
@@ -41,7 +40,8 @@ const (
 
 const every = "*"
 
-// Matches reports whether a request is meant. Groups are compared as they stand.
+// Matches reports whether the rule selects a request. It compares groups as they are: groups by their spec
+// names match only after they were converted to the wire.
 func (m *Rule) Matches(r *Request) bool {
 	return (len(m.Operations) == 0 || slices.Contains(m.Operations, r.Operation) || slices.Contains(m.Operations, every)) &&
 		m.matchesVersion(r) &&
@@ -52,8 +52,7 @@ func matchesWord(list []string, word string) bool {
 	return len(list) == 0 || slices.Contains(list, word) || slices.Contains(list, every)
 }
 
-// matchesVersion reports whether one of the versions of the kind is meant, whichever the
-// caller wrote in.
+// matchesVersion reports whether the rule matches one of the versions of the resource.
 func (m *Rule) matchesVersion(r *Request) bool {
 	all := []meta.GroupVersion{{Group: r.Resource.Group, Version: r.Resource.Version}}
 	if r.Type != nil {
@@ -84,22 +83,22 @@ func (m *Rule) matchesResource(resource, sub string) bool {
 	return len(m.Resources) == 0
 }
 
-// faults returns what no request can match.
+// faults returns the words that no request can match.
 func (m *Rule) faults() (faults []error) {
 	for _, op := range m.Operations {
 		if !slices.Contains([]Operation{Create, Update, Delete, Connect, every}, op) {
-			faults = append(faults, fmt.Errorf("there is no operation %q: it is %s, %s, %s, %s or %s", op, Create, Update, Delete, Connect, every))
+			faults = append(faults, fmt.Errorf("unknown operation %q: use %s, %s, %s, %s or %s", op, Create, Update, Delete, Connect, every))
 		}
 	}
 	if !slices.Contains([]Scope{"", AllScopes, Cluster, Namespaced}, m.Scope) {
-		faults = append(faults, fmt.Errorf("there is no scope %q: it is %s, %s or %s", m.Scope, Cluster, Namespaced, AllScopes))
+		faults = append(faults, fmt.Errorf("unknown scope %q: use %s, %s or %s", m.Scope, Cluster, Namespaced, AllScopes))
 	}
-	word := func(what, whole, part string, check func(string) []string) {
+	word := func(field, whole, part string, check func(string) []string) {
 		if part == every {
 			return
 		}
 		for _, why := range check(part) {
-			faults = append(faults, fmt.Errorf("%s %q %s", what, whole, why))
+			faults = append(faults, fmt.Errorf("%s %q %s", field, whole, why))
 		}
 	}
 	for _, group := range m.Groups {
@@ -120,8 +119,7 @@ func (m *Rule) faults() (faults []error) {
 	return faults
 }
 
-// plurals returns the resources that the rule can match, and whether it can match
-// others.
+// plurals returns the resources that the rule names; others reports whether it can match any other resource.
 func (m *Rule) plurals() (list []string, others bool) {
 	for _, word := range m.Resources {
 		base, _, _ := strings.Cut(word, "/")
@@ -133,7 +131,7 @@ func (m *Rule) plurals() (list []string, others bool) {
 	return list, len(m.Resources) == 0
 }
 
-// wire returns the rule with the groups as they are on the wire.
+// wire returns a copy of the rule with the groups as they are on the wire.
 func (m Rule) wire(p names.Profile) Rule {
 	groups := make([]string, len(m.Groups))
 	for i, g := range m.Groups {

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestRuleMatches: the words of the rules of webhooks, with all their wildcards.
+// TestRuleMatches checks the fields of a rule with all their wildcards.
 func TestRuleMatches(t *testing.T) {
 	type request struct {
 		op                       admission.Operation

@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Which requests a rule means can be asked before a server runs it.
+// A program can check which requests a rule matches.
 func ExampleRule_Matches() {
 	scope := map[bool]admission.Scope{true: admission.Namespaced, false: admission.Cluster}
 	for _, namespaced := range []bool{true, false} {

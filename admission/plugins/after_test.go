@@ -11,10 +11,10 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestAfterReportsTheOutcome: a plugin learns how each request that it saw has ended.
+// TestAfterReportsTheOutcome checks that After reports the outcome of each attempt at a write.
 func TestAfterReportsTheOutcome(t *testing.T) {
 	var outcomes []bool
-	s := with(t, admission.Options{}, func(b *server.Builder) {
+	s := newServer(t, admission.Options{}, func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{
 			Name: "Observer", Rules: []admission.Rule{{Resources: []string{"configmaps"}}},
 			Validate: func(_ context.Context, r *admission.Request) error {
@@ -40,7 +40,7 @@ func TestAfterReportsTheOutcome(t *testing.T) {
 		{step{do: "DELETE configmaps/a", want: `200`}, true},
 	} {
 		outcomes = nil
-		walk(t, s, tc.step)
+		runSteps(t, s, tc.step)
 		assert.Equal(t, []bool{tc.want}, outcomes, tc.do)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// alwaysAdmit refuses nothing. It is there for those who name it.
+// alwaysAdmit admits every request. It exists for configurations that name it.
 func alwaysAdmit() admission.Plugin {
 	return admission.Plugin{
 		Name: "AlwaysAdmit", Default: admission.Off, Deprecated: "it does nothing",

@@ -8,10 +8,10 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// alwaysDeny refuses everything but what the server itself needs from the start.
+// alwaysDeny refuses every write except those of the server itself, without which it could not start.
 func alwaysDeny() admission.Plugin {
 	return admission.Plugin{
-		Name: "AlwaysDeny", Default: admission.Off, Deprecated: "it has no use but for tests",
+		Name: "AlwaysDeny", Default: admission.Off, Deprecated: "it is useful for tests only",
 		Validate: func(_ context.Context, r *admission.Request) error {
 			if r.User.Name == auth.ServerUser {
 				return nil

@@ -6,10 +6,10 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestAlwaysPullImages: every image of a new pod is pulled; templates are not pods, and
-// containers that are added later pull as they say.
+// TestAlwaysPullImages checks that pods get the pull policy Always, but neither pod templates nor ephemeral
+// containers do.
 func TestAlwaysPullImages(t *testing.T) {
-	walk(t, with(t, admission.Options{Enable: []string{"AlwaysPullImages"}}),
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"AlwaysPullImages"}}),
 		step{do: "POST pods", body: `{metadata: {name: a}, spec: {
 			initContainers: [{name: i, image: "i:1", imagePullPolicy: Never}], containers: [{name: c, image: "c:1", imagePullPolicy: IfNotPresent}],
 			volumes: [{name: v, image: {reference: "v:1", pullPolicy: Never}}]}}`,

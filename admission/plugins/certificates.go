@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/internal/pki"
 )
 
-// certificateApproval asks of who writes the sub-resource approval the verb
-// approve on the signer that the request names.
+// certificateApproval requires the verb approve on the signer of the request for writes of the sub-resource
+// approval.
 func certificateApproval() admission.Plugin {
 	return admission.Plugin{
 		Name:  "CertificateApproval",
@@ -28,8 +28,8 @@ func certificateApproval() admission.Plugin {
 	}
 }
 
-// certificateSigning asks of who changes the certificate or the conditions through
-// the sub-resource status the verb sign on the signer.
+// certificateSigning requires the verb sign on the signer of the request for writes of the sub-resource
+// status that change the certificate or the conditions.
 func certificateSigning() admission.Plugin {
 	return admission.Plugin{
 		Name:  "CertificateSigning",
@@ -44,7 +44,7 @@ func certificateSigning() admission.Plugin {
 	}
 }
 
-// mayUseSigner asks for a verb on the signer by name, or on all of its domain.
+// mayUseSigner returns an error unless the user has the verb on the signer, by its name or as domain/*.
 func mayUseSigner(ctx context.Context, r *admission.Request, verb string) error {
 	if actor.Is(ctx, r.User) {
 		return nil
@@ -65,8 +65,7 @@ func mayUseSigner(ctx context.Context, r *admission.Request, verb string) error 
 	return fmt.Errorf("user not permitted to %s requests with signerName %q", verb, signer)
 }
 
-// certificateSubjectRestriction lets nobody ask for a client certificate of the
-// group auth.Masters.
+// certificateSubjectRestriction refuses requests for client certificates of the group auth.Masters.
 func certificateSubjectRestriction() admission.Plugin {
 	return admission.Plugin{
 		Name:  "CertificateSubjectRestriction",
@@ -78,11 +77,11 @@ func certificateSubjectRestriction() admission.Plugin {
 			}
 			data, err := base64.StdEncoding.DecodeString(r.Object.String("spec", "request"))
 			if err != nil {
-				return errors.New("spec.request is not base64")
+				return errors.New("invalid spec.request: not base64")
 			}
 			req, err := pki.ParseRequest(data)
 			if err != nil {
-				return fmt.Errorf("spec.request cannot be read: %w", err)
+				return fmt.Errorf("invalid spec.request: %w", err)
 			}
 			if slices.Contains(req.Subject.Organization, auth.Masters) {
 				return fmt.Errorf("use of %s signer with %s group is not allowed", client, auth.Masters)

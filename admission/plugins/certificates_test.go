@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// Whatever stands in a request, the answer is that it may pass or a refusal.
+// FuzzSubjectRestriction checks that every request is admitted or refused without a panic.
 func FuzzSubjectRestriction(f *testing.F) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(f, err)

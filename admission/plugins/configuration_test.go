@@ -14,8 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// TestConfigurationFile: the plugins of the table take the kinds of configuration that
-// files in the field have.
+// TestConfigurationFile checks that LoadConfig accepts the configuration kinds of each plugin.
 func TestConfigurationFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "admission.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(`

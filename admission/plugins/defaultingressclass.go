@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/internal/compat"
 )
 
-// defaultIngressClass gives a new ingress that names no class, in its field or its old
-// annotation, the one that is marked as the default.
+// defaultIngressClass sets the default class on a new ingress that names no class, neither in its field nor
+// in the old annotation.
 func defaultIngressClass() admission.Plugin {
 	return admission.Plugin{
 		Name:  "DefaultIngressClass",

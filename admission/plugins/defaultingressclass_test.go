@@ -11,7 +11,7 @@ import (
 func TestDefaultIngressClass(t *testing.T) {
 	const classes, marked = "/apis/networking.k8s.io/v1/ingressclasses", `, annotations: {ingressclass.kubernetes.io/is-default-class: "true"}}, spec: {controller: example.com/c}}`
 	const ingresses, spec = "/apis/networking.k8s.io/v1/namespaces/default/ingresses", `, spec: {defaultBackend: {service: {name: s, port: {number: 80}}}`
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST " + ingresses, body: `{metadata: {name: a}` + spec + `}}`, want: `201 {spec: {ingressClassName: null}}`},
 		step{do: "POST " + classes, body: `{metadata: {name: old` + marked, want: `201`},
 		step{do: "POST " + ingresses, body: `{metadata: {name: b}` + spec + `}}`, want: `201 {spec: {ingressClassName: old}}`},

@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/internal/compat"
 )
 
-// defaultStorageClass gives a new claim that names no class the one that is marked as
-// the default. An empty name is one: no class at all.
+// defaultStorageClass sets the default class on a new claim that names no class. An empty storageClassName
+// counts as set: the claim wants no class.
 func defaultStorageClass() admission.Plugin {
 	return admission.Plugin{
 		Name:  "DefaultStorageClass",
@@ -58,7 +58,7 @@ func fillClass(ctx context.Context, r *admission.Request, newest bool, field, gr
 		for _, class := range defaults {
 			found = append(found, class.Name())
 		}
-		return fmt.Errorf("%d default %s were found, where one can be: %s", len(defaults), plural, strings.Join(slices.Sorted(slices.Values(found)), ", "))
+		return fmt.Errorf("%d default %s found, only one is allowed: %s", len(defaults), plural, strings.Join(slices.Sorted(slices.Values(found)), ", "))
 	}
 	return nil
 }

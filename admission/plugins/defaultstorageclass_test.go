@@ -12,7 +12,7 @@ import (
 func TestDefaultStorageClass(t *testing.T) {
 	const classes, marked = "/apis/storage.k8s.io/v1/storageclasses", `, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}, provisioner: x}`
 	const claim = `, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}`
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: a}` + claim + `}}`, want: `201 {spec: {storageClassName: null}}`},
 		step{do: "POST " + classes, body: `{metadata: {name: old` + marked, want: `201`},
 		step{do: "POST persistentvolumeclaims", body: `{metadata: {name: b}` + claim + `}}`, want: `201 {spec: {storageClassName: old}}`},
@@ -41,13 +41,13 @@ func TestNewestDefaultStorageClassWins(t *testing.T) {
 // its reverse is the order of creation.
 func newestWins(t *testing.T, create func(name string) step, gets func(name string) step) {
 	synctest.Test(t, func(t *testing.T) {
-		s := with(t, admission.Options{})
+		s := newServer(t, admission.Options{})
 		for _, names := range [][]string{{"k"}, {"z"}, {"a"}, {"d", "c"}} {
 			time.Sleep(time.Second) // creationTimestamp has whole seconds
 			for _, name := range names {
-				create(name).take(t, s)
+				create(name).run(t, s)
 			}
-			gets(names[len(names)-1]).take(t, s)
+			gets(names[len(names)-1]).run(t, s)
 		}
 	})
 }

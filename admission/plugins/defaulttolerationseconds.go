@@ -10,15 +10,15 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// TolerationSeconds says for how many seconds pods that do not say it themselves stay on a
-// node that is not ready or that nobody can reach. It configures the plugin
-// DefaultTolerationSeconds, whose default is 300 for both.
+// TolerationSeconds configures the plugin DefaultTolerationSeconds: how many seconds a pod stays on a node
+// that is not ready or not reachable, if the pod has no toleration of its own for that taint. Both are 300 by
+// default.
 type TolerationSeconds struct {
 	NotReady    int64 `json:"notReady"`
 	Unreachable int64 `json:"unreachable"`
 }
 
-// defaultTolerationSeconds lets pods stay for some time on a node that failed.
+// defaultTolerationSeconds adds tolerations that let pods stay for some time on a node that failed.
 func defaultTolerationSeconds() admission.Plugin {
 	return admission.Plugin{
 		Name:   "DefaultTolerationSeconds",
@@ -27,7 +27,7 @@ func defaultTolerationSeconds() admission.Plugin {
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			seconds := env.Config.(TolerationSeconds)
 			if seconds.NotReady < 0 || seconds.Unreachable < 0 {
-				return errors.New("the seconds are negative")
+				return errors.New("notReady and unreachable must not be negative")
 			}
 			p.Mutate = func(_ context.Context, r *admission.Request) error {
 				spec := meta.NewObject(r.Object.Map("spec"))
@@ -36,7 +36,7 @@ func defaultTolerationSeconds() admission.Plugin {
 					seconds int64
 				}{{names.TaintNotReady, seconds.NotReady}, {names.TaintUnreachable, seconds.Unreachable}} {
 					key := env.Wire(of.taint)
-					if !saysOfTaint(spec, key, "NoExecute") {
+					if !hasTolerationFor(spec, key, "NoExecute") {
 						podspec.Tolerate(spec, map[string]any{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": of.seconds})
 					}
 				}
@@ -47,8 +47,9 @@ func defaultTolerationSeconds() admission.Plugin {
 	}
 }
 
-// saysOfTaint reports whether a pod has a toleration that is about a taint.
-func saysOfTaint(spec *meta.Object, key, effect string) bool {
+// hasTolerationFor reports whether a pod has a toleration that selects the taint; an empty key or effect
+// selects all.
+func hasTolerationFor(spec *meta.Object, key, effect string) bool {
 	for _, t := range spec.Objects("tolerations") {
 		if k, e := t.String("key"), t.String("effect"); (k == key || k == "") && (e == effect || e == "") {
 			return true

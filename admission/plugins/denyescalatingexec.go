@@ -10,8 +10,7 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// denyEscalatingExec lets nobody into pods that are privileged or share namespaces with
-// their node.
+// denyEscalatingExec refuses exec and attach to pods that are privileged or share namespaces with their node.
 func denyEscalatingExec() admission.Plugin {
 	return denyExec("DenyEscalatingExec", func(pod *meta.Object) error {
 		for _, shared := range []struct{ field, word string }{{"hostPID", "pid"}, {"hostIPC", "ipc"}, {"hostNetwork", "network"}} {
@@ -23,10 +22,10 @@ func denyEscalatingExec() admission.Plugin {
 	})
 }
 
-// denyExec is a plugin that refuses to connect to processes of a pod.
+// denyExec returns a plugin that refuses exec and attach to the pods for which refuse returns an error.
 func denyExec(name string, refuse func(pod *meta.Object) error) admission.Plugin {
 	return admission.Plugin{
-		Name: name, Default: admission.Off, Deprecated: "rights to pods/exec and pods/attach, and PodSecurity, do what it does",
+		Name: name, Default: admission.Off, Deprecated: "use RBAC on pods/exec and pods/attach, and PodSecurity",
 		Rules: on("", []string{"pods/exec", "pods/attach"}, admission.Connect),
 		Validate: func(ctx context.Context, r *admission.Request) error {
 			pod, err := r.Server.Find(ctx, "", "pods", meta.Key{Namespace: r.Namespace, Name: r.Name})

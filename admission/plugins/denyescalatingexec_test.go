@@ -18,14 +18,15 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// nowhere is a connector of a cluster without nodes.
-type nowhere struct{}
+// noNodes is the connector of a cluster without nodes.
+type noNodes struct{}
 
-func (nowhere) Connect(context.Context, *registry.Target) (*url.URL, http.RoundTripper, error) {
+func (noNodes) Connect(context.Context, *registry.Target) (*url.URL, http.RoundTripper, error) {
 	return nil, nil, errors.New("there are no nodes")
 }
 
-// TestDenyExec: nobody gets into pods that have more than others, once they have it.
+// TestDenyExec checks that exec into privileged pods and pods in host namespaces is refused if the plugins
+// are enabled.
 func TestDenyExec(t *testing.T) {
 	const privileged = "403 forbidden: cannot exec into or attach to a privileged container"
 	const passes = "400 pod x does not have a host assigned"
@@ -47,9 +48,9 @@ func TestDenyExec(t *testing.T) {
 		o := admission.Options{Enable: []string{plugin}}
 		_, err := admission.New(plugins.Table(), o, admission.PluginContext{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
-		s := with(t, o, func(b *server.Builder) { b.Connector = nowhere{} })
+		s := newServer(t, o, func(b *server.Builder) { b.Connector = noNodes{} })
 		assert.Contains(t, log.String(), "the admission plugin "+plugin)
-		walk(t, s, append(pods,
+		runSteps(t, s, append(pods,
 			step{do: "POST pods/x/exec?command=ls", want: passes},
 			step{do: "POST pods/x/attach", want: passes},
 			step{do: "POST pods/first/exec?command=ls", want: privileged},

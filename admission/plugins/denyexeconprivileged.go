@@ -2,7 +2,7 @@ package plugins
 
 import "orch.io/controlplane/admission"
 
-// denyExecOnPrivileged lets nobody into pods that have a privileged container.
+// denyExecOnPrivileged refuses exec and attach to pods that have a privileged container.
 func denyExecOnPrivileged() admission.Plugin {
 	return denyExec("DenyExecOnPrivileged", refusePrivileged)
 }

@@ -7,8 +7,8 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// denyServiceExternalIPs lets services have only those external addresses that they had
-// before: whoever names an address gets what others send to it.
+// denyServiceExternalIPs refuses new external addresses of a service, which would divert the traffic to these
+// addresses to the service. Addresses that the service already had may stay.
 func denyServiceExternalIPs() admission.Plugin {
 	return admission.Plugin{
 		Name: "DenyServiceExternalIPs", Default: admission.Off,

@@ -10,8 +10,9 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// deviceAdminAccess keeps claims from devices that others use, but in namespaces with
-// the label for that. It is a rule of the kinds, which do not see the namespace.
+// deviceAdminAccess refuses claims with admin access, which shares devices that are in use, unless their
+// namespace has the label that permits it. The validation of the kinds cannot check that, because it does not
+// see the namespace.
 func deviceAdminAccess() admission.Plugin {
 	return admission.Plugin{
 		Name: "DeviceAdminAccess", Default: admission.Required,
@@ -40,11 +41,11 @@ func deviceAdminAccess() admission.Plugin {
 	}
 }
 
-// adminAccess returns where an object asks for devices that others use, or has got them.
+// adminAccess returns the paths of the fields that request admin access or, in a new allocation, grant it.
 func adminAccess(r *admission.Request) (fields []*check.Path) {
 	if r.Subresource == "status" {
 		if r.Old.Map("status", "allocation") != nil {
-			return nil // it stays as it is
+			return nil // an allocation does not change
 		}
 		for i, result := range r.Object.Objects("status", "allocation", "devices", "results") {
 			if result.Bool("adminAccess") {

@@ -10,8 +10,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestDeviceAdminAccess: only a namespace with the label has claims of devices that
-// others use, and such devices.
+// TestDeviceAdminAccess checks that claims and allocations with admin access need the label on the namespace.
 func TestDeviceAdminAccess(t *testing.T) {
 	ctx, client := t.Context(), servertest.New(t).Objects()
 	resource := func(plural string) meta.GroupResource {

@@ -13,17 +13,17 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// The verbs on a driver's part of a claim, before that of the request: by who runs on the
-// node of the devices, and by anybody.
+// The prefixes of the verbs on resourceclaims/driver, followed by the verb of the request: onItsNode is for
+// service accounts on the node of the devices, onAnyNode for all users.
 const (
 	onItsNode = "associated-node:"
 	onAnyNode = "arbitrary-node:"
 )
 
-// deviceStatusAccess keeps apart who writes the status of claims of devices: schedulers
-// say which devices a claim has and who uses it, and each driver tells of its own. It
-// asks for a right to resourceclaims/binding, or to resourceclaims/driver by the name of
-// the driver, beside that to the status.
+// deviceStatusAccess separates the writers of the status of a ResourceClaim: schedulers write the allocation
+// and reservedFor, drivers write the state of their own devices. In addition to the right to the status it
+// requires a right to resourceclaims/binding for the former and to resourceclaims/driver, by the name of the
+// driver, for the latter.
 func deviceStatusAccess() admission.Plugin {
 	return admission.Plugin{
 		Name: "DeviceStatusAccess", Default: admission.Required,
@@ -62,7 +62,7 @@ func bindingRight(ctx context.Context, a auth.Authorizer, r *admission.Request) 
 
 func driverRights(ctx context.Context, a auth.Authorizer, r *admission.Request, nodeName string) (f check.Faults) {
 	if r.Object.Map("status", "allocation") == nil {
-		return nil // what drivers told goes with the devices
+		return nil // deallocation removes the state of the devices
 	}
 	verbs := []string{onAnyNode + r.Verb}
 	if node := r.User.Extra[nodeName]; len(node) == 1 && node[0] != "" && node[0] == nodeOfDevices(r.Object) {
@@ -84,8 +84,7 @@ func driverRights(ctx context.Context, a auth.Authorizer, r *admission.Request, 
 	return f
 }
 
-// changedDrivers returns the drivers, sorted, whose devices a status tells of otherwise
-// than before.
+// changedDrivers returns the names, sorted, of the drivers that have a device whose state differs.
 func changedDrivers(now, was *meta.Object) []string {
 	type device struct{ driver, pool, name, share string }
 	devices := func(o *meta.Object) map[device]*meta.Object {
@@ -109,8 +108,8 @@ func changedDrivers(now, was *meta.Object) []string {
 	return slices.Sorted(maps.Keys(drivers))
 }
 
-// nodeOfDevices returns the node that the devices of a claim are on, empty if they can be
-// used on others.
+// nodeOfDevices returns the name of the node that the allocated devices belong to, empty if other nodes can
+// use them.
 func nodeOfDevices(claim *meta.Object) string {
 	terms := claim.Objects("status", "allocation", "nodeSelector", "nodeSelectorTerms")
 	if len(terms) != 1 || len(terms[0].List("matchExpressions")) > 0 {

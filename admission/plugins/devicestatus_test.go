@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// TestDeviceStatusAccess: who may write the status of a claim may not write all of it.
+// TestDeviceStatusAccess checks the rights that writes of the parts of a claim's status require.
 func TestDeviceStatusAccess(t *testing.T) {
 	const (
 		allocated = `"allocation":{"devices":{"results":[{"driver":"a.io"}]}}`
@@ -36,9 +36,9 @@ func TestDeviceStatusAccess(t *testing.T) {
 	for name, c := range map[string]struct {
 		user     *auth.User
 		old, new string
-		has      string   // the one right of the user
-		patch    bool     // not update
-		wants    []string // the rights that were asked for
+		has      string   // the only right of the user
+		patch    bool     // patch instead of update
+		wants    []string // the rights that were checked
 		refused  []string
 	}{
 		"nothing":               {user: anybody, old: allocated, new: allocated, wants: nil},
@@ -103,7 +103,7 @@ func TestDeviceStatusAccess(t *testing.T) {
 	}
 }
 
-// claimWith returns a claim whose status has these fields.
+// claimWith returns a claim with the given status.
 func claimWith(t *testing.T, status string) *meta.Object {
 	var tree map[string]any
 	require.NoError(t, json.Unmarshal([]byte(`{"status":{`+status+`}}`), &tree))

@@ -22,7 +22,7 @@ const (
 	maxRate         = 1_000_000 // events, or events a second
 	maxBuckets      = 1_000_000
 	defaultBuckets  = 4096
-	spareBucketTime = time.Second // for which a full bucket is kept
+	spareBucketTime = time.Second // a bucket is kept for so long after it is full again
 )
 
 // eventLimits is the configuration of EventRateLimit.
@@ -30,18 +30,19 @@ type eventLimits struct {
 	Limits []eventLimit `json:"limits"`
 }
 
-// eventLimit is one of the limits: how many events may be written by each server,
-// namespace, user or source with its object.
+// eventLimit is one limit: the rate of event writes for the whole server, or for each namespace, user, or
+// source and object.
 type eventLimit struct {
 	Type      string `json:"type"`
 	QPS       int    `json:"qps"`
 	Burst     int    `json:"burst"`
-	CacheSize int    `json:"cacheSize,omitempty"` // how many buckets are kept: of those used last
+	CacheSize int    `json:"cacheSize,omitempty"` // how many buckets are kept, the most recently used ones; 0: defaultBuckets
 }
 
-// eventRateLimit refuses events beyond some rates. Each request counts once, whatever else
-// becomes of it, but those that a limit refuses; one that other plugins refuse counts again
-// if that is not told, see Request.Attempt.
+// eventRateLimit refuses events above the configured rates. A request takes one token of each limit; if one
+// limit refuses it, the tokens of the other limits are returned. Retries of a write (Request.Attempt > 0)
+// take no tokens. If another plugin refused an attempt and the server retries the write, the retry takes
+// tokens again, because Attempt does not count refused attempts.
 func eventRateLimit() admission.Plugin {
 	return admission.Plugin{
 		Name: "EventRateLimit", Default: admission.Off,
@@ -88,16 +89,16 @@ func (c *eventLimits) check() error {
 	var faults []string
 	bound := func(at, field string, n, least, most int) {
 		if n < least || n > most {
-			faults = append(faults, fmt.Sprintf("%s.%s: %d is not between %d and %d", at, field, n, least, most))
+			faults = append(faults, fmt.Sprintf("%s.%s: %d must be between %d and %d", at, field, n, least, most))
 		}
 	}
 	if len(c.Limits) == 0 {
-		faults = append(faults, "limits: one at least is needed")
+		faults = append(faults, "limits: at least one is required")
 	}
 	for i, limit := range c.Limits {
 		at := fmt.Sprintf("limits[%d]", i)
 		if keyOf[limit.Type] == nil {
-			faults = append(faults, fmt.Sprintf("%s.type: %q is none of Server, Namespace, User and SourceAndObject", at, limit.Type))
+			faults = append(faults, fmt.Sprintf("%s.type: %q must be Server, Namespace, User or SourceAndObject", at, limit.Type))
 		}
 		bound(at, "qps", limit.QPS, 1, maxRate)
 		bound(at, "burst", limit.Burst, 1, maxRate)
@@ -106,10 +107,10 @@ func (c *eventLimits) check() error {
 	return refusal(faults)
 }
 
-// longestKey is how long a text may be that events are told apart by, in bytes.
-const longestKey = 512
+// maxKeyLength is the maximum length in bytes of a bucket key; longer keys are hashed.
+const maxKeyLength = 512
 
-// keyOf says by the type of a limit which events share a bucket.
+// keyOf returns, by the type of a limit, the key of the bucket that an event belongs to.
 var keyOf = map[string]func(r *admission.Request) string{
 	"Server":    func(*admission.Request) string { return "" },
 	"Namespace": func(r *admission.Request) string { return r.Namespace },
@@ -124,7 +125,7 @@ var keyOf = map[string]func(r *admission.Request) string{
 			key = append(key, e.String("involvedObject", field))
 		}
 		text := strings.Join(key, "/")
-		if len(text) > longestKey { // the texts are the caller's
+		if len(text) > maxKeyLength { // callers control the length of these fields
 			sum := sha256.Sum256([]byte(text))
 			return hex.EncodeToString(sum[:])
 		}
@@ -132,20 +133,20 @@ var keyOf = map[string]func(r *admission.Request) string{
 	},
 }
 
-// eventBuckets are the buckets of one limit. One that was not used until it is full again
-// is as good as none and not kept.
+// eventBuckets are the token buckets of one limit. A bucket that was not used until it is full again is
+// dropped, because a new bucket is full, too.
 type eventBuckets struct {
 	eventLimit
 	key func(r *admission.Request) string
 	now func() time.Time
 
-	mu      sync.Mutex // guards the buckets, and what is in them
+	mu      sync.Mutex // guards buckets and their contents
 	buckets *cache.Cache[string, *bucket]
 }
 
 type bucket struct {
 	tokens float64
-	at     time.Time // of tokens
+	at     time.Time // when tokens was computed
 }
 
 func newEventBuckets(limit eventLimit, now func() time.Time) *eventBuckets {
@@ -153,25 +154,25 @@ func newEventBuckets(limit eventLimit, now func() time.Time) *eventBuckets {
 	return &eventBuckets{eventLimit: limit, key: keyOf[limit.Type], now: now, buckets: cache.New[string, *bucket](size, now)}
 }
 
-// take takes a token for a request, and returns how to give it back.
+// take takes a token for a request. give returns it. If ok is false, the bucket is empty.
 func (b *eventBuckets) take(r *admission.Request) (give func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key, now := b.key(r), b.now()
-	of, ok := b.buckets.Get(key)
+	entry, ok := b.buckets.Get(key)
 	if !ok {
-		of = &bucket{tokens: float64(b.Burst), at: now}
+		entry = &bucket{tokens: float64(b.Burst), at: now}
 	}
-	of.tokens = min(of.tokens+now.Sub(of.at).Seconds()*float64(b.QPS), float64(b.Burst))
-	of.at = now
-	if of.tokens < 1 {
+	entry.tokens = min(entry.tokens+now.Sub(entry.at).Seconds()*float64(b.QPS), float64(b.Burst))
+	entry.at = now
+	if entry.tokens < 1 {
 		return nil, false
 	}
-	of.tokens--
-	b.buckets.Put(key, of, spareBucketTime+time.Duration(float64(b.Burst)/float64(b.QPS)*float64(time.Second)))
+	entry.tokens--
+	b.buckets.Put(key, entry, spareBucketTime+time.Duration(float64(b.Burst)/float64(b.QPS)*float64(time.Second)))
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		of.tokens = min(of.tokens+1, float64(b.Burst))
+		entry.tokens = min(entry.tokens+1, float64(b.Burst))
 	}, true
 }

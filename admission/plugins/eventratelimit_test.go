@@ -25,7 +25,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// limits are the options of a server with limits of events, as a file has them.
+// limits returns the server options for EventRateLimit with the limits of a configuration file.
 func limits(t *testing.T, text string) (admission.Options, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -36,8 +36,8 @@ func limits(t *testing.T, text string) (admission.Options, error) {
 	return admission.Options{Enable: []string{"EventRateLimit"}, Config: config}, err
 }
 
-// TestEventRateLimit: beyond each limit events are refused, what was refused otherwise
-// counts, and time gives tokens back.
+// TestEventRateLimit checks that events above each type of limit are refused, that events that fail
+// validation count, and that tokens are refilled with time.
 func TestEventRateLimit(t *testing.T) {
 	event := func(as, do, name, component, object, want string) step {
 		return step{as: as, do: do, want: want, body: `{metadata: {name: ` + name + `, namespace: default},
@@ -82,23 +82,23 @@ func TestEventRateLimit(t *testing.T) {
 			o, err := limits(t, `{type: `+kind+`, qps: 1, burst: 2}`)
 			require.NoError(t, err)
 			synctest.Test(t, func(t *testing.T) {
-				s := with(t, o)
+				s := newServer(t, o)
 				for _, st := range steps {
-					st.take(t, s)
+					st.run(t, s)
 				}
 				time.Sleep(time.Second)
-				event("a", post, "later", "x", "p", `201`).take(t, s)
+				event("a", post, "later", "x", "p", `201`).run(t, s)
 				if kind != "Server" {
 					return
 				}
-				event("a", post, "evenlater", "x", "p", `429 limit reached on type Server for key `).take(t, s)
+				event("a", post, "evenlater", "x", "p", `429 limit reached on type Server for key `).run(t, s)
 			})
 		})
 	}
 }
 
-// TestEventRateLimits: what one limit refuses takes nothing of another, and of the buckets
-// those used last are kept.
+// TestEventRateLimits checks that a refused event takes no tokens of the other limits, and that the most
+// recently used buckets are kept.
 func TestEventRateLimits(t *testing.T) {
 	o, err := limits(t, `{type: Server, qps: 1, burst: 3}, {type: User, qps: 1, burst: 1, cacheSize: 1}`)
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestEventRateLimits(t *testing.T) {
 		return step{as: as, do: "POST events", want: want, body: `{metadata: {name: ` + name + `, namespace: default}, involvedObject: {kind: Pod, name: p, namespace: default}}`}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := with(t, o)
+		s := newServer(t, o)
 		for _, st := range []step{
 			event("a", "a", `201`),
 			event("a", "b", `429 limit reached on type User for key a`),
@@ -116,20 +116,19 @@ func TestEventRateLimits(t *testing.T) {
 			event("a", "c", `201`),
 			event("a", "d", `429 [limit reached on type Server for key , limit reached on type User for key a]`),
 		} {
-			st.take(t, s)
+			st.run(t, s)
 		}
 	})
 }
 
-// TestEventRateLimitOfRetries: a request that is tried again since another write came
-// between counts once.
-func TestEventRateLimitOfRetries(t *testing.T) {
+// TestEventRateLimitCountsRetryOnce checks that a write that is retried after a conflict counts once.
+func TestEventRateLimitCountsRetryOnce(t *testing.T) {
 	o, err := limits(t, `{type: User, qps: 1, burst: 3}`)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		var s *servertest.Server
 		attempts := 0
-		s = with(t, o, func(b *server.Builder) {
+		s = newServer(t, o, func(b *server.Builder) {
 			b.Admission = append(b.Admission, admission.Plugin{
 				Name: "Between", Rules: []admission.Rule{{Operations: []admission.Operation{admission.Update}, Resources: []string{"events"}}},
 				Validate: func(ctx context.Context, r *admission.Request) error {
@@ -153,21 +152,21 @@ func TestEventRateLimitOfRetries(t *testing.T) {
 			{as: "a", do: "PATCH events/a", body: `{reason: T}`, want: `200`},
 			{as: "a", do: "PATCH events/a", body: `{reason: U}`, want: `429 limit reached on type User for key a`},
 		} {
-			st.take(t, s)
+			st.run(t, s)
 		}
 		assert.Equal(t, 3, attempts)
 	})
 }
 
-// TestEventRateLimitOfRefusals: who was refused on top of an object that was not stored in
-// the end is refused once more.
-func TestEventRateLimitOfRefusals(t *testing.T) {
+// TestEventRateLimitRefusesRetry checks that a request refused against an object whose commit failed is
+// refused again when it is retried.
+func TestEventRateLimitRefusesRetry(t *testing.T) {
 	o, err := limits(t, `{type: User, qps: 1, burst: 1}`)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
-		s := with(t, o, func(b *server.Builder) { b.Storage = store })
-		step{as: "a", do: "POST events", want: `201`, body: `{metadata: {name: a, namespace: default}, involvedObject: {kind: Pod, name: p, namespace: default}}`}.take(t, s)
+		s := newServer(t, o, func(b *server.Builder) { b.Storage = store })
+		step{as: "a", do: "POST events", want: `201`, body: `{metadata: {name: a, namespace: default}, involvedObject: {kind: Pod, name: p, namespace: default}}`}.run(t, s)
 		fails := errors.New("disk")
 		store.SetPlan(func(call faultinject.Call) faultinject.Fault {
 			switch {
@@ -180,26 +179,26 @@ func TestEventRateLimitOfRefusals(t *testing.T) {
 		})
 		var all sync.WaitGroup
 		defer all.Wait()
-		for _, as := range []string{"b", "c"} { // one wins, the other queues
+		for _, as := range []string{"b", "c"} { // one of them commits, the other queues
 			all.Go(func() {
-				step{as: as, do: "PATCH events/a", body: `{metadata: {labels: {` + as + `: d}}}`, want: `200`}.take(t, s)
+				step{as: as, do: "PATCH events/a", body: `{metadata: {labels: {` + as + `: d}}}`, want: `200`}.run(t, s)
 			})
 		}
 		time.Sleep(1500 * time.Microsecond)
 		all.Go(func() {
-			step{as: "d", do: "PATCH events/a", body: `{reason: Lost}`, want: `500 the store failed`}.take(t, s)
+			step{as: "d", do: "PATCH events/a", body: `{reason: Lost}`, want: `500 the store failed`}.run(t, s)
 		})
 		time.Sleep(time.Millisecond) // its commit has begun
-		step{as: "a", do: "PATCH events/a", body: `{reason: Late}`, want: `429 limit reached on type User for key a`}.take(t, s)
+		step{as: "a", do: "PATCH events/a", body: `{reason: Late}`, want: `429 limit reached on type User for key a`}.run(t, s)
 	})
 }
 
-// TestEventRateLimitConfig: limits without bounds or sense fail the start.
+// TestEventRateLimitConfig checks that invalid limits fail the build of the server.
 func TestEventRateLimitConfig(t *testing.T) {
 	for text, want := range map[string]string{
-		``: "limits: one at least is needed",
-		`{type: Pod, qps: 0, burst: 1000001, cacheSize: -1}`: `limits[0].type: "Pod" is none of Server, Namespace, User and SourceAndObject, ` +
-			`limits[0].qps: 0 is not between 1 and 1000000, limits[0].burst: 1000001 is not between 1 and 1000000, limits[0].cacheSize: -1 is not between 0 and 1000000`,
+		``: "limits: at least one is required",
+		`{type: Pod, qps: 0, burst: 1000001, cacheSize: -1}`: `limits[0].type: "Pod" must be Server, Namespace, User or SourceAndObject, ` +
+			`limits[0].qps: 0 must be between 1 and 1000000, limits[0].burst: 1000001 must be between 1 and 1000000, limits[0].cacheSize: -1 must be between 0 and 1000000`,
 	} {
 		o, err := limits(t, text)
 		require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// The plugins of a server that brings one of its own: it sees what those before it made.
+// The program adds a plugin of its own, which sees the changes of the plugins before it.
 func ExampleTable() {
 	table := plugins.Table(admission.Plugin{Name: "NoAttic"})
 	fmt.Println(table[0].Name)
@@ -23,7 +23,7 @@ func ExampleTable() {
 	// true
 }
 
-// Plugins are chosen and configured by name; server.Builder.AdmissionOptions takes this.
+// Options enable and configure plugins by name. Pass them to a server as server.Builder.AdmissionOptions.
 func Example_configuration() {
 	options := admission.Options{
 		Enable: []string{"PodNodeSelector", "PodTolerationRestriction"},
@@ -38,7 +38,7 @@ func Example_configuration() {
 	// Output: <nil>
 }
 
-// Pods of the highest priority need a quota that speaks of them.
+// Pods of the highest priority class need a quota with that scope.
 func ExampleQuotaConfig() {
 	config := plugins.QuotaConfig{LimitedResources: []plugins.LimitedResource{{
 		Resource:    "pods",
@@ -54,7 +54,7 @@ func ExampleQuotaConfig() {
 	// Output: <nil>
 }
 
-// A server whose volumes are all in one zone.
+// All volumes of this server are in one zone.
 func ExampleVolumeLabels() {
 	b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{
 		Enable: []string{"PersistentVolumeLabel"},

@@ -9,15 +9,15 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestPoliciesGuardWebhookConfigurations: policies are evaluated for webhook configurations,
-// and not for policies and bindings, which one could otherwise make impossible to remove.
+// TestPoliciesGuardWebhookConfigurations checks that policies apply to webhook configurations, but not to
+// policies and bindings, which could otherwise not be removed.
 func TestPoliciesGuardWebhookConfigurations(t *testing.T) {
 	const rules = `matchConstraints: {resourceRules: [{apiGroups: [admissionregistration.k8s.io], apiVersions: ['*'], resources: ['*'], operations: ['*']}]}`
 	const refused = "422 failed expression: object == null || object.metadata.name == 'a'"
 	validating, mutating := policyPath+"validatingwebhookconfigurations", policyPath+"mutatingwebhookconfigurations"
 	s := servertest.New(t)
-	walk(t, s, changing("m", "'*'", "admissionregistration.k8s.io", "mutations: ["+patching(`[JSONPatch{op: 'add', path: '/metadata/labels', value: {'seen': 'yes'}}]`)+"]")...)
-	walk(t, s,
+	runSteps(t, s, changing("m", "'*'", "admissionregistration.k8s.io", "mutations: ["+patching(`[JSONPatch{op: 'add', path: '/metadata/labels', value: {'seen': 'yes'}}]`)+"]")...)
+	runSteps(t, s,
 		step{do: "POST " + validating, body: "{metadata: {name: b}}", want: "201 {metadata: {labels: {seen: 'yes'}}}"},
 		step{do: "POST " + mutating, body: "{metadata: {name: b}}", want: "201 {metadata: {labels: {seen: 'yes'}}}"},
 		step{do: "POST " + policyPath + "validatingadmissionpolicies", want: "201",
@@ -37,12 +37,12 @@ func TestPoliciesGuardWebhookConfigurations(t *testing.T) {
 	)
 }
 
-// TestTerminatingNamespaceRefusesBindings: of the kinds that are not stored, only reviews of
-// access are exempt from NamespaceLifecycle.
+// TestTerminatingNamespaceRefusesBindings checks that NamespaceLifecycle exempts only access reviews, not
+// other kinds that are not stored.
 func TestTerminatingNamespaceRefusesBindings(t *testing.T) {
 	const binding = `{metadata: {name: p}, target: {kind: Node, name: n1}}`
 	reviews := func(b *server.Builder) { b.Register(review.Access(b.Authorizer)...) }
-	walk(t, with(t, admission.Options{}, reviews),
+	runSteps(t, newServer(t, admission.Options{}, reviews),
 		step{do: "POST /api/v1/namespaces", body: "{metadata: {name: gone}}", want: "201"},
 		step{do: "POST /api/v1/namespaces/gone/pods", body: podSpec("p", ""), want: "201"},
 		step{do: "PATCH /api/v1/namespaces/gone/pods/p", body: "{metadata: {finalizers: [a.io/b]}}", want: "200"},
@@ -56,13 +56,13 @@ func TestTerminatingNamespaceRefusesBindings(t *testing.T) {
 	)
 }
 
-// TestExemptionsOfPods: mirror pods name no secret in any way and take no debug containers,
-// and what a namespace allows holds for every update.
+// TestExemptionsOfPods checks that mirror pods cannot reference secrets or get ephemeral containers, and that
+// the exemptions of a namespace apply to updates.
 func TestExemptionsOfPods(t *testing.T) {
 	mirror := func(spec string) string {
 		return `{metadata: {name: m, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: n1, containers: [{name: c, image: i}]` + spec + `}}`
 	}
-	walk(t, with(t, admission.Options{Enable: []string{"PodTolerationRestriction", "LimitPodHardAntiAffinityTopology"}}),
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"PodTolerationRestriction", "LimitPodHardAntiAffinityTopology"}}),
 		step{do: "POST pods", body: mirror(", imagePullSecrets: [{name: s}]"), want: "403 a mirror pod may not reference secrets"},
 		step{do: "POST pods", body: mirror(", volumes: [{name: v, csi: {driver: d.io, nodePublishSecretRef: {name: s}}}]"), want: "403 a mirror pod may not reference secrets"},
 		step{do: "POST pods", body: mirror(""), want: "201"},

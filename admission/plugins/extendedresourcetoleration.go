@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// extendedResourceToleration lets pods that ask for a resource that few nodes have, such
-// as a graphics card, on nodes that are tainted with its name to keep others off.
+// extendedResourceToleration adds tolerations to pods that request an extended resource, such as a GPU, for
+// nodes that are tainted with the name of the resource.
 func extendedResourceToleration() admission.Plugin {
 	return admission.Plugin{
 		Name: "ExtendedResourceToleration", Default: admission.Off,

@@ -20,28 +20,28 @@ import (
 	"orch.io/controlplane/internal/webhookclient"
 )
 
-// The bounds of what the backend of image policies costs.
+// The limits of calls to the image policy backend.
 const (
-	maxReviews      = 1024             // answers that are kept
-	maxReviewTime   = 10 * time.Second // for one question with all tries
-	maxReviewCall   = 5 * time.Second  // for one try
-	leastReviewKept = time.Second      // so that all phases of a request have one answer
-	maxReviewAudit  = 16               // audit annotations of an answer
+	maxReviews     = 1024             // cached answers
+	maxReviewTime  = 10 * time.Second // for a review with all retries
+	maxReviewCall  = 5 * time.Second  // for a single call
+	minReviewTTL   = time.Second      // minimum cache time, so that both phases of a request see the same answer
+	maxReviewAudit = 16               // audit annotations per answer
 )
 
-// imagePolicyConfig is the configuration of ImagePolicyWebhook. Of the times zero is the
-// default; -1 of an answer's is the least, and of the pause none.
+// imagePolicyConfig is the configuration of ImagePolicyWebhook. A time of 0 is the default. For allowTTL and
+// denyTTL, -1 is the minimum, minReviewTTL; for retryBackoff it is no pause.
 type imagePolicyConfig struct {
 	ImagePolicy struct {
-		KubeConfigFile string `json:"kubeConfigFile"` // from the directory of the process on
-		AllowTTL       int    `json:"allowTTL"`       // seconds for which a yes is kept
-		DenyTTL        int    `json:"denyTTL"`        // seconds for which a no is kept
-		RetryBackoff   int    `json:"retryBackoff"`   // milliseconds between the first two tries
-		DefaultAllow   bool   `json:"defaultAllow"`   // if the backend does not answer
+		KubeConfigFile string `json:"kubeConfigFile"` // relative to the working directory of the process
+		AllowTTL       int    `json:"allowTTL"`       // seconds to cache an approval
+		DenyTTL        int    `json:"denyTTL"`        // seconds to cache a denial
+		RetryBackoff   int    `json:"retryBackoff"`   // milliseconds before the first retry
+		DefaultAllow   bool   `json:"defaultAllow"`   // admit pods if the backend does not answer
 	} `json:"imagePolicy"`
 }
 
-// imagePolicyWebhook asks a server elsewhere whether the images of a pod may run.
+// imagePolicyWebhook calls an external backend that decides whether the images of a pod may run.
 func imagePolicyWebhook() admission.Plugin {
 	return admission.Plugin{
 		Name: "ImagePolicyWebhook", Default: admission.Off,
@@ -69,7 +69,7 @@ func imagePolicyWebhook() admission.Plugin {
 	}
 }
 
-// imagePolicy is what a server needs to ask its backend.
+// imagePolicy is the state of the plugin in one server. Its methods are safe for concurrent use.
 type imagePolicy struct {
 	allowed, denied, pause time.Duration
 	open                   bool
@@ -79,7 +79,7 @@ type imagePolicy struct {
 	answers                *cache.Cache[[32]byte, imageAnswer]
 }
 
-// imageReview and imageAnswer are spec and status of an ImageReview.
+// imageReview and imageAnswer are the spec and the status of an ImageReview.
 type imageReview struct {
 	Containers  []reviewedImage   `json:"containers,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -95,7 +95,7 @@ type imageAnswer struct {
 	Reason  string            `json:"reason,omitempty"`
 	Audit   map[string]string `json:"auditAnnotations,omitempty"`
 
-	failed bool // there is none
+	failed bool // the backend did not answer
 }
 
 func newImagePolicy(env admission.PluginContext) (*imagePolicy, error) {
@@ -107,7 +107,7 @@ func newImagePolicy(env admission.PluginContext) (*imagePolicy, error) {
 		case n == -1:
 			return 0
 		case n > int(most/unit) || d < least:
-			faults = append(faults, fmt.Sprintf("imagePolicy.%s: %d is not between %d and %d", field, n, least/unit, most/unit))
+			faults = append(faults, fmt.Sprintf("imagePolicy.%s: %d must be between %d and %d", field, n, least/unit, most/unit))
 		default:
 			return d
 		}
@@ -120,7 +120,7 @@ func newImagePolicy(env admission.PluginContext) (*imagePolicy, error) {
 		pause:   duration("retryBackoff", c.RetryBackoff, time.Millisecond, 500*time.Millisecond, time.Millisecond, 5*time.Minute),
 	}
 	if c.KubeConfigFile == "" {
-		faults = append(faults, "imagePolicy.kubeConfigFile: it must name a file")
+		faults = append(faults, "imagePolicy.kubeConfigFile is required")
 	}
 	if err := refusal(faults); err != nil {
 		return nil, err
@@ -134,14 +134,14 @@ func newImagePolicy(env admission.PluginContext) (*imagePolicy, error) {
 		return nil, err
 	}
 	if backend.URL.Scheme != "https" {
-		return nil, fmt.Errorf("%s: the backend is asked by https, not %s", c.KubeConfigFile, backend.URL.Scheme)
+		return nil, fmt.Errorf("%s: the image policy backend must use https, not %s", c.KubeConfigFile, backend.URL.Scheme)
 	}
 	policy.remote, err = webhookclient.NewReviewer(backend, env.Names.Group(names.GroupImagePolicy), "v1alpha1", "ImageReview", maxReviewCall)
 	return policy, err
 }
 
-// check asks about a pod that is new or has other images than before, and refuses what
-// the backend does.
+// check reviews a pod if it is new or an update changes its images or the annotations for the backend. The
+// error is the refusal. If the backend does not answer, defaultAllow decides.
 func (p *imagePolicy) check(ctx context.Context, r *admission.Request) (imageAnswer, error) {
 	review := p.review(r.Object, r)
 	if old := p.review(r.Old, r); r.Old != nil && slices.Equal(old.Containers, review.Containers) && maps.Equal(old.Annotations, review.Annotations) {
@@ -168,7 +168,8 @@ func (p *imagePolicy) check(ctx context.Context, r *admission.Request) (imageAns
 	return answer, errors.New("one or more images rejected by webhook backend")
 }
 
-// review is what the backend is told of a pod, or of what a request adds to it.
+// review returns the ImageReview spec of a pod, or of its ephemeral containers if the request is for that
+// sub-resource.
 func (p *imagePolicy) review(pod *meta.Object, r *admission.Request) imageReview {
 	review := imageReview{Namespace: r.Namespace, Annotations: map[string]string{}}
 	lists := []string{podspec.Containers, podspec.Init}
@@ -191,8 +192,8 @@ func (p *imagePolicy) review(pod *meta.Object, r *admission.Request) imageReview
 	return review
 }
 
-// ask returns the answer of the backend, a recent one if there is one. That it gives none
-// is an answer, too, and kept for a moment.
+// ask returns the backend's answer to a review, from the cache if there is a recent one. A failed call is
+// cached as an answer, too, for minReviewTTL.
 func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer, error) {
 	body, err := p.remote.Body(review, imageAnswer{})
 	if err != nil {
@@ -211,20 +212,20 @@ func (p *imagePolicy) ask(ctx context.Context, review imageReview) (imageAnswer,
 	})
 	keep := p.denied
 	switch {
-	case ctx.Err() != nil: // nobody waits any more, which says nothing of the backend
+	case ctx.Err() != nil: // the caller is gone; the backend may be fine, so cache nothing
 		return answer, ctx.Err()
 	case err != nil:
-		p.log.Warn("the backend of image policies does not answer", "error", err)
+		p.log.Warn("image policy backend did not answer", "error", err)
 		answer, keep = imageAnswer{failed: true}, 0
 	case answer.Allowed:
 		keep = p.allowed
 	}
 	answer.bound()
-	p.answers.Put(key, answer, max(keep, leastReviewKept))
+	p.answers.Put(key, answer, max(keep, minReviewTTL))
 	return answer, nil
 }
 
-// bound cuts what the backend says to people.
+// bound limits the length of the reason and the length and number of the audit annotations.
 func (a *imageAnswer) bound() {
 	a.Reason = webhookclient.Text(a.Reason)
 	audit := map[string]string{}

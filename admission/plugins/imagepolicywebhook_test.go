@@ -23,14 +23,14 @@ import (
 	"orch.io/controlplane/internal/testcerts"
 )
 
-// backend decides about images over HTTPS.
+// backend is an image policy backend over HTTPS.
 type backend struct {
 	mu    sync.Mutex
-	asked []string // specs of reviews
+	asked []string // specs of the reviews since the last call of seen
 	fault string
 }
 
-// seen returns what was asked since it was called last.
+// seen returns the specs of the reviews since its last call.
 func (b *backend) seen() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,8 +81,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"apiVersion": %q, "kind": %q, "status": %s}`, review.APIVersion, kind, status)
 }
 
-// policed are the options of a server that asks a backend, whose authority it trusts.
-func policed(t *testing.T, url string, authority []byte, more string) (admission.Options, error) {
+// imagePolicyOptions returns server options for a backend at url whose certificate authority signed.
+func imagePolicyOptions(t *testing.T, url string, authority []byte, more string) (admission.Options, error) {
 	t.Helper()
 	dir := t.TempDir()
 	client, file := filepath.Join(dir, "client.yaml"), filepath.Join(dir, "config.yaml")
@@ -102,15 +102,15 @@ func imagePod(name, annotations, images string) step {
 	return step{do: "POST pods", body: `{metadata: {name: ` + name + `, annotations: {` + annotations + `}}, spec: {` + images + `}}`, want: `201`}
 }
 
-// TestImagePolicyWebhook: the backend is asked about the images of a pod once, and its
-// refusals are told.
+// TestImagePolicyWebhook checks that the images of a pod are reviewed once, and that the reason of a refusal
+// is returned.
 func TestImagePolicyWebhook(t *testing.T) {
 	b := &backend{}
 	hook := httptest.NewTLSServer(b)
 	defer hook.Close()
-	o, err := policed(t, hook.URL, authorityOf(hook), `allowTTL: 50, denyTTL: 50, retryBackoff: 500, defaultAllow: true`)
+	o, err := imagePolicyOptions(t, hook.URL, authorityOf(hook), `allowTTL: 50, denyTTL: 50, retryBackoff: 500, defaultAllow: true`)
 	require.NoError(t, err)
-	s := with(t, o)
+	s := newServer(t, o)
 	for _, tc := range []struct {
 		step
 		want  string
@@ -131,13 +131,13 @@ func TestImagePolicyWebhook(t *testing.T) {
 		{step{do: "DELETE pods/b"}, `200`, nil},
 	} {
 		tc.step.want = tc.want
-		walk(t, s, tc.step)
+		runSteps(t, s, tc.step)
 		assert.Equal(t, tc.asked, b.seen(), tc.do)
 	}
 }
 
-// TestImagePolicyFails: a backend that gives no answer lets pods through or not, as it is
-// configured, and what came through says so.
+// TestImagePolicyFails checks that a failed backend admits or refuses pods as configured, and that an
+// admitted pod is annotated.
 func TestImagePolicyFails(t *testing.T) {
 	b := &backend{}
 	hook := httptest.NewTLSServer(b)
@@ -153,34 +153,34 @@ func TestImagePolicyFails(t *testing.T) {
 			}
 			b.fail(fault)
 			for allow, want := range map[string]string{"true": open, "false": closed} {
-				o, err := policed(t, hook.URL, authority, `retryBackoff: 1, defaultAllow: `+allow)
+				o, err := imagePolicyOptions(t, hook.URL, authority, `retryBackoff: 1, defaultAllow: `+allow)
 				require.NoError(t, err)
-				s := with(t, o)
+				s := newServer(t, o)
 				pod := imagePod(fmt.Sprint("p", i), ``, `containers: [{name: c, image: "c:1"}]`)
 				pod.want = want
-				walk(t, s, pod)
+				runSteps(t, s, pod)
 				if allow == "false" || i > 0 {
 					continue
 				}
 				b.fail("")
-				walk(t, s, step{do: "PATCH pods/p0/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: "e:1"}]}}`, want: `200`})
+				runSteps(t, s, step{do: "PATCH pods/p0/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: "e:1"}]}}`, want: `200`})
 				b.fail(fault)
-				walk(t, s, step{do: "PATCH pods/p0/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: "e:1"}, {name: f, image: "f:1"}]}}`, want: `200`})
+				runSteps(t, s, step{do: "PATCH pods/p0/ephemeralcontainers", body: `{spec: {ephemeralContainers: [{name: e, image: "e:1"}, {name: f, image: "f:1"}]}}`, want: `200`})
 			}
 		})
 	}
 }
 
-// TestImagePolicyConfig: a backend that is not named, or not safe to ask, fails the start,
-// as do times without sense.
+// TestImagePolicyConfig checks that a missing or insecure backend, and invalid times, fail the build of the
+// server.
 func TestImagePolicyConfig(t *testing.T) {
 	_, err := admission.New(plugins.Table(), admission.Options{Enable: []string{"ImagePolicyWebhook"}}, admission.PluginContext{Names: names.Kubernetes})
-	assert.EqualError(t, err, "admission plugin ImagePolicyWebhook: imagePolicy.kubeConfigFile: it must name a file")
+	assert.EqualError(t, err, "admission plugin ImagePolicyWebhook: imagePolicy.kubeConfigFile is required")
 	for more, want := range map[string]string{
-		``: "is asked by https, not http",
-		`allowTTL: 1801, denyTTL: -2, retryBackoff: 300001`: "[imagePolicy.allowTTL: 1801 is not between 1 and 1800, imagePolicy.denyTTL: -2 is not between 1 and 1800, imagePolicy.retryBackoff: 300001 is not between 1 and 300000]",
+		``: "must use https, not http",
+		`allowTTL: 1801, denyTTL: -2, retryBackoff: 300001`: "[imagePolicy.allowTTL: 1801 must be between 1 and 1800, imagePolicy.denyTTL: -2 must be between 1 and 1800, imagePolicy.retryBackoff: 300001 must be between 1 and 300000]",
 	} {
-		o, err := policed(t, "http://127.0.0.1:1", nil, more)
+		o, err := imagePolicyOptions(t, "http://127.0.0.1:1", nil, more)
 		require.NoError(t, err)
 		_, err = admission.New(plugins.Table(), o, admission.PluginContext{Names: names.Kubernetes})
 		assert.ErrorContains(t, err, want)

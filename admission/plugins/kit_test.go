@@ -23,26 +23,25 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// step is one request to a server and what comes of it.
+// step is a request to a server and its expected answer.
 type step struct {
-	// as is a user and his groups, with commas between; empty is an administrator. He may do
-	// everything but what groups such as "without delete configmaps" take from him.
+	// as is a user and the groups, separated by commas; empty is an administrator. The user may do everything
+	// that is not taken away by groups such as "without delete configmaps".
 	as   string
-	do   string // method and path; what does not begin with a slash is in the namespace default
-	body string // YAML; kind and version may be left out
+	do   string // method and path; a path without a leading slash is in the namespace default
+	body string // YAML; kind and version are optional
 
-	// want is the code and, of a refusal, the end of the message; else YAML of fields that
-	// the answer has: lists have the same length, null is a field that is not there, {} one
-	// that has nothing.
+	// want is the status code and, for an error, the end of the message, or YAML of fields that the answer
+	// must have. Lists must have the same length, null means that the field is missing, {} that it is empty.
 	want string
-	warn string // a part of the warnings
+	warn string // substring of the warnings
 }
 
-// with is a server with plugins chosen, where the mutating phase of every write runs twice.
-func with(t *testing.T, o admission.Options, configure ...func(*server.Builder)) *servertest.Server {
+// newServer returns a server with the given options. It runs the mutating phase of every write twice.
+func newServer(t *testing.T, o admission.Options, configure ...func(*server.Builder)) *servertest.Server {
 	return servertest.New(t, slices.Concat([]func(*server.Builder){func(b *server.Builder) {
 		b.AdmissionOptions = o
-		b.Admission = append(b.Admission, twice())
+		b.Admission = append(b.Admission, rerunMutation())
 		b.Authenticators = append(b.Authenticators, auth.AuthenticatorFunc(func(r *http.Request) (*auth.User, error) {
 			who := strings.Split(r.Header.Get("Test-User"), ",")
 			return &auth.User{Name: who[0], Groups: append(who[1:], auth.Authenticated)}, nil
@@ -60,8 +59,8 @@ func with(t *testing.T, o admission.Options, configure ...func(*server.Builder))
 	}}, configure)...)
 }
 
-// twice has the mutating phase run again, as after a webhook, which must change nothing.
-func twice() admission.Plugin {
+// rerunMutation runs the mutating phase again, as after a webhook. The second run must change nothing.
+func rerunMutation() admission.Plugin {
 	var first sync.Map
 	return admission.Plugin{Name: "Twice", Mutate: func(_ context.Context, r *admission.Request) error {
 		if r.Pass == 0 {
@@ -77,22 +76,22 @@ func twice() admission.Plugin {
 	}}
 }
 
-// podSpec is a pod of one container, with more in its spec.
+// podSpec returns a pod with one container and the given fields of its spec.
 func podSpec(name, spec string) string {
 	return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i}]` + spec + `}}`
 }
 
-// walk takes steps one after the other, up to one that fails.
-func walk(t *testing.T, s *servertest.Server, steps ...step) {
+// runSteps runs steps in order, up to the first one that fails.
+func runSteps(t *testing.T, s *servertest.Server, steps ...step) {
 	t.Helper()
 	for _, st := range steps {
-		if !t.Run(st.do+" "+st.want, func(t *testing.T) { st.take(t, s) }) {
+		if !t.Run(st.do+" "+st.want, func(t *testing.T) { st.run(t, s) }) {
 			t.FailNow()
 		}
 	}
 }
 
-func (st step) take(t *testing.T, s *servertest.Server) {
+func (st step) run(t *testing.T, s *servertest.Server) {
 	method, path, _ := strings.Cut(st.do, " ")
 	if !strings.HasPrefix(path, "/") {
 		path = "/api/v1/namespaces/default/" + path
@@ -136,7 +135,7 @@ func (st step) take(t *testing.T, s *servertest.Server) {
 	}
 }
 
-// common returns of got what want speaks of.
+// common returns the part of got that want mentions.
 func common(want, got any) any {
 	switch want := want.(type) {
 	case map[string]any:

@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// limitPodHardAntiAffinityTopology lets pods keep others off their node, but not off a
-// whole zone.
+// limitPodHardAntiAffinityTopology allows required pod anti-affinity for the topology of a node only, so that
+// a pod cannot keep others off a whole zone.
 func limitPodHardAntiAffinityTopology() admission.Plugin {
 	return admission.Plugin{
 		Name: "LimitPodHardAntiAffinityTopology", Default: admission.Off,

@@ -14,9 +14,8 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// limitRanger gives containers of new pods what the limit ranges of the namespace say
-// of those that say nothing, and keeps pods, their containers and claims between the
-// bounds.
+// limitRanger fills in default requests and limits of the containers of new pods from the limit ranges of the
+// namespace, and checks pods, containers and claims against their bounds.
 func limitRanger() admission.Plugin {
 	return admission.Plugin{
 		Name: "LimitRanger",
@@ -35,8 +34,8 @@ func limitRanger() admission.Plugin {
 						continue
 					}
 					names := len(limit.Map("default")) + len(limit.Map("defaultRequest"))
-					if containers := len(podspec.Of(spec, podspec.Containers, podspec.Init)); containers*names > mostChecks {
-						return fmt.Errorf("%d containers and %d defaults of limits are too many", containers, names)
+					if containers := len(podspec.Of(spec, podspec.Containers, podspec.Init)); containers*names > maxChecks {
+						return fmt.Errorf("too many default limits to fill in: %d containers, %d defaults", containers, names)
 					}
 					defaultContainers(r.Object, limit, annotation)
 				}
@@ -44,7 +43,7 @@ func limitRanger() admission.Plugin {
 			return err
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
-			if r.Old.Terminating() && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")) { // it goes, whatever it is
+			if r.Old.Terminating() && meta.Equal(r.Old.Map("spec"), r.Object.Map("spec")) { // finalizers of a terminating object must be removable
 				return nil
 			}
 			ranges, err := r.Server.List(ctx, "", "limitranges", r.Namespace)
@@ -55,8 +54,8 @@ func limitRanger() admission.Plugin {
 				var faults []string
 				for _, limit := range of.Objects("spec", "limits") {
 					parts, bounds := limited(r, limit.String("type")), boundsOf(limit)
-					if len(parts)*len(bounds) > mostChecks {
-						return fmt.Errorf("%d containers and %d resources in limits are too many to compare", len(parts), len(bounds))
+					if len(parts)*len(bounds) > maxChecks {
+						return fmt.Errorf("too many limits to check: %d containers, %d resources", len(parts), len(bounds))
 					}
 					for _, part := range parts {
 						faults = append(faults, part.check(bounds)...)
@@ -71,10 +70,9 @@ func limitRanger() admission.Plugin {
 	}
 }
 
-// defaultContainers fills in the limits and requests that containers lack, and tells in
-// an annotation which.
+// defaultContainers fills in missing limits and requests of containers, and lists them in an annotation.
 func defaultContainers(pod, limit *meta.Object, annotation string) {
-	var told []string
+	var defaulted []string
 	spec := meta.NewObject(pod.Map("spec"))
 	for _, kind := range []struct{ list, word string }{{podspec.Containers, "container"}, {podspec.Init, "init container"}} {
 		for _, c := range spec.Objects(kind.list) {
@@ -88,23 +86,24 @@ func defaultContainers(pod, limit *meta.Object, annotation string) {
 				}
 				if len(set) > 0 {
 					slices.Sort(set)
-					told = append(told, fmt.Sprintf("%s %s for %s %s", strings.Join(set, ", "), field.word, kind.word, c.String("name")))
+					defaulted = append(defaulted, fmt.Sprintf("%s %s for %s %s", strings.Join(set, ", "), field.word, kind.word, c.String("name")))
 				}
 			}
 		}
 	}
-	if len(told) > 0 {
-		pod.Set("LimitRanger plugin set: "+strings.Join(told, "; "), "metadata", "annotations", annotation)
+	if len(defaulted) > 0 {
+		pod.Set("LimitRanger plugin set: "+strings.Join(defaulted, "; "), "metadata", "annotations", annotation)
 	}
 }
 
-// limitedPart is a pod, one of its containers or a claim, which has requests alone.
+// limitedPart is a pod, a container or a claim with its requests and limits. limits is nil for a claim, which
+// has none.
 type limitedPart struct {
 	kind             string
 	requests, limits podspec.Amounts
 }
 
-// limited returns the parts of an object that limits of a type bound.
+// limited returns the parts of an object to which limits of a type apply.
 func limited(r *admission.Request, kind string) (parts []limitedPart) {
 	spec := meta.NewObject(r.Object.Map("spec"))
 	switch claim := r.Resource.Resource == "persistentvolumeclaims"; {
@@ -121,16 +120,17 @@ func limited(r *admission.Request, kind string) (parts []limitedPart) {
 	return parts
 }
 
-// mostChecks is how many amounts are compared for one object, and filled in.
-const mostChecks = 1_000_000
+// maxChecks is the maximum number of amounts that are compared, or filled in, for one object.
+const maxChecks = 1_000_000
 
-// bound is what a limit says of one resource; nil: nothing of that sort.
+// bound is the minimum, the maximum and the maximum ratio of limit to request for one resource. nil:
+// unbounded.
 type bound struct {
 	name               string
 	least, most, times *meta.Quantity
 }
 
-// boundsOf returns the bounds of a limit by the names of resources in order.
+// boundsOf returns the bounds of a limit, sorted by resource name.
 func boundsOf(limit *meta.Object) []bound {
 	least, most, times := podspec.AmountsOf(limit.Map("min")), podspec.AmountsOf(limit.Map("max")), podspec.AmountsOf(limit.Map("maxLimitRequestRatio"))
 	all := maps.Clone(least)
@@ -149,8 +149,7 @@ func boundsOf(limit *meta.Object) []bound {
 	return list
 }
 
-// check returns where a part is outside the bounds: below the least of any resource, then
-// above the most, then where its limit is too many times its request.
+// check returns the violations of the bounds: first of minimums, then of maximums, then of ratios.
 func (p limitedPart) check(bounds []bound) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for _, b := range bounds {

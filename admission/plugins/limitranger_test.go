@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestLimitRanger: what containers do not say is filled in, and what is outside the
-// bounds is refused, of containers, of pods and of claims, but of what is going.
+// TestLimitRanger checks that defaults are filled in, and that containers, pods and claims outside the bounds
+// are refused unless they are terminating.
 func TestLimitRanger(t *testing.T) {
 	pod := func(name, resources string) string {
 		return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i, resources: {` + resources + `}}]}}`
@@ -15,7 +15,7 @@ func TestLimitRanger(t *testing.T) {
 	claim := func(name, size string) string {
 		return `{metadata: {name: ` + name + `}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: ` + size + `}}}}`
 	}
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST pods", body: pod("free", ``), want: `201 {spec: {containers: [{resources: {}}]}}`},
 		step{do: "POST limitranges", body: `{metadata: {name: l}, spec: {limits: [
 			{type: Container, default: {cpu: 500m, memory: 128Mi}, defaultRequest: {cpu: 200m, memory: 64Mi}, min: {cpu: 100m}, max: {cpu: "1", memory: 1Gi}, maxLimitRequestRatio: {memory: 4}},

@@ -8,14 +8,14 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// namespaceAutoProvision makes the namespace of a new object if there is none. A dry run
-// makes nothing, and so finds none.
+// namespaceAutoProvision creates the namespace of a new object if it does not exist. A dry run creates
+// nothing, so a dry run in a missing namespace is refused later.
 func namespaceAutoProvision() admission.Plugin {
 	return admission.Plugin{
 		Name: "NamespaceAutoProvision", Default: admission.Off,
 		Rules: []admission.Rule{{Operations: []admission.Operation{admission.Create}, Resources: []string{"*"}, Scope: admission.Namespaced}},
 		Mutate: func(ctx context.Context, r *admission.Request) error {
-			if r.DryRun || r.Type.Virtual { // a question makes nothing
+			if r.DryRun || r.Type.Virtual { // a review is not stored
 				return nil
 			}
 			have, err := hasNamespace(ctx, r)
@@ -25,9 +25,9 @@ func namespaceAutoProvision() admission.Plugin {
 			namespace := meta.NewObject(map[string]any{"metadata": map[string]any{"name": r.Namespace}})
 			_, err = r.Server.Client.Create(ctx, namespacesResource, namespace)
 			switch meta.ReasonOf(err) {
-			case meta.ReasonAlreadyExists: // another request was faster
+			case meta.ReasonAlreadyExists: // created by a concurrent request
 				return nil
-			case meta.ReasonInvalid: // no fault of the object's
+			case meta.ReasonInvalid: // the namespace is invalid, not the object: answer 403, not 422
 				return errors.New(err.Error())
 			}
 			return err
@@ -35,7 +35,8 @@ func namespaceAutoProvision() admission.Plugin {
 	}
 }
 
-// hasNamespace reports whether the namespace of a request exists, or need not.
+// hasNamespace reports whether the namespace of a request exists. It is true if the server does not serve
+// namespaces.
 func hasNamespace(ctx context.Context, r *admission.Request) (bool, error) {
 	if !r.Server.Serves("", "namespaces") {
 		return true, nil

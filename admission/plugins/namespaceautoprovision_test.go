@@ -7,11 +7,11 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestNamespaceAutoProvision: what is made in a missing namespace makes that first; what
-// makes nothing does not.
+// TestNamespaceAutoProvision checks that creating an object creates its missing namespace, but that dry runs
+// and reviews do not.
 func TestNamespaceAutoProvision(t *testing.T) {
 	const missing = `404 namespaces "new" not found`
-	walk(t, with(t, admission.Options{Enable: []string{"NamespaceAutoProvision"}}),
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"NamespaceAutoProvision"}}),
 		step{do: "DELETE /api/v1/namespaces/new/configmaps/a", want: `404 configmaps "a" not found`},
 		step{do: "POST /api/v1/namespaces/new/configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: missing},
 		step{do: "POST /api/v1/namespaces/new/pods/a/binding", body: `{target: {name: n1}}`, want: `404 namespaces "new" not found`},
@@ -25,15 +25,15 @@ func TestNamespaceAutoProvision(t *testing.T) {
 	)
 }
 
-// TestNamespaceExists: whatever names a missing namespace is refused, also what is in one.
+// TestNamespaceExists checks that writes in a missing namespace are refused, including updates and deletes.
 func TestNamespaceExists(t *testing.T) {
 	const missing = `404 namespaces "new" not found`
 	o := admission.Options{Disable: []string{"NamespaceLifecycle"}}
-	s := with(t, o, func(b *server.Builder) { b.AdmissionOptions = o })
-	walk(t, s,
+	s := newServer(t, o, func(b *server.Builder) { b.AdmissionOptions = o })
+	runSteps(t, s,
 		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: a}}`, want: `201`})
 	o.Enable = []string{"NamespaceExists"}
-	walk(t, s.Fork(t),
+	runSteps(t, s.Fork(t),
 		step{do: "POST /api/v1/namespaces/new/configmaps", body: `{metadata: {name: b}}`, want: missing},
 		step{do: "PATCH /api/v1/namespaces/new/configmaps/a", body: `{data: {a: b}}`, want: missing},
 		step{do: "DELETE /api/v1/namespaces/new/configmaps/a", want: missing},

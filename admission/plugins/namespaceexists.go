@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// namespaceExists refuses writes in namespaces that are missing.
+// namespaceExists refuses writes in namespaces that do not exist.
 func namespaceExists() admission.Plugin {
 	return admission.Plugin{
 		Name: "NamespaceExists", Default: admission.Off,

@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// namespaceLifecycle keeps objects out of namespaces that are missing or going,
-// and the namespaces that every server has from being deleted.
+// namespaceLifecycle refuses new objects in namespaces that do not exist or are terminating, and the deletion
+// of the default and system namespaces.
 func namespaceLifecycle() admission.Plugin {
 	return admission.Plugin{
 		Name: "NamespaceLifecycle",
@@ -39,8 +39,8 @@ func namespaceLifecycle() admission.Plugin {
 
 var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 
-// openNamespace checks that the namespace of a new object exists and stays, until the object
-// is stored.
+// openNamespace checks that the namespace of a new object exists and is not terminating. A precondition keeps
+// that true until the object is committed.
 func openNamespace(ctx context.Context, env admission.PluginContext, r *admission.Request) error {
 	access := meta.GroupResource{Group: env.Names.Group(names.GroupAuthorization), Resource: "localsubjectaccessreviews"}
 	if r.Resource.GroupResource() == access {
@@ -51,8 +51,8 @@ func openNamespace(ctx context.Context, env admission.PluginContext, r *admissio
 		return err
 	}
 	if !namespace.Terminating() {
-		stays := func(now *meta.Object) bool { return !now.Terminating() }
-		r.Preconditions = append(r.Preconditions, admission.Precondition{Resource: namespacesResource, Object: namespace, Holds: stays})
+		notTerminating := func(now *meta.Object) bool { return !now.Terminating() }
+		r.Preconditions = append(r.Preconditions, admission.Precondition{Resource: namespacesResource, Object: namespace, Holds: notTerminating})
 		return nil
 	}
 	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)

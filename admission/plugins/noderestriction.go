@@ -16,9 +16,9 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// nodeRestriction keeps a node agent to its own Node, the pods bound to it and what
-// these need. It narrows what the authorizer of nodes allows: that does not see what is
-// written. It looks at what the agent sent, before other plugins change that.
+// nodeRestriction limits a node agent to its own Node, the pods bound to it and the objects that these need.
+// It complements the node authorizer, which does not see the body of a write. It runs in the mutating phase
+// so that it checks the object before later plugins change it.
 func nodeRestriction() admission.Plugin {
 	return admission.Plugin{
 		Name: "NodeRestriction", Default: admission.Off,
@@ -37,25 +37,25 @@ func nodeRestriction() admission.Plugin {
 			case name == "":
 				return fmt.Errorf("could not determine node from user %q", r.User.Name)
 			}
-			what := strings.TrimSuffix(r.Resource.Resource+"/"+r.Subresource, "/")
+			target := strings.TrimSuffix(r.Resource.Resource+"/"+r.Subresource, "/")
 			for _, right := range nodeRights() {
-				if right.resource == what && slices.Contains(right.operations, r.Operation) {
+				if right.resource == target && slices.Contains(right.operations, r.Operation) {
 					return right.check(ctx, name, r)
 				}
 			}
-			return fmt.Errorf("node %q may not %s %s", name, strings.ToLower(string(r.Operation)), what)
+			return fmt.Errorf("node %q may not %s %s", name, strings.ToLower(string(r.Operation)), target)
 		},
 	}
 }
 
-// nodeRight is something that node agents may do, if check finds nothing against it.
+// nodeRight allows node agents some operations on a resource, if check returns nil.
 type nodeRight struct {
 	resource   string
 	operations []admission.Operation
 	check      func(ctx context.Context, node string, r *admission.Request) error
 }
 
-// nodeRights are all that agents may do with the resources that concern the plugin.
+// nodeRights returns all operations that agents may do on the resources in the rules of the plugin.
 func nodeRights() []nodeRight {
 	type ops = []admission.Operation
 	return []nodeRight{
@@ -74,8 +74,8 @@ func nodeRights() []nodeRight {
 	}
 }
 
-// mirrorPod allows the mirror of a pod that the node started by itself. It opens nothing
-// to the node: it refers to no object but its Node.
+// mirrorPod allows the agent to create the mirror of a static pod. The pod must not reference any object
+// except the Node, because the references of its pods give a node access to these objects.
 func mirrorPod(ctx context.Context, node string, r *admission.Request) error {
 	pod := r.Object
 	if _, mirror := pod.Annotations()[r.Server.Wire(names.MirrorPod)]; !mirror {
@@ -111,7 +111,7 @@ func mirrorPod(ctx context.Context, node string, r *admission.Request) error {
 	return nil
 }
 
-// ownedByNode checks that a pod has one owner, the Node.
+// ownedByNode checks that the Node is the only owner of the pod.
 func ownedByNode(ctx context.Context, node string, r *admission.Request) error {
 	owners := r.Object.Objects("metadata", "ownerReferences")
 	switch len(owners) {
@@ -178,8 +178,8 @@ func evictionByNode(ctx context.Context, node string, r *admission.Request) erro
 	return nil
 }
 
-// ownNode allows what the agent says of its Node: not where pods are kept from, nor who
-// deletes it, nor what others trust its labels to say.
+// ownNode allows the agent to write and delete its own Node, except spec.taints and ownerReferences on
+// update, spec.configSource, and the reserved labels, which others trust.
 func ownNode(_ context.Context, node string, r *admission.Request) error {
 	update := r.Operation == admission.Update
 	switch {
@@ -204,8 +204,8 @@ func ownNode(_ context.Context, node string, r *admission.Request) error {
 	return fmt.Errorf("node %q is not allowed to set the following labels: %s", node, strings.Join(labels, ", "))
 }
 
-// setsConfigSource reports whether a write gives a Node another configSource. An agent may
-// leave it out.
+// setsConfigSource reports whether a write sets or changes spec.configSource of a Node. Removing it is
+// allowed.
 func setsConfigSource(r *admission.Request) bool {
 	now, set := r.Object.Get("spec", "configSource")
 	if r.Operation != admission.Update {
@@ -215,15 +215,15 @@ func setsConfigSource(r *admission.Request) bool {
 	return set && now != nil && !meta.Equal(now, was)
 }
 
-// reservedLabels returns the labels that a write of a Node changes and that are the
-// product's and not the agent's.
+// reservedLabels returns the labels, sorted, that a write of a Node changes although they are in the domains
+// of the product and not free for agents.
 func reservedLabels(r *admission.Request) (list []string) {
 	p := r.Server.Names
 	free := []string{p.Wire(names.LabelHostname)}
 	for _, label := range p.OldNodeLabels() {
 		free = append(free, label.Before, label.Now)
 	}
-	under := func(domain, of string) bool {
+	inDomain := func(domain, of string) bool {
 		of = strings.TrimSuffix(of, "/")
 		return domain == of || strings.HasSuffix(domain, "."+of)
 	}
@@ -232,9 +232,9 @@ func reservedLabels(r *admission.Request) (list []string) {
 		domain, _, prefixed := strings.Cut(label, "/")
 		was, had := before[label]
 		is, has := now[label]
-		own := slices.Contains(free, label) || under(domain, p.Wire(names.AgentLabels)) || under(domain, p.Wire(names.NodeLabels))
-		reserved := under(domain, p.Wire(names.RestrictedLabels)) ||
-			!own && slices.ContainsFunc(p.Domains(), func(of string) bool { return under(domain, of) })
+		own := slices.Contains(free, label) || inDomain(domain, p.Wire(names.AgentLabels)) || inDomain(domain, p.Wire(names.NodeLabels))
+		reserved := inDomain(domain, p.Wire(names.RestrictedLabels)) ||
+			!own && slices.ContainsFunc(p.Domains(), func(of string) bool { return inDomain(domain, of) })
 		if prefixed && reserved && (had != has || was != is) {
 			list = append(list, label)
 		}
@@ -254,15 +254,15 @@ func union(a, b map[string]string) map[string]bool {
 	return all
 }
 
-// changed reports whether an update gives a field another value.
+// changed reports whether the request changes the value of a field. Empty lists and maps equal missing ones.
 func changed(r *admission.Request, path ...string) bool {
 	now, has := r.Object.Get(path...)
 	was, had := r.Old.Get(path...)
-	return (has || had) && !meta.Equal(orNone(now), orNone(was))
+	return (has || had) && !meta.Equal(nilIfEmpty(now), nilIfEmpty(was))
 }
 
-// orNone makes an empty list or map the same as none.
-func orNone(v any) any {
+// nilIfEmpty returns nil for an empty list or map, else v.
+func nilIfEmpty(v any) any {
 	switch v := v.(type) {
 	case []any:
 		if len(v) == 0 {
@@ -276,9 +276,9 @@ func orNone(v any) any {
 	return v
 }
 
-// claimStatusByNode allows what a node that grows a file system says of the volume.
+// claimStatusByNode allows changes of the fields that report the expansion of a volume on the node.
 func claimStatusByNode(_ context.Context, node string, r *admission.Request) error {
-	rest := func(claim *meta.Object) map[string]any {
+	withoutResizeStatus := func(claim *meta.Object) map[string]any {
 		claim = claim.Clone()
 		for _, field := range []string{"capacity", "conditions", "allocatedResources", "allocatedResourceStatuses"} {
 			claim.Delete("status", field)
@@ -287,7 +287,7 @@ func claimStatusByNode(_ context.Context, node string, r *admission.Request) err
 		claim.Delete("metadata", "resourceVersion")
 		return claim.Tree()
 	}
-	if !meta.Equal(rest(r.Object), rest(r.Old)) {
+	if !meta.Equal(withoutResizeStatus(r.Object), withoutResizeStatus(r.Old)) {
 		return fmt.Errorf("node %q is not allowed to update fields other than status.quantity and status.conditions", node)
 	}
 	return nil
@@ -311,7 +311,7 @@ func csiNodeOfNode(_ context.Context, node string, r *admission.Request) error {
 }
 
 func sliceOfNode(_ context.Context, node string, r *admission.Request) error {
-	slice := r.Object // the authorizer knows the slice that an update changes, whose node cannot change
+	slice := r.Object // for an update the authorizer checks the node of the stored slice, and nodeName is immutable
 	switch r.Operation {
 	case admission.Update:
 		return nil
@@ -324,7 +324,7 @@ func sliceOfNode(_ context.Context, node string, r *admission.Request) error {
 	return nil
 }
 
-// certificateOfNode checks that a certificate of the signers of agents is for the agent.
+// certificateOfNode checks that a request to one of the signers for node agents is for the name of the agent.
 func certificateOfNode(_ context.Context, _ string, r *admission.Request) error {
 	signers := []string{r.Server.Wire(names.SignerClientNode), r.Server.Wire(names.SignerNodeServing)}
 	if !slices.Contains(signers, r.Object.String("spec", "signerName")) {
@@ -332,7 +332,7 @@ func certificateOfNode(_ context.Context, _ string, r *admission.Request) error 
 	}
 	data, err := base64.StdEncoding.DecodeString(r.Object.String("spec", "request"))
 	if err != nil {
-		return errors.New("unable to parse csr: it is not base64")
+		return errors.New("unable to parse csr: not base64")
 	}
 	request, err := pki.ParseRequest(data)
 	switch {

@@ -25,7 +25,7 @@ const agent = "system:node:n1,system:nodes"
 
 var restricted = admission.Options{Enable: []string{"NodeRestriction"}}
 
-// uidOf is the uid of an object in the namespace default, or of none.
+// uidOf returns the UID of an object in the namespace default, or of a cluster-scoped one.
 func uidOf(t *testing.T, s *servertest.Server, plural string, key meta.Key) string {
 	t.Helper()
 	obj, err := s.Objects().Get(t.Context(), meta.GroupResource{Resource: plural}, key)
@@ -33,11 +33,11 @@ func uidOf(t *testing.T, s *servertest.Server, plural string, key meta.Key) stri
 	return obj.UID()
 }
 
-// TestNodeRestrictionNodes: an agent makes and changes its own Node, but not what keeps
-// pods from it, nor labels that others trust.
+// TestNodeRestrictionNodes checks that an agent can write its own Node, but neither taints nor reserved
+// labels.
 func TestNodeRestrictionNodes(t *testing.T) {
 	const nodes, own = "/api/v1/nodes", "/api/v1/nodes/n1"
-	walk(t, with(t, restricted),
+	runSteps(t, newServer(t, restricted),
 		step{as: agent, do: "POST " + nodes, body: `{metadata: {name: n2}}`, want: `403 node "n1" is not allowed to modify node "n2"`},
 		step{as: "system:node:,system:nodes", do: "POST " + nodes, body: `{metadata: {name: n2}}`, want: `403 could not determine node from user "system:node:"`},
 		step{as: "someone,system:nodes", do: "POST " + nodes, body: `{metadata: {name: other}}`, want: `201`},
@@ -70,14 +70,14 @@ func TestNodeRestrictionNodes(t *testing.T) {
 	)
 }
 
-// TestNodeRestrictionPods: an agent makes mirror pods, tells of the pods bound to it, and
-// takes them away.
+// TestNodeRestrictionPods checks that an agent can create mirror pods, and update the status of, evict and
+// delete the pods bound to its node.
 func TestNodeRestrictionPods(t *testing.T) {
 	pod := func(name, node string) string {
 		return `{metadata: {name: ` + name + `}, spec: {nodeName: "` + node + `", containers: [{name: c, image: i}]}}`
 	}
-	s := with(t, admission.Options{Enable: []string{"NodeRestriction"}, Disable: []string{"ServiceAccount"}}) // which refuses some of it first
-	walk(t, s,
+	s := newServer(t, admission.Options{Enable: []string{"NodeRestriction"}, Disable: []string{"ServiceAccount"}}) // ServiceAccount would refuse some of the pods first
+	runSteps(t, s,
 		step{do: "POST /api/v1/nodes", body: `{metadata: {name: n1}}`, want: `201`},
 		step{do: "POST pods", body: pod("mine", "n1"), want: `201`},
 		step{do: "POST pods", body: pod("foreign", "n2"), want: `201`},
@@ -107,7 +107,7 @@ func TestNodeRestrictionPods(t *testing.T) {
 	refused := func(body, why string) step {
 		return step{as: agent, do: "POST pods", body: body, want: `403 node "n1" ` + why}
 	}
-	walk(t, s,
+	runSteps(t, s,
 		refused(`{metadata: {name: m, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: n2, `+plain+`}}`, `can only create pods with spec.nodeName set to itself`),
 		refused(mirror(``, plain), `can only create pods with an owner reference set to itself`),
 		refused(mirror(`{apiVersion: v1, kind: Node, name: n1, controller: true, uid: x}, {apiVersion: v1, kind: ConfigMap, name: n1, uid: u}`, plain), `can only create pods with a single owner reference set to itself`),
@@ -130,10 +130,10 @@ func TestNodeRestrictionPods(t *testing.T) {
 	)
 }
 
-// TestNodeRestrictionTokens: an agent gets tokens of accounts for pods that run on it and
-// audiences that these have use for.
+// TestNodeRestrictionTokens checks that an agent gets tokens only for pods on its node and for audiences that
+// they use.
 func TestNodeRestrictionTokens(t *testing.T) {
-	s := with(t, restricted, func(b *server.Builder) {
+	s := newServer(t, restricted, func(b *server.Builder) {
 		kind := b.Kind("", "ServiceAccount")
 		kind.Subresources = append(kind.Subresources, kinds.TokenRequest(func(_ context.Context, c *registry.Call) (*meta.Object, error) { return c.Object, nil }))
 	})
@@ -141,7 +141,7 @@ func TestNodeRestrictionTokens(t *testing.T) {
 		return `{metadata: {name: ` + name + `}, spec: {nodeName: ` + node + `, containers: [{name: c, image: i}], volumes: [
 			{name: a, projected: {sources: [{serviceAccountToken: {path: a, audience: vault}}]}}, {name: b, csi: {driver: d.io}}, {name: c, persistentVolumeClaim: {claimName: c}}]}}`
 	}
-	walk(t, s,
+	runSteps(t, s,
 		step{do: "POST serviceaccounts", body: `{metadata: {name: a}}`, want: `201`},
 		step{do: "POST /apis/storage.k8s.io/v1/csidrivers", body: `{metadata: {name: d.io}, spec: {tokenRequests: [{audience: disk}]}}`, want: `201`},
 		step{do: "POST /apis/storage.k8s.io/v1/csidrivers", body: `{metadata: {name: e.io}, spec: {tokenRequests: [{audience: tape}]}}`, want: `201`},
@@ -160,7 +160,7 @@ func TestNodeRestrictionTokens(t *testing.T) {
 	bound := func(name, uid string) string {
 		return `apiVersion: v1, kind: Pod, name: ` + name + `, uid: "` + uid + `"`
 	}
-	walk(t, s,
+	runSteps(t, s,
 		token(agent, `apiVersion: v1, kind: Secret, name: x, uid: u`, ``, `403 node requested token not bound to a pod`),
 		token(agent, bound("mine", ""), ``, `403 node requested token with a pod binding without a uid`),
 		token(agent, bound("none", mine), ``, `404 pods "none" not found`),
@@ -177,9 +177,9 @@ func TestNodeRestrictionTokens(t *testing.T) {
 	)
 }
 
-// TestNodeRestrictionRest: an agent keeps what has its name, and says of claims only what
-// growing a file system changes.
-func TestNodeRestrictionRest(t *testing.T) {
+// TestNodeRestrictionOtherResources checks that an agent can write only its own Lease, CSINode and
+// ResourceSlices, and only the resize status of claims.
+func TestNodeRestrictionOtherResources(t *testing.T) {
 	const (
 		leases   = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 		csinodes = "/apis/storage.k8s.io/v1/csinodes"
@@ -189,7 +189,7 @@ func TestNodeRestrictionRest(t *testing.T) {
 	slice := func(name, node string) string {
 		return `{metadata: {name: ` + name + `}, spec: {nodeName: ` + node + `, driver: d.io, pool: {name: p, generation: 1, resourceSliceCount: 1}}}`
 	}
-	walk(t, with(t, restricted),
+	runSteps(t, newServer(t, restricted),
 		step{as: agent, do: "POST " + leases, body: `{metadata: {name: n2}}`, want: `403 can only access node lease with the same name as the requesting node`},
 		step{as: agent, do: "POST /apis/coordination.k8s.io/v1/namespaces/default/leases", body: `{metadata: {name: n1}}`, want: `403 can only access leases in the "kube-node-lease" system namespace`},
 		step{as: agent, do: "POST " + leases, body: `{metadata: {name: n1}}`, want: `201`},
@@ -216,8 +216,8 @@ func TestNodeRestrictionRest(t *testing.T) {
 	)
 }
 
-// TestNodeRestrictionCertificates: an agent asks the signers of agents for certificates
-// of its own name.
+// TestNodeRestrictionCertificates checks that an agent gets certificates of the signers for agents only for
+// its own name.
 func TestNodeRestrictionCertificates(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestNodeRestrictionCertificates(t *testing.T) {
 		return `{metadata: {name: ` + name + `}, spec: {request: ` + text + `, signerName: ` + signer + `, usages: [client auth, digital signature]}}`
 	}
 	const path, signer = "/apis/certificates.k8s.io/v1/certificatesigningrequests", "kubernetes.io/kube-apiserver-client-kubelet"
-	walk(t, with(t, restricted),
+	runSteps(t, newServer(t, restricted),
 		step{as: agent, do: "POST " + path, body: request("a", "system:node:n2", signer), want: `403 can only create a node CSR with CN=system:node:n1`},
 		step{as: agent, do: "POST " + path, body: request("a", "system:node:n1", signer), want: `201`},
 		step{as: agent, do: "POST " + path, body: request("b", "x", "example.com/s"), want: `201`},

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// taintNodes keeps pods off a new node until a controller finds that it is ready.
+// taintNodes taints new nodes as not ready; a controller removes the taint when the node is ready.
 func taintNodes() admission.Plugin {
 	return admission.Plugin{
 		Name:  "TaintNodesByCondition",

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// tokenForNode allows a node agent the token of an account that is bound to a pod of the
-// node and for one audience that the pod has use for.
+// tokenForNode allows a node agent to request service account tokens that are bound to a pod on its node, for
+// at most one audience that the pod uses or the node was granted.
 func tokenForNode(ctx context.Context, node string, r *admission.Request) error {
 	spec := meta.NewObject(r.Object.Map("spec"))
 	to := meta.NewObject(spec.Map("boundObjectRef"))
@@ -45,14 +45,14 @@ func tokenForNode(ctx context.Context, node string, r *admission.Request) error 
 		return errors.New("node may only request 0 or 1 audiences")
 	}
 	used, err := usesAudience(ctx, r, pod, audience)
-	if err != nil || used || audience != "" && mayAskForAudience(ctx, r, audience) {
+	if err != nil || used || audience != "" && mayRequestAudience(ctx, r, audience) {
 		return err
 	}
 	return fmt.Errorf("audience %q not found in pod spec volume", audience)
 }
 
-// usesAudience reports whether a pod has use for tokens for an audience: it mounts one, or
-// the driver of one of its volumes wants one. The empty audience is that of the server.
+// usesAudience reports whether a pod needs a token for an audience: it projects such a token into a volume,
+// or the CSI driver of one of its volumes requests one. The empty audience is the API server.
 func usesAudience(ctx context.Context, r *admission.Request, pod *meta.Object, audience string) (bool, error) {
 	for _, v := range pod.Objects("spec", "volumes") {
 		for _, source := range v.Objects("projected", "sources") {
@@ -72,7 +72,7 @@ func usesAudience(ctx context.Context, r *admission.Request, pod *meta.Object, a
 	return false, nil
 }
 
-// driverOf returns the storage driver of a volume of a pod, or nil.
+// driverOf returns the CSIDriver of a volume of a pod, or nil.
 func driverOf(ctx context.Context, r *admission.Request, pod, v *meta.Object) (*meta.Object, error) {
 	name, claimed := v.String("csi", "driver"), v.String("persistentVolumeClaim", "claimName")
 	if v.Map("ephemeral") != nil {
@@ -95,9 +95,9 @@ func driverOf(ctx context.Context, r *admission.Request, pod, v *meta.Object) (*
 	return r.Server.Find(ctx, names.GroupStorage, "csidrivers", meta.Key{Name: name})
 }
 
-// mayAskForAudience reports whether somebody gave the node the right to ask for tokens of
-// the account for an audience whatever its pods need.
-func mayAskForAudience(ctx context.Context, r *admission.Request, audience string) bool {
+// mayRequestAudience reports whether the node has the right to request tokens of the account for an audience
+// that none of its pods needs.
+func mayRequestAudience(ctx context.Context, r *admission.Request, audience string) bool {
 	return allowed(ctx, r, auth.Action{User: r.User, Verb: "request-serviceaccounts-token-audience",
 		Version: "*", Resource: audience, Namespace: r.Namespace, Name: r.Name})
 }

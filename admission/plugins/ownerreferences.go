@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// ownerReferencesPermissionEnforcement keeps people from having objects deleted that they
-// may not delete, by changing whose they are, and from holding up the deletion of owners
-// whose finalizers they may not change.
+// ownerReferencesPermissionEnforcement requires the right to delete the object for changes of its owner
+// references, because the garbage collector deletes it with its owner, and the right to update the finalizers
+// of an owner for setting blockOwnerDeletion.
 func ownerReferencesPermissionEnforcement() admission.Plugin {
 	return admission.Plugin{
 		Name: "OwnerReferencesPermissionEnforcement", Default: admission.Off,
@@ -42,7 +42,7 @@ func allowed(ctx context.Context, r *admission.Request, a auth.Action) bool {
 	return d == auth.Allow
 }
 
-// newBlockers returns the owners that the object holds up and did not before.
+// newBlockers returns the owner references with blockOwnerDeletion that the object did not have before.
 func newBlockers(r *admission.Request) []meta.OwnerReference {
 	known := map[meta.OwnerReference]bool{}
 	for _, owner := range r.Old.OwnerReferences() {
@@ -55,13 +55,13 @@ func newBlockers(r *admission.Request) []meta.OwnerReference {
 	})
 }
 
-// mayBlock asks for the right to change the finalizers of owners, of every resource that
-// has the kind of one.
+// mayBlock returns an error unless the user may update the finalizers of all owners. If a kind has several
+// resources, it requires the right for each.
 func mayBlock(ctx context.Context, r *admission.Request, owners []meta.OwnerReference) error {
 	if len(owners) == 0 {
 		return nil
 	}
-	types := map[meta.GroupVersion]map[string][]*registry.Type{} // by their kinds
+	types := map[meta.GroupVersion]map[string][]*registry.Type{} // by version and kind
 	for _, t := range r.Server.Client.Types() {
 		for _, version := range t.ServedVersions {
 			if types[version] == nil {
@@ -70,36 +70,36 @@ func mayBlock(ctx context.Context, r *admission.Request, owners []meta.OwnerRefe
 			types[version][t.Kind] = append(types[version][t.Kind], t)
 		}
 	}
-	asked := map[finalizersOf]bool{}
+	checked := map[finalizersOf]bool{}
 	for _, owner := range owners {
 		version := meta.ParseAPIVersion(owner.APIVersion)
-		if err := mayBlockOne(ctx, r, owner, version, types[version][owner.Kind], asked); err != nil {
+		if err := mayBlockOne(ctx, r, owner, version, types[version][owner.Kind], checked); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// maxBlockers bounds how many owners a change may make an object hold up: the authorizer,
-// which may be a webhook, is asked about each.
+// maxBlockers bounds the new owner references with blockOwnerDeletion in one write, because each needs a call
+// of the authorizer, which may be a webhook.
 const maxBlockers = 100
 
-// finalizersOf is what the authorizer allowed already.
+// finalizersOf identifies the owner of a finalizers check, so that each owner is checked once.
 type finalizersOf struct {
 	version        meta.GroupVersion
 	resource, name string
 }
 
-func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.OwnerReference, version meta.GroupVersion, types []*registry.Type, asked map[finalizersOf]bool) error {
+func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.OwnerReference, version meta.GroupVersion, types []*registry.Type, checked map[finalizersOf]bool) error {
 	for _, t := range types {
-		question := finalizersOf{version, t.Plural, owner.Name}
-		if asked[question] {
+		key := finalizersOf{version, t.Plural, owner.Name}
+		if checked[key] {
 			continue
 		}
-		if len(asked) == maxBlockers {
+		if len(checked) == maxBlockers {
 			return fmt.Errorf("cannot set blockOwnerDeletion on more than %d new ownerReferences at once", maxBlockers)
 		}
-		asked[question] = true
+		checked[key] = true
 		update := auth.Action{User: r.User, Verb: "update", Group: version.Group, Version: version.Version,
 			Resource: t.Plural, Subresource: "finalizers", Name: owner.Name}
 		if t.Namespaced {

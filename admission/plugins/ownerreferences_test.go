@@ -6,15 +6,15 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestOwnerReferences: who changes the owners of an object could delete it himself, and
-// who makes it hold up an owner could do so with a finalizer.
+// TestOwnerReferences checks the rights that are required to change owner references and to block the
+// deletion of an owner.
 func TestOwnerReferences(t *testing.T) {
 	const keeper, plain = "alice,without delete configmaps", "bob,without update configmaps/finalizers"
 	owner := func(more string) string {
 		return `ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: owner, uid: u` + more + `}]`
 	}
 	const cannotDelete, cannotBlock = `403 cannot set an ownerRef on a resource you can't delete`, `403 cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on`
-	walk(t, with(t, admission.Options{Enable: []string{"OwnerReferencesPermissionEnforcement"}}),
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"OwnerReferencesPermissionEnforcement"}}),
 		step{as: keeper, do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`},
 		step{as: keeper, do: "PATCH configmaps/a", body: `{metadata: {` + owner(``) + `}}`, want: cannotDelete},
 		step{as: keeper, do: "PATCH configmaps/a", body: `{metadata: {labels: {a: b}}}`, want: `200`},

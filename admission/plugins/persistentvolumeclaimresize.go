@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// persistentVolumeClaimResize lets claims grow only where their class says that it can be.
+// persistentVolumeClaimResize allows a claim to grow if it is bound and its class has allowVolumeExpansion.
 func persistentVolumeClaimResize() admission.Plugin {
 	return admission.Plugin{
 		Name:  "PersistentVolumeClaimResize",

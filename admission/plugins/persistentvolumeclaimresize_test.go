@@ -6,12 +6,12 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestPersistentVolumeClaimResize: a claim grows when it is bound and its class lets it.
+// TestPersistentVolumeClaimResize checks that a claim can grow if it is bound and its class allows expansion.
 func TestPersistentVolumeClaimResize(t *testing.T) {
 	claim := func(name, class string) string {
 		return `{metadata: {name: ` + name + `}, spec: {storageClassName: ` + class + `, volumeName: v, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`
 	}
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST /apis/storage.k8s.io/v1/storageclasses", body: `{metadata: {name: grows}, provisioner: p, allowVolumeExpansion: true}`, want: `201`},
 		step{do: "POST /apis/storage.k8s.io/v1/storageclasses", body: `{metadata: {name: fixed}, provisioner: p}`, want: `201`},
 		step{do: "POST persistentvolumeclaims", body: claim("a", "grows"), want: `201`},

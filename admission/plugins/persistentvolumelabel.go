@@ -13,14 +13,14 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// VolumeLabels tells the labels of a new PersistentVolume that say where it is, such as its
-// region and zone, by their names on the wire; none of one that it does not know. Several
-// zones are one value with two underscores between them. It is the configuration of the
-// plugin PersistentVolumeLabel: a server itself knows no cloud.
+// VolumeLabels returns the topology labels of a new PersistentVolume, such as its region and zone, by their
+// names on the wire, and no labels for a volume that it does not know. It joins several zones by two
+// underscores. It is the configuration of the plugin PersistentVolumeLabel, which needs it because the server
+// itself has no cloud provider.
 type VolumeLabels func(ctx context.Context, volume *meta.Object) (map[string]string, error)
 
-// persistentVolumeLabel puts on new volumes the labels that say where they are, and keeps
-// the pods that use them there.
+// persistentVolumeLabel sets topology labels on new volumes, and requires the same topology of the nodes that
+// use them.
 func persistentVolumeLabel() admission.Plugin {
 	return admission.Plugin{
 		Name: "PersistentVolumeLabel", Default: admission.Off,
@@ -29,7 +29,7 @@ func persistentVolumeLabel() admission.Plugin {
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			find := env.Config.(VolumeLabels)
 			if find == nil {
-				return errors.New("the server knows no cloud: the program must configure a function that does, a plugins.VolumeLabels")
+				return errors.New("no cloud provider: configure the plugin with a plugins.VolumeLabels function")
 			}
 			p.Mutate = func(ctx context.Context, r *admission.Request) error {
 				labels, err := find(ctx, r.Object)
@@ -39,7 +39,7 @@ func persistentVolumeLabel() admission.Plugin {
 				for key, value := range labels {
 					r.Object.Set(value, "metadata", "labels", key)
 				}
-				keepNear(r, labels)
+				requireNodes(r, labels)
 				return nil
 			}
 			return nil
@@ -47,9 +47,9 @@ func persistentVolumeLabel() admission.Plugin {
 	}
 }
 
-// keepNear adds labels to what a volume requires of nodes, unless it says something of
-// them itself.
-func keepNear(r *admission.Request, labels map[string]string) {
+// requireNodes adds the labels to the required node affinity of the volume, unless that mentions one of them
+// already.
+func requireNodes(r *admission.Request, labels map[string]string) {
 	zones := []string{r.Server.Wire(names.LabelZone), r.Server.Wire(names.LabelZoneBeta)}
 	path := []string{"spec", "nodeAffinity", "required", "nodeSelectorTerms"}
 	terms := r.Object.Objects(path...)

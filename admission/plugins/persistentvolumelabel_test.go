@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// TestPersistentVolumeLabel: a new volume says where it is, and keeps pods there.
+// TestPersistentVolumeLabel checks that a new volume gets topology labels and the matching node affinity.
 func TestPersistentVolumeLabel(t *testing.T) {
 	const region, zone = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 	var cloud plugins.VolumeLabels = func(_ context.Context, volume *meta.Object) (map[string]string, error) {
@@ -33,7 +33,7 @@ func TestPersistentVolumeLabel(t *testing.T) {
 	}
 	const post, labels = "POST /api/v1/persistentvolumes", `{metadata: {labels: {a: null, ` + region + `: r, ` + zone + `: b__a}}, spec: {nodeAffinity: `
 	const rules = `{key: ` + region + `, operator: In, values: [r]}, {key: ` + zone + `, operator: In, values: [a, b]}]}`
-	walk(t, with(t, admission.Options{Enable: []string{"PersistentVolumeLabel"}, Config: map[string]any{"PersistentVolumeLabel": cloud}}),
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"PersistentVolumeLabel"}, Config: map[string]any{"PersistentVolumeLabel": cloud}}),
 		step{do: post, body: volume("a", "cloud", zone+`: forged`, ``), want: `201 ` + labels + `{required: {nodeSelectorTerms: [{matchExpressions: [` + rules + `]}}}}`},
 		step{do: post, body: volume("b", "cloud", ``, affinity(`{matchExpressions: [{key: a, operator: Exists}]}, {matchExpressions: [{key: b, operator: Exists}]}`)),
 			want: `201 ` + labels + `{required: {nodeSelectorTerms: [{matchExpressions: [{key: a}, ` + rules + `, {matchExpressions: [{key: b}, ` + rules + `]}}}}`},
@@ -45,5 +45,5 @@ func TestPersistentVolumeLabel(t *testing.T) {
 	)
 
 	_, err := admission.New(plugins.Table(), admission.Options{Enable: []string{"PersistentVolumeLabel"}}, admission.PluginContext{Names: names.Kubernetes})
-	assert.EqualError(t, err, "admission plugin PersistentVolumeLabel: the server knows no cloud: the program must configure a function that does, a plugins.VolumeLabels")
+	assert.EqualError(t, err, "admission plugin PersistentVolumeLabel: no cloud provider: configure the plugin with a plugins.VolumeLabels function")
 }

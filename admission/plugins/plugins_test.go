@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// builtin is the chain of a server with an empty store.
+// builtin returns the chain of a server with an empty store.
 func builtin(t testing.TB, o admission.Options, own ...admission.Plugin) *admission.Chain {
 	c, err := admission.New(plugins.Table(own...), o, admission.PluginContext{
 		Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: &testclient.Client{},
@@ -33,7 +33,7 @@ func update(resource string) *admission.Request {
 		Namespace: "default", Name: "x", Object: meta.NewObject(nil), Old: meta.NewObject(nil)}
 }
 
-// BenchmarkChain is what admission costs a write that concerns no plugin.
+// BenchmarkChain measures admission of a write that no plugin selects.
 func BenchmarkChain(b *testing.B) {
 	c, r, ctx := builtin(b, admission.Options{}), update("configmaps"), context.Background()
 	b.ReportAllocs()
@@ -44,8 +44,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// TestNamespaceLifecycle: nothing is made in a namespace that is missing or going,
-// and the first namespaces stay, unless the plugin is disabled.
+// TestNamespaceLifecycle checks that objects cannot be created in missing and terminating namespaces, and
+// that the default namespaces cannot be deleted, unless the plugin is disabled.
 func TestNamespaceLifecycle(t *testing.T) {
 	ctx := context.Background()
 	configMap := func(namespace string) *meta.Object {
@@ -75,7 +75,7 @@ func TestNamespaceLifecycle(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestTaintNodes: a new node is not ready, also one that says so itself.
+// TestTaintNodes checks that a new node is tainted as not ready once, even if it has the taint already.
 func TestTaintNodes(t *testing.T) {
 	ctx, chain := context.Background(), builtin(t, admission.Options{})
 	notReady := map[string]any{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -93,8 +93,7 @@ func TestTaintNodes(t *testing.T) {
 	}
 }
 
-// TestEscalationCannotBeDisabled: a server whose rights are made of roles has no
-// way to let others give them away.
+// TestEscalationCannotBeDisabled checks that a server with an RBAC authorizer cannot disable RBACEscalation.
 func TestEscalationCannotBeDisabled(t *testing.T) {
 	_, err := admission.New(plugins.Table(plugins.RBACEscalation(nil)), admission.Options{Disable: []string{"RBACEscalation"}}, admission.PluginContext{})
 	assert.EqualError(t, err, "the admission plugin RBACEscalation cannot be disabled")

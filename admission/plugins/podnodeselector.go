@@ -11,16 +11,16 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// NodeSelectors configures the plugin PodNodeSelector: by namespace, which labels of nodes
-// its pods may ask for, as "key=value,key=value"; under clusterDefaultNodeSelector what
-// namespaces without the annotation give their pods.
+// NodeSelectors configures the plugin PodNodeSelector. Selectors maps a namespace to the node labels that its
+// pods may select, as "key=value,key=value". The key clusterDefaultNodeSelector has the labels that are added
+// to pods of namespaces without the annotation.
 type NodeSelectors struct {
 	Selectors map[string]string `json:"podNodeSelectorPluginConfig"`
 }
 
 const clusterDefault = "clusterDefaultNodeSelector"
 
-// podNodeSelector puts pods on the nodes that are meant for their namespace.
+// podNodeSelector adds the node selector of the namespace to new pods and refuses conflicting ones.
 func podNodeSelector() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodNodeSelector", Default: admission.Off,
@@ -41,7 +41,7 @@ func podNodeSelector() admission.Plugin {
 					return err
 				}
 				for key, v := range labels {
-					if said, set := r.Object.Get("spec", "nodeSelector", key); set && said != v {
+					if value, set := r.Object.Get("spec", "nodeSelector", key); set && value != v {
 						return errors.New("pod node label selector conflicts with its namespace node label selector")
 					}
 					r.Object.Set(v, "spec", "nodeSelector", key)
@@ -71,20 +71,21 @@ func podNodeSelector() admission.Plugin {
 	}
 }
 
-// namespaceNodes returns the labels of nodes that a namespace gives its pods.
-func namespaceNodes(ctx context.Context, r *admission.Request, otherwise map[string]string) (map[string]string, error) {
+// namespaceNodes returns the node labels in the annotation of the namespace, or defaults if it has no
+// annotation.
+func namespaceNodes(ctx context.Context, r *admission.Request, defaults map[string]string) (map[string]string, error) {
 	namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})
 	if err != nil {
 		return nil, err
 	}
-	text, said := namespace.Annotations()[r.Server.Wire(names.NodeSelector)]
-	if !said {
-		return otherwise, nil
+	text, found := namespace.Annotations()[r.Server.Wire(names.NodeSelector)]
+	if !found {
+		return defaults, nil
 	}
 	return labelsIn(text)
 }
 
-// labelsIn reads labels from "key=value,key=value".
+// labelsIn parses labels of the form "key=value,key=value".
 func labelsIn(text string) (map[string]string, error) {
 	labels := map[string]string{}
 	if strings.TrimSpace(text) == "" {

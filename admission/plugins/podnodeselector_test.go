@@ -7,9 +7,10 @@ import (
 	"orch.io/controlplane/admission/plugins"
 )
 
-// TestPodNodeSelector: pods go to the nodes of their namespace, and ask for no others.
+// TestPodNodeSelector checks that pods get the node selector of their namespace, and that conflicting
+// selectors are refused.
 func TestPodNodeSelector(t *testing.T) {
-	walk(t, with(t, admission.Options{
+	runSteps(t, newServer(t, admission.Options{
 		Enable: []string{"PodNodeSelector"},
 		Config: map[string]any{"PodNodeSelector": plugins.NodeSelectors{Selectors: map[string]string{"clusterDefaultNodeSelector": "zone=a", "narrow": "zone=a,disk=ssd"}}},
 	}),

@@ -16,31 +16,31 @@ import (
 
 // PodSecurityConfig is the configuration of the plugin PodSecurity.
 type PodSecurityConfig struct {
-	// Defaults are the standards of namespaces whose labels say nothing.
+	// Defaults are the standards of namespaces without labels.
 	Defaults PodSecurityDefaults `json:"defaults"`
-	// Exemptions are what no standard holds for.
+	// Exemptions are the users, namespaces and runtime classes to which no standard applies.
 	Exemptions PodSecurityExemptions `json:"exemptions"`
 }
 
-// PodSecurityDefaults are standards: privileged, which is also what an empty word means,
-// baseline or restricted, each as it is in a release, latest or such as v1.24.
+// PodSecurityDefaults name standards. A level is privileged, baseline or restricted; empty means privileged.
+// A version is latest or a release such as v1.24; empty means latest.
 type PodSecurityDefaults struct {
-	Enforce        string `json:"enforce,omitempty"` // refused pods
+	Enforce        string `json:"enforce,omitempty"` // pods that violate it are refused
 	EnforceVersion string `json:"enforce-version,omitempty"`
-	Audit          string `json:"audit,omitempty"` // noted in audit events
+	Audit          string `json:"audit,omitempty"` // violations are annotated in audit events
 	AuditVersion   string `json:"audit-version,omitempty"`
-	Warn           string `json:"warn,omitempty"` // told to the caller
+	Warn           string `json:"warn,omitempty"` // violations are returned as warnings
 	WarnVersion    string `json:"warn-version,omitempty"`
 }
 
-// PodSecurityExemptions are callers, namespaces and runtime classes by their names.
+// PodSecurityExemptions are the names of exempt users, namespaces and runtime classes.
 type PodSecurityExemptions struct {
 	Usernames      []string `json:"usernames,omitempty"`
 	Namespaces     []string `json:"namespaces,omitempty"`
 	RuntimeClasses []string `json:"runtimeClasses,omitempty"`
 }
 
-// template is a kind that holds the template of a pod, or is a pod, and where.
+// template is a resource whose objects are pods or contain a pod template at path.
 type template struct {
 	group, plural string
 	path          []string
@@ -58,8 +58,8 @@ var templates = []template{
 	{names.GroupBatch, "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
 }
 
-// podSecurity applies the Pod Security Standards that the labels of a namespace name:
-// enforce refuses pods, audit and warn speak of pods and of what makes them.
+// podSecurity applies the Pod Security Standards that the labels of a namespace name: enforce refuses pods;
+// audit and warn also apply to objects with pod templates.
 func podSecurity() admission.Plugin {
 	rules := slices.Concat(
 		on("", []string{"namespaces"}, admission.Create, admission.Update),
@@ -93,13 +93,13 @@ func podSecurity() admission.Plugin {
 	}
 }
 
-// securityPolicy is what holds in a namespace.
+// securityPolicy is the standards of one namespace.
 type securityPolicy struct {
 	enforce, audit, warn podstandards.Standard
 }
 
-// nothing reports whether a policy asks nothing of any pod.
-func (p *securityPolicy) nothing() bool {
+// allPrivileged reports whether a policy allows every pod.
+func (p *securityPolicy) allPrivileged() bool {
 	return max(p.enforce.Level, p.audit.Level, p.warn.Level) == podstandards.Privileged
 }
 
@@ -107,29 +107,29 @@ type securityStandards struct {
 	defaults securityPolicy
 	exempt   PodSecurityExemptions
 	prefix   string            // of labels and annotations, on the wire
-	labels   [3]standardLabels // of namespaces: what to enforce, to audit and to warn of
+	labels   [3]standardLabels // of namespaces, for enforce, audit and warn
 }
 
-// standardLabels are the labels that name a standard.
+// standardLabels are the keys of the labels that name a standard.
 type standardLabels struct{ level, version string }
 
-// pod judges a pod, or the template of one.
+// pod checks a pod or a pod template.
 func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error {
-	now := judged(r, r.Object)
+	now := podIn(r, r.Object)
 	isPod := r.Resource.Resource == "pods"
-	if now == nil || isPod && r.Old != nil && sameToStandards(now, judged(r, r.Old)) {
+	if now == nil || isPod && r.Old != nil && sameToStandards(now, podIn(r, r.Old)) {
 		return nil
 	}
 	note := func(key, text string) { r.Annotate(s.prefix+key, text) }
-	if what := s.exempts(r, now.Spec); what != "" {
-		note("exempt", what)
+	if reason := s.exempts(r, now.Spec); reason != "" {
+		note("exempt", reason)
 		return nil
 	}
 	namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})
 	if err != nil {
 		return err
 	}
-	policy, unknown := s.of(namespace)
+	policy, unknown := s.policyOf(namespace)
 	if err := unknown.Err(); err != nil {
 		note("error", "failed to parse policy: "+err.Error())
 	}
@@ -137,7 +137,7 @@ func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error
 		note("audit-violations", fmt.Sprintf("would violate PodSecurity %q: %s", policy.audit, found.Details()))
 	}
 	if isPod {
-		if policy.nothing() {
+		if policy.allPrivileged() {
 			policy.enforce.Version = podstandards.Latest
 		}
 		note("enforce-policy", policy.enforce.String())
@@ -151,7 +151,8 @@ func (s *securityStandards) pod(ctx context.Context, r *admission.Request) error
 	return nil
 }
 
-// exempts says what exempts a pod, if anything does.
+// exempts returns which kind of exemption applies to a pod: namespace, user or runtimeClass; empty if none
+// does.
 func (s *securityStandards) exempts(r *admission.Request, spec *meta.Object) string {
 	switch {
 	case slices.Contains(s.exempt.Namespaces, r.Namespace):
@@ -164,8 +165,8 @@ func (s *securityStandards) exempts(r *admission.Request, spec *meta.Object) str
 	return ""
 }
 
-// judged returns the pod or the template in an object, or nil.
-func judged(r *admission.Request, obj *meta.Object) *podstandards.Pod {
+// podIn returns the pod or the pod template in an object, or nil.
+func podIn(r *admission.Request, obj *meta.Object) *podstandards.Pod {
 	for _, t := range templates {
 		if t.plural != r.Resource.Resource || r.Server.Names.Group(t.group) != r.Resource.Group {
 			continue
@@ -178,13 +179,14 @@ func judged(r *admission.Request, obj *meta.Object) *podstandards.Pod {
 	return nil
 }
 
-// sameToStandards reports whether a pod differs at most in what no control asks for, now or
-// one day: it was judged when it came, and may stay by what held then.
+// sameToStandards reports whether a pod differs only in fields that no standard checks, now or in a later
+// release. Such an update is not checked again, so that a pod admitted under an older policy can still be
+// updated.
 func sameToStandards(now, old *podstandards.Pod) bool {
-	free := []string{"tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds", "schedulingGates", "nodeName", "nodeSelector", "affinity", "resources"}
-	rest := func(p *podstandards.Pod) map[string]any {
+	unchecked := []string{"tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds", "schedulingGates", "nodeName", "nodeSelector", "affinity", "resources"}
+	checkedSpec := func(p *podstandards.Pod) map[string]any {
 		spec := maps.Clone(p.Spec.Tree())
-		for _, field := range free {
+		for _, field := range unchecked {
 			delete(spec, field)
 		}
 		for _, list := range []string{podspec.Init, podspec.Containers, podspec.Ephemeral} {
@@ -206,5 +208,5 @@ func sameToStandards(now, old *podstandards.Pod) bool {
 		})
 		return annotations
 	}
-	return meta.Equal(rest(now), rest(old)) && maps.Equal(profiles(now), profiles(old))
+	return meta.Equal(checkedSpec(now), checkedSpec(old)) && maps.Equal(profiles(now), profiles(old))
 }

@@ -35,7 +35,7 @@ const (
 
 func named(name, spec string) string { return `{metadata: {name: "` + name + `"}, spec: ` + spec + `}` }
 
-// labelled is a patch of a namespace, or a new one called a, with labels such as "enforce: baseline".
+// labelled returns the body of a namespace a, or a patch of one, with labels such as "enforce: baseline".
 func labelled(labels string) string {
 	var all []string
 	for l := range strings.SplitSeq(labels, ", ") {
@@ -44,12 +44,12 @@ func labelled(labels string) string {
 	return `{metadata: {name: a, labels: {` + strings.Join(all, ", ") + `}}}`
 }
 
-// TestPodSecurity: the labels of a namespace say what is refused, and of what to warn.
+// TestPodSecurity checks that the labels of a namespace select the pods to refuse and to warn of.
 func TestPodSecurity(t *testing.T) {
 	const pods = "/api/v1/namespaces/a/pods"
 	restricted := ` forbidden: violates PodSecurity "restricted:latest"` + faultsOfPlain
 	quoted := func(text string) string { return strings.ReplaceAll(text, `"`, `\"`) }
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST /api/v1/namespaces", body: labelled("enforce: baseline, warn: restricted"), want: "201"},
 		step{do: "POST " + pods, body: named("x", onNode), want: `403 violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`},
 		step{do: "POST " + pods, body: named("x", plain), want: "201", warn: quoted(`would violate PodSecurity "restricted:latest"` + faultsOfPlain)},
@@ -70,8 +70,8 @@ func TestPodSecurity(t *testing.T) {
 	)
 }
 
-// TestPodSecurityTemplates: who makes what makes pods is warned, of all that is enforced at
-// least; nothing of that is refused.
+// TestPodSecurityTemplates checks that objects with pod templates cause warnings for the enforced standard,
+// but are not refused.
 func TestPodSecurityTemplates(t *testing.T) {
 	const warning = `would violate PodSecurity \"baseline:v1.24\": host namespaces (hostNetwork=true)`
 	const job = `{template: {spec: {hostNetwork: true, restartPolicy: Never, containers: [{name: c, image: x}]}}}`
@@ -90,19 +90,19 @@ func TestPodSecurityTemplates(t *testing.T) {
 	} {
 		steps = append(steps, step{do: "POST " + path, body: body, want: "201", warn: warning})
 	}
-	walk(t, with(t, admission.Options{}), append(steps,
+	runSteps(t, newServer(t, admission.Options{}), append(steps,
 		step{do: "PATCH /apis/apps/v1/namespaces/a/deployments/x", body: `{spec: {replicas: 2}}`, want: "200", warn: warning},
 		step{do: "PATCH /apis/apps/v1/namespaces/a/deployments/x/scale", body: `{spec: {replicas: 3}}`, want: "200"},
 	)...)
 }
 
-// TestPodSecurityLabels: labels that mean nothing are refused, unless they are there.
+// TestPodSecurityLabels checks that invalid labels are refused unless the namespace has them already.
 func TestPodSecurityLabels(t *testing.T) {
 	const level, version = `must be one of privileged, baseline, restricted`, `must be "latest" or "v1.x"`
 	at := func(mode, value string) string {
 		return `metadata.labels[pod-security.kubernetes.io/` + mode + `]: Invalid value: "` + value + `": `
 	}
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST /api/v1/namespaces", body: labelled("enforce: strict"), want: `422 Namespace "a" is invalid: ` + at("enforce", "strict") + level},
 		step{do: "POST /api/v1/namespaces", body: labelled(`audit-version: v9, warn: "", enforce-version: v1.024`),
 			want: `422 [` + at("enforce-version", "v1.024") + version + ", " + at("audit-version", "v9") + version + ", " + at("warn", "") + level + `]`},
@@ -112,15 +112,15 @@ func TestPodSecurityLabels(t *testing.T) {
 	)
 }
 
-// TestPodSecurityFlaws: labels that mean nothing, and were there before anybody looked, let
-// through what they do not forbid for sure.
-func TestPodSecurityFlaws(t *testing.T) {
+// TestPodSecurityUnknownLabels checks the policy of a namespace that got invalid labels while the plugin was
+// disabled.
+func TestPodSecurityUnknownLabels(t *testing.T) {
 	o := admission.Options{Disable: []string{"PodSecurity"}}
-	s := with(t, o, func(b *server.Builder) { b.AdmissionOptions = o })
-	walk(t, s,
+	s := newServer(t, o, func(b *server.Builder) { b.AdmissionOptions = o })
+	runSteps(t, s,
 		step{do: "POST /api/v1/namespaces", body: labelled("enforce: strict, enforce-version: x, warn: strict"), want: "201"})
 	o.Disable = nil
-	walk(t, s.Fork(t),
+	runSteps(t, s.Fork(t),
 		step{do: "POST /api/v1/namespaces/a/pods", body: named("x", plain), want: `403 violates PodSecurity "restricted:latest"` + faultsOfPlain},
 		step{do: "POST /api/v1/namespaces/a/podtemplates", body: `{metadata: {name: x}, template: {spec: ` + plain + `}}`, want: "201"},
 		step{do: "PATCH /api/v1/namespaces/a", body: `{metadata: {labels: {other: x}}}`, want: "200"},
@@ -129,13 +129,13 @@ func TestPodSecurityFlaws(t *testing.T) {
 	)
 }
 
-// TestPodSecurityConfig: defaults hold where labels say nothing, and some are exempt.
+// TestPodSecurityConfig checks that defaults apply to namespaces without labels and that exemptions work.
 func TestPodSecurityConfig(t *testing.T) {
 	o := admission.Options{Config: map[string]any{"PodSecurity": plugins.PodSecurityConfig{
 		Defaults:   plugins.PodSecurityDefaults{Enforce: "baseline", EnforceVersion: "v1.24", Warn: "restricted", WarnVersion: "v1.7"},
 		Exemptions: plugins.PodSecurityExemptions{Usernames: []string{"ann"}, Namespaces: []string{"a"}, RuntimeClasses: []string{"vm"}},
 	}}}
-	walk(t, with(t, o),
+	runSteps(t, newServer(t, o),
 		step{do: "POST pods", body: named("x", onNode), want: `403 violates PodSecurity "baseline:v1.24": host namespaces (hostNetwork=true)`},
 		step{do: "POST pods", body: named("x", plain), want: "201", warn: `would violate PodSecurity \"restricted:v1.7\": runAsNonRoot`},
 		step{as: "ann," + auth.Masters, do: "POST pods", body: named("y", onNode), want: "201"},
@@ -152,12 +152,12 @@ func TestPodSecurityConfig(t *testing.T) {
 		Exemptions: plugins.PodSecurityExemptions{Usernames: []string{""}, Namespaces: []string{"a", "a", "B"}},
 	}}}, admission.PluginContext{})
 	for _, text := range []string{"admission plugin PodSecurity", `defaults.enforce "strict" must be one of privileged, baseline, restricted`,
-		`defaults.audit-version "1.2" must be "latest" or "v1.x"`, `exemptions.usernames[0] "" must not be empty`, `exemptions.namespaces[1] "a" is there twice`, `exemptions.namespaces[2] "B"`} {
+		`defaults.audit-version "1.2" must be "latest" or "v1.x"`, `exemptions.usernames[0] "" must not be empty`, `exemptions.namespaces[1] "a" is a duplicate`, `exemptions.namespaces[2] "B"`} {
 		assert.ErrorContains(t, err, text)
 	}
 }
 
-// TestPodSecurityFile: a file configures the plugin, in the newest form or an older one.
+// TestPodSecurityFile checks that a file can configure the plugin in each version of its kind.
 func TestPodSecurityFile(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		path := filepath.Join(t.TempDir(), "admission.yaml")
@@ -177,7 +177,7 @@ func TestPodSecurityFile(t *testing.T) {
 	}
 }
 
-// TestPodSecurityAudit: audit events hold what was judged by, and what would be refused.
+// TestPodSecurityAudit checks that audit events have the applied policy and the violations.
 func TestPodSecurityAudit(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]string{}
@@ -192,7 +192,7 @@ func TestPodSecurityAudit(t *testing.T) {
 		return nil
 	}}
 	o := admission.Options{Config: map[string]any{"PodSecurity": plugins.PodSecurityConfig{Exemptions: plugins.PodSecurityExemptions{Usernames: []string{"ann"}}}}}
-	walk(t, with(t, o, func(b *server.Builder) { b.Admission = append(b.Admission, watching) }),
+	runSteps(t, newServer(t, o, func(b *server.Builder) { b.Admission = append(b.Admission, watching) }),
 		step{do: "POST /api/v1/namespaces", body: labelled("enforce: privileged, enforce-version: v1.3, audit: baseline, audit-version: v1.24"), want: "201"},
 		step{do: "POST /api/v1/namespaces/a/pods", body: named("judged", onNode), want: "201"},
 		step{do: "POST /api/v1/namespaces/a/podtemplates", body: `{metadata: {name: template}, template: {spec: ` + onNode + `}}`, want: "201"},
@@ -206,7 +206,8 @@ func TestPodSecurityAudit(t *testing.T) {
 	}, seen)
 }
 
-// TestPodSecurityBounded: of very many pods in a namespace the first ones are judged.
+// TestPodSecurityBounded checks that only the first maxJudged pods of a namespace are checked when its labels
+// change.
 func TestPodSecurityBounded(t *testing.T) {
 	client := &testclient.Client{}
 	for i := range 3001 {
@@ -230,7 +231,7 @@ func TestPodSecurityBounded(t *testing.T) {
 	}, told)
 }
 
-// Pods that name no other standard are held to the baseline, but not those of the system.
+// Namespaces without labels enforce baseline; the system namespace is exempt.
 func ExamplePodSecurityConfig() {
 	o := admission.Options{Config: map[string]any{"PodSecurity": plugins.PodSecurityConfig{
 		Defaults:   plugins.PodSecurityDefaults{Enforce: "baseline", Warn: "restricted"},

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// standards returns the standards that a configuration names, and what is wrong in it.
+// standards returns the standards that a configuration names, and its errors.
 func (d PodSecurityDefaults) standards() (p securityPolicy, faults []string) {
 	for _, mode := range []struct {
 		name, level, version string
@@ -34,7 +34,7 @@ func (d PodSecurityDefaults) standards() (p securityPolicy, faults []string) {
 	return p, faults
 }
 
-// faults returns what is wrong in exemptions.
+// faults returns the errors of the exemptions.
 func (e PodSecurityExemptions) faults() (faults []string) {
 	for _, of := range []struct {
 		field string
@@ -52,7 +52,7 @@ func (e PodSecurityExemptions) faults() (faults []string) {
 			case name == "":
 				why = []string{"must not be empty"}
 			case slices.Contains(of.list[:i], name):
-				why = []string{"is there twice"}
+				why = []string{"is a duplicate"}
 			}
 			if len(why) > 0 {
 				faults = append(faults, at+" "+strings.Join(why, ", "))
@@ -62,19 +62,20 @@ func (e PodSecurityExemptions) faults() (faults []string) {
 	return faults
 }
 
-// of returns the policy of a namespace, and which of its labels say nothing. Enforced is the
-// strictest standard then, audited and told of is none. What is enforced is told of, too, for
-// the templates of pods, unless a label says of what to warn.
-func (s *securityStandards) of(namespace *meta.Object) (p securityPolicy, unknown check.Faults) {
+// policyOf returns the policy of a namespace, and its labels with an invalid value. An invalid level enforces
+// restricted but neither audits nor warns; an invalid version is latest. If a label sets a stricter level for
+// enforce than warn has, and no label sets a level for warn, warn takes the level of enforce, because pod
+// templates are never refused, only warned about.
+func (s *securityStandards) policyOf(namespace *meta.Object) (p securityPolicy, unknown check.Faults) {
 	p = s.defaults
 	labels := namespace.Map("metadata", "labels")
-	read := func(of standardLabels, to *podstandards.Standard, otherwise podstandards.Level) (level, version bool) {
+	read := func(of standardLabels, to *podstandards.Standard, fallback podstandards.Level) (level, version bool) {
 		at := check.At("metadata", "labels")
 		word, level := labels[of.level].(string)
 		if l, ok := podstandards.ParseLevel(word); level && ok {
 			to.Level = l
 		} else if level {
-			to.Level = otherwise
+			to.Level = fallback
 			unknown.Invalid(at.Key(of.level), word, "must be one of privileged, baseline, restricted")
 		}
 		word, version = labels[of.version].(string)
@@ -88,8 +89,8 @@ func (s *securityStandards) of(namespace *meta.Object) (p securityPolicy, unknow
 	}
 	enforced, _ := read(s.labels[0], &p.enforce, podstandards.Restricted)
 	read(s.labels[1], &p.audit, podstandards.Privileged)
-	told, version := read(s.labels[2], &p.warn, podstandards.Privileged)
-	if enforced && !told && p.enforce.Level > p.warn.Level {
+	warned, version := read(s.labels[2], &p.warn, podstandards.Privileged)
+	if enforced && !warned && p.enforce.Level > p.warn.Level {
 		p.warn.Level = p.enforce.Level
 		if !version {
 			p.warn.Version = p.enforce.Version
@@ -98,11 +99,11 @@ func (s *securityStandards) of(namespace *meta.Object) (p securityPolicy, unknow
 	return p, unknown
 }
 
-// namespace refuses labels that say nothing, unless they stood there before, and warns of
-// what new ones mean.
+// namespace refuses invalid labels, unless the namespace had them before, and warns if a new policy is
+// violated by existing pods or has no effect.
 func (s *securityStandards) namespace(ctx context.Context, r *admission.Request) error {
-	now, unknown := s.of(r.Object)
-	before, old := s.of(r.Old)
+	now, unknown := s.policyOf(r.Object)
+	before, old := s.policyOf(r.Old)
 	switch {
 	case len(unknown) > 0:
 		if r.Old == nil || !slices.Equal(unknown, old) {
@@ -110,22 +111,23 @@ func (s *securityStandards) namespace(ctx context.Context, r *admission.Request)
 		}
 		return nil
 	case r.Old != nil:
-		s.stricter(ctx, r, &before, &now)
+		s.warnOfViolations(ctx, r, &before, &now)
 	case slices.Contains(s.exempt.Namespaces, r.Name):
 		s.warnOfExemption(r, &now)
 	}
 	return nil
 }
 
-// warnOfExemption warns that what the labels of a namespace ask of pods holds for none.
+// warnOfExemption warns that the policy in the labels has no effect, because the namespace is exempt.
 func (s *securityStandards) warnOfExemption(r *admission.Request, p *securityPolicy) {
-	if asked := s.asked(r.Object, p); asked != "" {
-		r.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", r.Name, asked))
+	if modes := s.labelledModes(r.Object, p); modes != "" {
+		r.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", r.Name, modes))
 	}
 }
 
-// asked returns what the labels of a namespace ask of pods.
-func (s *securityStandards) asked(namespace *meta.Object, p *securityPolicy) string {
+// labelledModes returns the modes that the labels of a namespace set to a level above privileged, as
+// mode=standard.
+func (s *securityStandards) labelledModes(namespace *meta.Object, p *securityPolicy) string {
 	var modes []string
 	for i, mode := range []struct {
 		name string
@@ -139,11 +141,12 @@ func (s *securityStandards) asked(namespace *meta.Object, p *securityPolicy) str
 	return strings.Join(modes, ", ")
 }
 
-// maxJudged bounds how many pods of a namespace are judged when its labels change.
+// maxJudged bounds the number of pods of a namespace that are checked when its labels change.
 const maxJudged = 3000
 
-// stricter warns of the pods in a namespace that a new standard would refuse. They stay.
-func (s *securityStandards) stricter(ctx context.Context, r *admission.Request, before, after *securityPolicy) {
+// warnOfViolations warns of the existing pods in a namespace that violate a new enforced standard. They keep
+// running.
+func (s *securityStandards) warnOfViolations(ctx context.Context, r *admission.Request, before, after *securityPolicy) {
 	old, now := before.enforce, after.enforce
 	if now == old || now.Level == podstandards.Privileged || now.Version == old.Version && now.Level < old.Level {
 		return
@@ -160,30 +163,30 @@ func (s *securityStandards) stricter(ctx context.Context, r *admission.Request, 
 		r.Warn(fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods", maxJudged, len(pods)))
 		pods = pods[:maxJudged]
 	}
-	those := map[string][]string{} // by what they violate
+	violators := map[string][]string{} // names of pods by the reasons
 	for _, pod := range pods {
-		judged := &podstandards.Pod{Spec: meta.NewObject(pod.Map("spec")), Annotations: pod.Annotations(), Names: r.Server.Names}
-		if slices.Contains(s.exempt.RuntimeClasses, judged.Spec.String("runtimeClassName")) {
+		checked := &podstandards.Pod{Spec: meta.NewObject(pod.Map("spec")), Annotations: pod.Annotations(), Names: r.Server.Names}
+		if slices.Contains(s.exempt.RuntimeClasses, checked.Spec.String("runtimeClassName")) {
 			continue
 		}
-		if found := now.Check(judged); len(found) > 0 {
-			those[found.Reasons()] = append(those[found.Reasons()], pod.Name())
+		if found := now.Check(checked); len(found) > 0 {
+			violators[found.Reasons()] = append(violators[found.Reasons()], pod.Name())
 		}
 	}
-	if len(those) == 0 {
+	if len(violators) == 0 {
 		return
 	}
 	var texts []string
-	for reasons, list := range those {
-		who := slices.Min(list)
+	for reasons, list := range violators {
+		text := slices.Min(list)
 		switch len(list) {
 		case 1:
 		case 2:
-			who += " (and 1 other pod)"
+			text += " (and 1 other pod)"
 		default:
-			who += fmt.Sprintf(" (and %d other pods)", len(list)-1)
+			text += fmt.Sprintf(" (and %d other pods)", len(list)-1)
 		}
-		texts = append(texts, who+": "+reasons)
+		texts = append(texts, text+": "+reasons)
 	}
 	slices.Sort(texts)
 	r.Warn(fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level %q", r.Name, now))

@@ -14,9 +14,9 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// podSecurityPolicy admits pods that one of the policies allows which their maker or their
-// service account may use: the first by name that changes nothing, else the first. Where the
-// kind of these policies is not served there are none, so that nothing is admitted.
+// podSecurityPolicy admits a pod if its creator or its service account may use a policy that allows it. Of
+// several, it takes the first by name that changes nothing, else the first by name. If the server does not
+// serve PodSecurityPolicies, it refuses every pod.
 func podSecurityPolicy() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodSecurityPolicy", Default: admission.Off,
@@ -49,14 +49,15 @@ func podSecurityPolicy() admission.Plugin {
 	}
 }
 
-// choosePolicy returns the name of the policy that admits a pod and the spec as that fills
-// it in; no name if no policy is asked for. The policy called first is tried before others.
-func choosePolicy(ctx context.Context, r *admission.Request, first, what string) (name string, filled *meta.Object, err error) {
+// choosePolicy returns the name of the policy that admits the pod, and the spec as the policy fills it in.
+// The policy named by first is tried before the others. action is "admit" or "validate"; only admit fills in.
+// The name is empty if the spec does not change, so that no policy is needed.
+func choosePolicy(ctx context.Context, r *admission.Request, first, action string) (name string, filled *meta.Object, err error) {
 	if r.Old != nil && meta.Equal(r.Object.Map("spec"), r.Old.Map("spec")) {
 		return "", nil, nil
 	}
 	if !r.Server.Serves(names.GroupPolicy, "podsecuritypolicies") {
-		return "", nil, fmt.Errorf("PodSecurityPolicy: unable to %s pod: the server has no policies, as it does not serve their kind", what)
+		return "", nil, fmt.Errorf("PodSecurityPolicy: unable to %s pod: the server does not serve podsecuritypolicies", action)
 	}
 	policies, err := r.Server.List(ctx, names.GroupPolicy, "podsecuritypolicies", "")
 	if err != nil {
@@ -78,7 +79,7 @@ func choosePolicy(ctx context.Context, r *admission.Request, first, what string)
 		}
 		policy, was := meta.NewObject(p.Map("spec")), meta.NewObject(r.Object.Map("spec"))
 		spec, profiles := was.Clone(), securitypolicy.ProfilesOf(r.Server.Names, p)
-		if what == "admit" {
+		if action == "admit" {
 			fillByPolicy(r, policy, profiles, spec)
 		}
 		found := append(securitypolicy.Check(policy, spec, r.Server.Wire(names.RootCAConfigMap)), profiles.Check(r.Object.Annotations(), spec)...)
@@ -94,12 +95,12 @@ func choosePolicy(ctx context.Context, r *admission.Request, first, what string)
 		}
 	}
 	if name == "" {
-		return "", nil, fmt.Errorf("PodSecurityPolicy: unable to %s pod: [%s]", what, strings.Join(faults, " "))
+		return "", nil, fmt.Errorf("PodSecurityPolicy: unable to %s pod: [%s]", action, strings.Join(faults, " "))
 	}
 	return name, filled, nil
 }
 
-// fillByPolicy fills in a new pod, or what is new in one that is there: ephemeral containers.
+// fillByPolicy fills in a new pod, or the new ephemeral containers of an existing pod.
 func fillByPolicy(r *admission.Request, policy *meta.Object, profiles securitypolicy.Profiles, spec *meta.Object) {
 	if r.Operation == admission.Create {
 		securitypolicy.Fill(policy, spec)
@@ -114,8 +115,8 @@ func fillByPolicy(r *admission.Request, policy *meta.Object, profiles securitypo
 	profiles.FillContainers(r.Object.Annotations(), spec, fresh)
 }
 
-// mayUsePolicy reports whether the caller or the pod's service account has the right to use
-// a policy in the namespace, or everywhere, in a group that policies are served in.
+// mayUsePolicy reports whether the caller or the service account of the pod may use a policy in the
+// namespace, in any group that serves policies.
 func mayUsePolicy(ctx context.Context, r *admission.Request, name string) bool {
 	users := []*auth.User{r.User}
 	if account := r.Object.String("spec", "serviceAccountName"); account != "" {

@@ -17,15 +17,15 @@ import (
 
 const anyone = `seLinux: {rule: RunAsAny}, runAsUser: {rule: RunAsAny}, supplementalGroups: {rule: RunAsAny}, fsGroup: {rule: RunAsAny}`
 
-// policies is a server that has the kind of policies; each may be used as uses says: the
-// name of a policy, a namespace and a user.
+// policies returns a function that runs steps on a server with PodSecurityPolicies. Each of uses grants the
+// use of a policy: "group resource policy namespace user".
 func policies(t *testing.T, uses ...string) func(...step) {
 	return policiesIn(t, "", uses...)
 }
 
-// policiesIn is policies of a release.
+// policiesIn is like policies, for a server that is compatible with a release.
 func policiesIn(t *testing.T, release string, uses ...string) func(...step) {
-	s := with(t, admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"PodSecurity"}}, func(b *server.Builder) {
+	s := newServer(t, admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"PodSecurity"}}, func(b *server.Builder) {
 		b.Release = release
 		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
 			if a.Verb != "use" {
@@ -39,7 +39,7 @@ func policiesIn(t *testing.T, release string, uses ...string) func(...step) {
 			return auth.NoOpinion, "", nil
 		})
 	})
-	return func(steps ...step) { t.Helper(); walk(t, s, steps...) }
+	return func(steps ...step) { t.Helper(); runSteps(t, s, steps...) }
 }
 
 func use(policy, user string) string {
@@ -48,12 +48,12 @@ func use(policy, user string) string {
 
 const psp = "POST /apis/policy/v1beta1/podsecuritypolicies"
 
-// TestPodSecurityPolicy: of the policies that somebody may use the first one that changes
-// nothing admits a pod, else the first one that does.
+// TestPodSecurityPolicy checks that the first usable policy that changes nothing admits a pod, else the first
+// that allows it.
 func TestPodSecurityPolicy(t *testing.T) {
-	walk := policies(t, use("b-tight", "ann"), use("c-free", "ann"), use("b-tight", "bob"), use("c-free", "system:serviceaccount:default:robot"))
+	run := policies(t, use("b-tight", "ann"), use("c-free", "ann"), use("b-tight", "bob"), use("c-free", "system:serviceaccount:default:robot"))
 	const none = "403 forbidden: PodSecurityPolicy: unable to admit pod: []"
-	walk(
+	run(
 		step{do: "POST serviceaccounts", body: `{metadata: {name: robot}, automountServiceAccountToken: false}`, want: "201"},
 		step{as: "ann", do: "POST pods", body: named("x", plain), want: none},
 		step{do: psp, body: named("a-all", `{`+anyone+`, privileged: true, volumes: ["*"], hostNetwork: true}`), want: "201"},
@@ -78,12 +78,12 @@ func TestPodSecurityPolicy(t *testing.T) {
 	)
 }
 
-// TestPodSecurityPolicyUseInGroups: the right to use a policy may be one in any group that
-// the release serves policies in.
+// TestPodSecurityPolicyUseInGroups checks that the right to use a policy can be granted in each group in
+// which the release serves policies.
 func TestPodSecurityPolicyUseInGroups(t *testing.T) {
 	for release, want := range map[string]string{"1.15": "201", "1.16": "403 PodSecurityPolicy: unable to admit pod: []"} {
-		walk := policiesIn(t, release, "extensions podsecuritypolicies p default ann", use("p", "bob"))
-		walk(
+		run := policiesIn(t, release, "extensions podsecuritypolicies p default ann", use("p", "bob"))
+		run(
 			step{do: psp, body: named("p", `{`+anyone+`}`), want: "201"},
 			step{as: "bob", do: "POST pods", body: named("policy", plain), want: "201"},
 			step{as: "ann", do: "POST pods", body: named("extensions", plain), want: want},
@@ -92,11 +92,11 @@ func TestPodSecurityPolicyUseInGroups(t *testing.T) {
 	}
 }
 
-// TestPodSecurityPolicyFills: what a policy has for pods that say nothing is theirs, and the
-// pod that comes of it is valid and allowed.
+// TestPodSecurityPolicyFills checks that the defaults of a policy are filled in, and that the resulting pod
+// is valid and allowed.
 func TestPodSecurityPolicyFills(t *testing.T) {
-	walk := policies(t, use("p", "ann"))
-	walk(
+	run := policies(t, use("p", "ann"))
+	run(
 		step{do: psp, body: named("p", `{seLinux: {rule: MustRunAs, seLinuxOptions: {level: "s0:c1"}}, runAsUser: {rule: MustRunAs, ranges: [{min: 5, max: 9}]},
 			runAsGroup: {rule: MustRunAs, ranges: [{min: 6, max: 9}]}, supplementalGroups: {rule: MustRunAs, ranges: [{min: 7, max: 9}]},
 			fsGroup: {rule: MustRunAs, ranges: [{min: 8, max: 9}]}, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, defaultAddCapabilities: [CHOWN],
@@ -110,11 +110,10 @@ func TestPodSecurityPolicyFills(t *testing.T) {
 	)
 }
 
-// TestPodSecurityPolicyProfiles: annotations of a policy say which profiles of seccomp and
-// AppArmor pods have.
+// TestPodSecurityPolicyProfiles checks the annotations of a policy for seccomp and AppArmor profiles.
 func TestPodSecurityPolicyProfiles(t *testing.T) {
-	walk := policies(t, use("p", "ann"))
-	walk(
+	run := policies(t, use("p", "ann"))
+	run(
 		step{do: psp, body: `{metadata: {name: p, annotations: {seccomp.security.alpha.kubernetes.io/defaultProfileName: runtime/default,
 			seccomp.security.alpha.kubernetes.io/allowedProfileNames: 'runtime/default,localhost/a', apparmor.security.beta.kubernetes.io/defaultProfileName: runtime/default,
 			apparmor.security.beta.kubernetes.io/allowedProfileNames: runtime/default}}, spec: {` + anyone + `}}`, want: "201"},
@@ -129,7 +128,7 @@ func TestPodSecurityPolicyProfiles(t *testing.T) {
 	)
 }
 
-// TestPodSecurityPolicyNeedsItsKind: where there can be no policies nothing is admitted.
+// TestPodSecurityPolicyNeedsItsKind checks that every pod is refused if the server does not serve policies.
 func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll,
 		AdmissionOptions: admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"ServiceAccount"}}}
@@ -143,5 +142,5 @@ func TestPodSecurityPolicyNeedsItsKind(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	s.ServeHTTP(w, r)
 	require.Equal(t, 403, w.Code, w.Body)
-	require.Contains(t, w.Body.String(), "it does not serve their kind")
+	require.Contains(t, w.Body.String(), "the server does not serve podsecuritypolicies")
 }

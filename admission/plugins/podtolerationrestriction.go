@@ -13,15 +13,15 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// Tolerations configures the plugin PodTolerationRestriction for namespaces without its
-// annotations: what their pods get, and what pods may have; of neither, nothing is said.
+// Tolerations configures the plugin PodTolerationRestriction for namespaces without its annotations: Default
+// is added to pods, Whitelist is the tolerations that they may have. An empty Whitelist allows all.
 type Tolerations struct {
 	Default   []map[string]any `json:"default,omitempty"`
 	Whitelist []map[string]any `json:"whitelist,omitempty"`
 }
 
-// podTolerationRestriction merges the tolerations of a namespace into its pods, and lets
-// them have no others than those on its list.
+// podTolerationRestriction merges the default tolerations of a namespace into its new pods, and refuses
+// tolerations that are not on its whitelist.
 func podTolerationRestriction() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodTolerationRestriction", Default: admission.Off,
@@ -72,16 +72,16 @@ func podTolerationRestriction() admission.Plugin {
 	}
 }
 
-// namespaceTolerations returns the tolerations in an annotation of a namespace, or others
-// if it does not have that. An empty one is a list of none.
-func namespaceTolerations(ctx context.Context, r *admission.Request, annotation string, otherwise []*meta.Object) ([]*meta.Object, error) {
+// namespaceTolerations returns the tolerations in an annotation of the namespace, or fallback if it is
+// missing. An empty annotation is an empty list.
+func namespaceTolerations(ctx context.Context, r *admission.Request, annotation string, fallback []*meta.Object) ([]*meta.Object, error) {
 	namespace, err := r.Server.Find(ctx, "", "namespaces", meta.Key{Name: r.Namespace})
 	if err != nil {
 		return nil, err
 	}
-	switch text, said := namespace.Annotations()[r.Server.Wire(annotation)]; {
-	case !said:
-		return otherwise, nil
+	switch text, found := namespace.Annotations()[r.Server.Wire(annotation)]; {
+	case !found:
+		return fallback, nil
 	case text == "":
 		return nil, nil
 	default:
@@ -93,7 +93,8 @@ func namespaceTolerations(ctx context.Context, r *admission.Request, annotation 
 	}
 }
 
-// read returns tolerations as objects have them: their numbers are whole.
+// read converts tolerations to objects, by way of JSON, so that integers have the type that they have in a
+// request.
 func (Tolerations) read(list []map[string]any) ([]*meta.Object, error) {
 	text, err := json.Marshal(list)
 	if err != nil {
@@ -102,7 +103,7 @@ func (Tolerations) read(list []map[string]any) ([]*meta.Object, error) {
 	return tolerationsIn(text)
 }
 
-// tolerationsIn reads a JSON list of tolerations.
+// tolerationsIn parses a JSON list of tolerations.
 func tolerationsIn(text []byte) (list []*meta.Object, err error) {
 	tree, err := meta.ParseJSON(text)
 	if err != nil || tree == nil {
@@ -114,7 +115,7 @@ func tolerationsIn(text []byte) (list []*meta.Object, err error) {
 		list, ok = append(list, meta.NewObject(fields)), ok && is
 	}
 	if !ok {
-		return nil, errors.New("it is not a list of tolerations")
+		return nil, errors.New("not a list of tolerations")
 	}
 	return list, nil
 }

@@ -7,9 +7,10 @@ import (
 	"orch.io/controlplane/admission/plugins"
 )
 
-// TestPodTolerationRestriction: pods get the tolerations of their namespace, and have none but those of its list.
+// TestPodTolerationRestriction checks that pods get the default tolerations of their namespace, and that
+// others than those on its whitelist are refused.
 func TestPodTolerationRestriction(t *testing.T) {
-	walk(t, with(t, admission.Options{Enable: []string{"PodTolerationRestriction"}, Disable: []string{"DefaultTolerationSeconds"}}),
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"PodTolerationRestriction"}, Disable: []string{"DefaultTolerationSeconds"}}),
 		step{do: "POST pods", body: podSpec("a", `, tolerations: [{key: x, operator: Exists}]`), want: `201 {spec: {tolerations: [{key: x}]}}`},
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: team, annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: '[{"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}]',
 			scheduler.alpha.kubernetes.io/tolerationsWhitelist: '[{"key": "team", "operator": "Exists"}, {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}]'}}}`, want: `201`},
@@ -20,7 +21,7 @@ func TestPodTolerationRestriction(t *testing.T) {
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: wrong, annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: '{'}}}`, want: `201`},
 		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace wrong: unexpected EOF`},
 		step{do: "PATCH /api/v1/namespaces/wrong", body: `{metadata: {annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: '["a"]'}}}`, want: `200`},
-		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace wrong: it is not a list of tolerations`},
+		step{do: "POST /api/v1/namespaces/wrong/pods", body: podSpec("a", ``), want: `403 annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace wrong: not a list of tolerations`},
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: brief, annotations: {scheduler.alpha.kubernetes.io/defaultTolerations: '[{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}]'}}}`, want: `201`},
 		step{do: "POST /api/v1/namespaces/brief/pods", body: podSpec("a", ``), want: `201 {spec: {tolerations: [{key: a, tolerationSeconds: 9}]}}`},
 		step{do: "POST /api/v1/namespaces/brief/pods", body: podSpec("b", `, tolerations: [{key: a, value: x, effect: NoExecute, tolerationSeconds: 5}]`), want: `201 {spec: {tolerations: [{key: a, operator: Exists, tolerationSeconds: 9}]}}`},
@@ -28,10 +29,10 @@ func TestPodTolerationRestriction(t *testing.T) {
 	)
 }
 
-// TestPodTolerationRestrictionConfig: what a file says holds for namespaces without the
-// annotation; one that is empty says that there is nothing.
+// TestPodTolerationRestrictionConfig checks that the configuration applies to namespaces without the
+// annotations, and that an empty annotation is an empty list.
 func TestPodTolerationRestrictionConfig(t *testing.T) {
-	walk(t, with(t, admission.Options{Enable: []string{"PodTolerationRestriction"}, Disable: []string{"DefaultTolerationSeconds"}, Config: map[string]any{
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"PodTolerationRestriction"}, Disable: []string{"DefaultTolerationSeconds"}, Config: map[string]any{
 		"PodTolerationRestriction": plugins.Tolerations{
 			Default:   []map[string]any{{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": float64(9)}},
 			Whitelist: []map[string]any{{"key": "a", "operator": "Exists"}},

@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestPolicyErrors: an expression that gives an error does what the binding does with what
-// is not valid; one that cannot find its parameters refuses.
+// TestPolicyErrors checks that an expression that fails takes the validation actions of the binding, and that
+// missing parameters refuse the request.
 func TestPolicyErrors(t *testing.T) {
 	const wrong = `object.nothing.x == 1`
 	gone := step{do: "DELETE " + policyPath + "validatingadmissionpolicies/p", want: "200"}
@@ -18,7 +18,7 @@ func TestPolicyErrors(t *testing.T) {
 		return step{do: "POST configmaps?dryRun=All", body: `{metadata: {name: a}}`, want: want, warn: warn}
 	}
 	const text = "expression '" + wrong + "' resulted in error: no such key: nothing"
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		policyOf("p", `validations: [{expression: "`+wrong+`", reason: Forbidden}]`),
 		bindingOf("p", "validationActions: [Warn]"),
 		try("201", "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'p': "+text), unbind,
@@ -39,8 +39,8 @@ func TestPolicyErrors(t *testing.T) {
 	)
 }
 
-// TestPolicyParams: parameters come from the binding, by name or by labels, from a namespace
-// that it names or that of the request.
+// TestPolicyParams checks that a binding finds parameters by name or selector, in the namespace that it names
+// or the request's.
 func TestPolicyParams(t *testing.T) {
 	unbind := step{do: "DELETE " + policyPath + "validatingadmissionpolicybindings/p", want: "200"}
 	longest := func(namespace, name, labels, most string) step {
@@ -51,7 +51,7 @@ func TestPolicyParams(t *testing.T) {
 		return step{do: "POST /api/v1/namespaces/" + namespace + "/configmaps?dryRun=All", body: `{metadata: {name: ` + name + `}}`, want: want}
 	}
 	const refused = `422 failed expression: object.metadata.name.size() <= int(params.data.most)`
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: other}}`, want: "201"},
 		longest("default", "m", "a: b", "3"), longest("default", "q", "a: b", "5"), longest("other", "m", "", "6"),
 		policyOf("p", `paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: "object.metadata.name.size() <= int(params.data.most)"}]`),
@@ -69,14 +69,14 @@ func TestPolicyParams(t *testing.T) {
 	)
 }
 
-// TestPolicyAboutAll: a policy about everything is not asked about reviews, nor about what
-// could take it away, and a namespace has no namespace that it is in.
-func TestPolicyAboutAll(t *testing.T) {
+// TestPolicyForAllResources checks that a policy for all resources applies neither to reviews nor to policies
+// and bindings, and that it sees no namespaceObject for a namespace.
+func TestPolicyForAllResources(t *testing.T) {
 	reviews := func(b *server.Builder) {
 		b.Register(review.Access(b.Authorizer)...)
 		b.Register(review.Identity(nil, nil)...)
 	}
-	walk(t, with(t, admission.Options{}, reviews),
+	runSteps(t, newServer(t, admission.Options{}, reviews),
 		step{do: "POST " + policyPath + "validatingadmissionpolicies", want: "201", body: `{metadata: {name: p}, spec: {
 			matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], resources: ['*'], operations: ['*']}]},
 			validations: [{expression: "request.resource.resource == 'namespaces' && namespaceObject == null"}]}}`},

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// series returns the lines of /metrics that have a word.
+// series returns the lines of /metrics that contain a word.
 func series(t *testing.T, s *servertest.Server, word string) (lines []string) {
 	response, err := s.Client().Get(s.Host() + "/metrics")
 	require.NoError(t, err)
@@ -26,12 +26,13 @@ func series(t *testing.T, s *servertest.Server, word string) (lines []string) {
 	return lines
 }
 
-// TestPoliciesAreTold: what came of policies, until they or their bindings are gone.
-func TestPoliciesAreTold(t *testing.T) {
+// TestPolicyMetrics checks that the metrics of policies count their results, and disappear with the policy or
+// binding.
+func TestPolicyMetrics(t *testing.T) {
 	s := servertest.New(t)
 	const mutating = `{metadata: {name: adds}, spec: {reinvocationPolicy: Never, matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [configmaps], operations: [CREATE]}]},
 		mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"}}]}}`
-	walk(t, s,
+	runSteps(t, s,
 		policyOf("told", `matchConditions: [{name: named, expression: "request.name != 'free'"}], validations: [{expression: "object.data.a == '1'"}]`),
 		bindingOf("told", "validationActions: [Deny, Audit]"),
 		step{do: "POST " + policyPath + "mutatingadmissionpolicies", body: mutating, want: "201"},
@@ -55,8 +56,8 @@ func TestPoliciesAreTold(t *testing.T) {
 	} {
 		assert.Contains(t, told, line)
 	}
-	walk(t, s, step{do: "DELETE " + policyPath + "validatingadmissionpolicybindings/told", want: "200"})
+	runSteps(t, s, step{do: "DELETE " + policyPath + "validatingadmissionpolicybindings/told", want: "200"})
 	assert.Empty(t, series(t, s, `"told"`))
-	walk(t, s, step{do: "DELETE " + policyPath + "mutatingadmissionpolicies/adds", want: "200"})
+	runSteps(t, s, step{do: "DELETE " + policyPath + "mutatingadmissionpolicies/adds", want: "200"})
 	assert.Empty(t, series(t, s, `"adds"`))
 }

@@ -13,10 +13,10 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// policyParameters keeps people from reading through admission policies what they may not
-// read themselves: the server hands the parameters to the expressions of a policy, whose
-// messages can tell them. Who names a kind of parameters in a policy has to be allowed to
-// get all its objects; who names or selects some in a binding, to get or list those.
+// policyParameters prevents users from reading objects through admission policies that they may not read
+// themselves: expressions see the parameters, and their messages can reveal them. A policy requires the right
+// to get all objects of its paramKind. A binding requires the right to get the object, or list the objects,
+// of its paramRef.
 func policyParameters() admission.Plugin {
 	return admission.Plugin{
 		Name: "AdmissionPolicyParameters", Default: admission.Required,
@@ -26,9 +26,9 @@ func policyParameters() admission.Plugin {
 		Validate: func(ctx context.Context, r *admission.Request) error {
 			var f check.Faults
 			if policies, ok := strings.CutSuffix(r.Resource.Resource, "policybindings"); ok {
-				f = bindsParameters(ctx, r, policies+"policies")
+				f = checkBinding(ctx, r, policies+"policies")
 			} else {
-				f = hasParameters(ctx, r)
+				f = checkPolicy(ctx, r)
 			}
 			if len(f) == 0 {
 				return nil
@@ -38,12 +38,12 @@ func policyParameters() admission.Plugin {
 	}
 }
 
-func hasParameters(ctx context.Context, r *admission.Request) (f check.Faults) {
+func checkPolicy(ctx context.Context, r *admission.Request) (f check.Faults) {
 	kind := r.Object.Map("spec", "paramKind")
 	if kind == nil || !changed(r, "spec", "paramKind") {
 		return nil
 	}
-	a := parameters(r, kind)
+	a := paramAttributes(r, kind)
 	a.Verb, a.Name, a.Namespace = "get", "*", "*"
 	if !allowed(ctx, r, a) {
 		f.Forbidden(check.At("spec", "paramKind"), fmt.Sprintf("user %q must have \"get\" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)",
@@ -52,15 +52,15 @@ func hasParameters(ctx context.Context, r *admission.Request) (f check.Faults) {
 	return f
 }
 
-// bindsParameters asks at each change of a binding: the policy may be of another kind of
-// parameters than it was.
-func bindsParameters(ctx context.Context, r *admission.Request, policies string) (f check.Faults) {
+// checkBinding checks every write of a binding, changed or not, because the policy may have another paramKind
+// than at the last write.
+func checkBinding(ctx context.Context, r *admission.Request, policies string) (f check.Faults) {
 	if r.Object.Map("spec", "paramRef") == nil {
 		return nil
 	}
 	name := r.Object.String("spec", "policyName")
 	policy, err := r.Server.Client.Get(ctx, meta.GroupResource{Group: r.Resource.Group, Resource: policies}, meta.Key{Name: name})
-	a := parameters(r, policy.Map("spec", "paramKind"))
+	a := paramAttributes(r, policy.Map("spec", "paramKind"))
 	a.Verb, a.Name, a.Namespace = "get", r.Object.String("spec", "paramRef", "name"), r.Object.String("spec", "paramRef", "namespace")
 	if a.Name == "" {
 		a.Verb = "list"
@@ -75,9 +75,9 @@ func bindsParameters(ctx context.Context, r *admission.Request, policies string)
 	return f
 }
 
-// parameters is what reading the objects of a kind is to an authorizer. Of what nobody
-// knows it is reading everything.
-func parameters(r *admission.Request, kind map[string]any) auth.Action {
+// paramAttributes returns the attributes for reading objects of the kind. If the kind is unknown, they ask
+// for the right to read all resources.
+func paramAttributes(r *admission.Request, kind map[string]any) auth.Action {
 	a := auth.Action{User: r.User, Group: "*", Version: "*", Resource: "*"}
 	if kind == nil {
 		return a

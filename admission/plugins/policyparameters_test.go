@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestPolicyParameters: nobody reads through a policy what he may not read.
+// TestPolicyParameters checks the rights that paramKind and paramRef require.
 func TestPolicyParameters(t *testing.T) {
 	const at = "/apis/admissionregistration.k8s.io/v1/"
 	const jane, reader, other = "jane,without get secrets,without list secrets,without get *,without list *", "jane", "jane,without get secrets"
@@ -20,7 +20,7 @@ func TestPolicyParameters(t *testing.T) {
 	const secrets, unknown = `paramKind: {apiVersion: v1, kind: Secret}, `, `paramKind: {apiVersion: no.example/v1, kind: Nix}, `
 	const refused = `422 spec.paramKind: Forbidden: user "jane" must have "get" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)`
 	const named = `422 spec.paramRef: Forbidden: user "jane" does not have "get" permission on the object referenced by paramRef`
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{as: jane, do: "POST " + at + "validatingadmissionpolicies", body: policy("p", secrets), want: refused},
 		step{as: jane, do: "POST " + at + "validatingadmissionpolicies", body: policy("p", unknown), want: `422 (kind=Nix, apiVersion=no.example/v1)`},
 		step{as: jane, do: "POST " + at + "validatingadmissionpolicies", body: policy("none", ``), want: `201`},

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// priority gives new pods the number and the preemption of their class, lets one class
-// alone be the default, and keeps those of the system. Pods keep what they have.
+// priority sets the priority and the preemption policy of new pods from their PriorityClass, allows only one
+// default class, and refuses the deletion of system classes. Updates of pods keep the values.
 func priority() admission.Plugin {
 	return admission.Plugin{
 		Name: "Priority",
@@ -34,7 +34,7 @@ func priority() admission.Plugin {
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
 			if r.Operation == admission.Delete {
-				if strings.HasPrefix(r.Name, "system-") { // which no other class is called
+				if strings.HasPrefix(r.Name, "system-") { // validation allows this prefix for system classes only
 					return errors.New("this is a system priority class and cannot be deleted")
 				}
 				return nil
@@ -51,7 +51,7 @@ func priority() admission.Plugin {
 	}
 }
 
-// prioritize fills in what the class of a pod says, and refuses a pod that says otherwise.
+// prioritize fills in the values of the pod's class, and refuses a pod that has other values.
 func prioritize(ctx context.Context, r *admission.Request) error {
 	name := r.Object.String("spec", "priorityClassName")
 	class, err := classNamed(ctx, r, name)
@@ -74,16 +74,16 @@ func prioritize(ctx context.Context, r *admission.Request) error {
 		return fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name",
 			r.Object.Int("spec", "priority"), value)
 	}
-	if said := r.Object.String("spec", "preemptionPolicy"); said != "" && said != preemption {
+	if set := r.Object.String("spec", "preemptionPolicy"); set != "" && set != preemption {
 		return fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name",
-			said, preemption)
+			set, preemption)
 	}
 	r.Object.Set(value, "spec", "priority")
 	r.Object.Set(preemption, "spec", "preemptionPolicy")
 	return nil
 }
 
-// classNamed returns the class of a name, or that for pods that name none; nil: there is none.
+// classNamed returns the named class, or the default class for an empty name; nil if there is none.
 func classNamed(ctx context.Context, r *admission.Request, name string) (*meta.Object, error) {
 	if name == "" {
 		return defaultPriority(ctx, r)
@@ -91,8 +91,8 @@ func classNamed(ctx context.Context, r *admission.Request, name string) (*meta.O
 	return r.Server.Find(ctx, names.GroupScheduling, "priorityclasses", meta.Key{Name: name})
 }
 
-// defaultPriority returns the class for pods that name none, or nil: of several that came
-// at one time, the least.
+// defaultPriority returns the default class, nil if there is none. If several classes were made the default
+// concurrently, it returns the one with the least value.
 func defaultPriority(ctx context.Context, r *admission.Request) (least *meta.Object, err error) {
 	classes, err := r.Server.List(ctx, names.GroupScheduling, "priorityclasses", "")
 	for _, class := range classes {

@@ -6,9 +6,10 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestPriority: a class gives pods its number; a pod that says another one, or names no class that there is, is refused; one class alone is the default.
+// TestPriority checks that a class sets the priority of pods, that pods with another priority or an unknown
+// class are refused, and that only one class can be the default.
 func TestPriority(t *testing.T) {
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST pods", body: podSpec("a", ``), want: `201 {spec: {priority: 0, preemptionPolicy: PreemptLowerPriority, priorityClassName: null}}`},
 		step{do: "POST pods", body: podSpec("b", `, priority: 5`), want: `403 the integer value of priority (5) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name`},
 		step{do: "POST pods", body: podSpec("b", `, priorityClassName: none`), want: `403 no PriorityClass with name none was found`},

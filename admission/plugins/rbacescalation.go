@@ -8,11 +8,10 @@ import (
 	"orch.io/controlplane/auth/rbac"
 )
 
-// RBACEscalation refuses roles and bindings beyond the rights of their writer, as
-// roles knows them, see rbac.Authorizer.CheckGrant. A server whose authorizer is
-// made of roles must run it, so it cannot be disabled. It checks in both phases:
-// before validation tells what is wrong with the object, and when nothing changes
-// it any more.
+// RBACEscalation refuses roles and bindings that grant more than the writer has, see
+// rbac.Authorizer.CheckGrant. It cannot be disabled: a server that authorizes by roles must run it. It checks
+// in both phases: in the mutating phase so that a forbidden writer does not see validation errors, and in the
+// validating phase because plugins may have changed the object.
 func RBACEscalation(roles *rbac.Authorizer) admission.Plugin {
 	return admission.Plugin{
 		Name: "RBACEscalation", Default: admission.Required,

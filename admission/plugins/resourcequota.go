@@ -11,37 +11,37 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// QuotaConfig says which objects need a quota: without one in their namespace that bounds
-// what they use, they are refused. It configures the plugin ResourceQuota.
+// QuotaConfig configures the plugin ResourceQuota: it lists the resources whose objects are refused unless a
+// quota in their namespace covers them.
 type QuotaConfig struct {
 	LimitedResources []LimitedResource `json:"limitedResources,omitempty"`
 }
 
-// LimitedResource is a resource whose objects need a quota: one that bounds each amount
-// of theirs whose name contains one of some words, and one for each scope they are in.
+// LimitedResource is a resource whose objects need a quota. A quota must bound each of their amounts whose
+// name contains one of the given words, and there must be a quota for each scope that they match.
 type LimitedResource = quota.Limited
 
-// QuotaScope is a scope, as quotas select it.
+// QuotaScope is a scope selector, as in the spec of a quota.
 type QuotaScope = quota.Selector
 
-// check says what is wrong with the configuration.
+// check validates the configuration.
 func (c QuotaConfig) check() error {
 	var faults []error
 	for i, of := range c.LimitedResources {
 		if of.Resource == "" {
-			faults = append(faults, fmt.Errorf("limitedResources[%d] names no resource", i))
+			faults = append(faults, fmt.Errorf("limitedResources[%d]: resource is required", i))
 		}
 		for _, s := range of.MatchScopes {
 			if s.ScopeName == "" || !slices.Contains([]string{"In", "NotIn", "Exists", "DoesNotExist"}, s.Operator) {
-				faults = append(faults, fmt.Errorf("limitedResources[%d] has no scope %v", i, s))
+				faults = append(faults, fmt.Errorf("limitedResources[%d]: invalid scope %v", i, s))
 			}
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// resourceQuota holds what is made in namespaces to their quotas, and keeps the statuses
-// of these.
+// resourceQuota refuses writes that exceed a quota of the namespace, and keeps the status of quotas up to
+// date.
 func resourceQuota() admission.Plugin {
 	return admission.Plugin{
 		Name: "ResourceQuota",

@@ -17,8 +17,8 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// BenchmarkResourceQuota is what 32 writers of one namespace create together, with and
-// without a quota, in a store on disk.
+// BenchmarkResourceQuota measures creates by 32 concurrent writers in one namespace, with and without a
+// quota, on a disk store.
 func BenchmarkResourceQuota(b *testing.B) {
 	for _, quota := range []string{"", "q"} {
 		b.Run("quota="+quota, func(b *testing.B) {
@@ -47,8 +47,8 @@ func BenchmarkResourceQuota(b *testing.B) {
 	}
 }
 
-// BenchmarkResourceQuotaWithDeletions is what 32 writers create together in a namespace of
-// some thousand objects while others delete what they made.
+// BenchmarkResourceQuotaWithDeletions measures creates by 32 concurrent writers in a namespace with some
+// thousand objects while others delete.
 func BenchmarkResourceQuotaWithDeletions(b *testing.B) {
 	for _, quota := range []string{"", "q"} {
 		b.Run("quota="+quota, func(b *testing.B) {
@@ -99,7 +99,7 @@ func BenchmarkResourceQuotaWithDeletions(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateWithoutQuota is what the plugin costs where there is no quota.
+// BenchmarkCreateWithoutQuota measures the overhead of the plugin in a namespace without a quota.
 func BenchmarkCreateWithoutQuota(b *testing.B) {
 	for _, disabled := range [][]string{nil, {"ResourceQuota"}, {"ResourceQuota", "LimitRanger", "NamespaceLifecycle"}} {
 		b.Run(fmt.Sprint("disabled=", len(disabled)), func(b *testing.B) {

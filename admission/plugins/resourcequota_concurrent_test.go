@@ -34,7 +34,7 @@ func configMap(name string) *meta.Object {
 	return meta.NewObject(map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}})
 }
 
-// bound gives the namespace a quota for config maps.
+// bound creates a quota for config maps.
 func bound(t testing.TB, c client.Client, name string, hard int) {
 	_, err := c.Create(t.Context(), resourceQuotas, meta.NewObject(map[string]any{
 		"metadata": map[string]any{"name": name, "namespace": "default"},
@@ -43,7 +43,7 @@ func bound(t testing.TB, c client.Client, name string, hard int) {
 	require.NoError(t, err)
 }
 
-// used is what the status of a quota tells.
+// used returns the number of config maps in the status of a quota.
 func used(t testing.TB, c client.Client, name string) string {
 	q, err := c.Get(t.Context(), resourceQuotas, meta.Key{Namespace: "default", Name: name})
 	require.NoError(t, err)
@@ -52,9 +52,9 @@ func used(t testing.TB, c client.Client, name string) string {
 
 func exceeded(err error) bool { return err != nil && strings.Contains(err.Error(), "exceeded quota: ") }
 
-// TestResourceQuotaOfManyWriters: of many who create at the same time as many succeed as
-// the smallest quota allows, and every quota counts just these.
-func TestResourceQuotaOfManyWriters(t *testing.T) {
+// TestResourceQuotaWithConcurrentCreates checks that exactly as many concurrent creates succeed as the
+// smallest quota allows, and that every quota counts these.
+func TestResourceQuotaWithConcurrentCreates(t *testing.T) {
 	const hard, writers = 20, 64
 	s := servertest.New(t)
 	c := s.Objects()
@@ -81,14 +81,14 @@ func TestResourceQuotaOfManyWriters(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(hard), used(t, c, "b"))
 }
 
-// TestResourceQuotaUnderWay: what is there never exceeds the quota, whoever creates,
-// deletes, fails and tries at the same time, and in the end just that is counted.
-func TestResourceQuotaUnderWay(t *testing.T) {
+// TestResourceQuotaWithConcurrentWrites checks that concurrent creates, deletes and failed creates never
+// exceed the quota, and that the status is exact in the end.
+func TestResourceQuotaWithConcurrentWrites(t *testing.T) {
 	const hard, writers, rounds = 10, 16, 30
 	s := servertest.New(t)
 	c := s.Objects()
 	bound(t, c, "q", hard)
-	var there atomic.Int64 // no more than there are
+	var there atomic.Int64 // lower bound of the number of objects
 	var all sync.WaitGroup
 	for i := range writers {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
@@ -103,10 +103,10 @@ func TestResourceQuotaUnderWay(t *testing.T) {
 					continue
 				}
 				if now := there.Add(1); now > hard {
-					t.Errorf("%d where %d may be", now, hard)
+					t.Errorf("%d objects exist, quota is %d", now, hard)
 				}
 				switch random.IntN(3) {
-				case 0: // a name that is taken
+				case 0: // fails: the name exists
 					_, err = c.Create(t.Context(), configMaps, configMap(name))
 					assert.True(t, exceeded(err) || meta.IsAlreadyExists(err), err)
 				case 1:
@@ -132,15 +132,15 @@ func TestResourceQuotaUnderWay(t *testing.T) {
 	assert.True(t, exceeded(err), err)
 }
 
-// shared is a store that outlives the servers over it.
+// shared is a store that stays open when a server over it closes.
 type shared struct{ storage.Backend }
 
 func (shared) Close() error { return nil }
 
-// TestResourceQuotaOfServers: what servers over one store create together does not exceed
-// the quota, while objects come and go.
-func TestResourceQuotaOfServers(t *testing.T) {
-	synctest.Test(t, quotaOfServers) // what others may have under way counts for some seconds
+// TestResourceQuotaAcrossServers checks that concurrent writes by several servers over one store never exceed
+// the quota.
+func TestResourceQuotaAcrossServers(t *testing.T) {
+	synctest.Test(t, quotaOfServers) // charges of writes in flight at other servers count for some seconds
 }
 
 func quotaOfServers(t *testing.T) {
@@ -153,7 +153,7 @@ func quotaOfServers(t *testing.T) {
 		servers, clients = append(servers, s), append(clients, s.Objects())
 	}
 	bound(t, clients[0], "q", hard)
-	var there atomic.Int64 // no more than there are
+	var there atomic.Int64 // lower bound of the number of objects
 	var all sync.WaitGroup
 	for i := range writers {
 		c := clients[i%3]
@@ -167,7 +167,7 @@ func quotaOfServers(t *testing.T) {
 					continue
 				}
 				if now := there.Add(1); now > hard {
-					t.Errorf("%d where %d may be", now, hard)
+					t.Errorf("%d objects exist, quota is %d", now, hard)
 				}
 				runtime.Gosched()
 				there.Add(-1)
@@ -198,10 +198,10 @@ func quotaOfServers(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(hard), used(t, clients[0], "q"))
 }
 
-// TestResourceQuotaOfADeadServer: what a server took that dies before it makes the write is
-// there again soon for those who ask for it at another one, and nobody gets more than there is.
-// Where nobody asks it is counted again some time.
-func TestResourceQuotaOfADeadServer(t *testing.T) {
+// TestResourceQuotaAfterServerDies checks that the charges of a server that dies before it commits the write
+// are released soon if another server needs the room, else by a later recount, and that the quota is never
+// exceeded.
+func TestResourceQuotaAfterServerDies(t *testing.T) {
 	for _, asks := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			const hard = 10
@@ -209,7 +209,7 @@ func TestResourceQuotaOfADeadServer(t *testing.T) {
 			var dead atomic.Bool
 			mortal := faultinject.Wrap(shared{inner}, func(c faultinject.Call) faultinject.Fault {
 				if c.Op == faultinject.OpCommit && strings.HasPrefix(c.Key, "configmaps/") {
-					dead.Store(true) // the charges are made
+					dead.Store(true) // after the charge, before the write
 				}
 				if dead.Load() && c.Op != faultinject.OpEvent {
 					return faultinject.Fault{Err: errors.New("the server is dead")}
@@ -251,8 +251,8 @@ func TestResourceQuotaOfADeadServer(t *testing.T) {
 	}
 }
 
-// TestResourceQuotaOnFaultyStore: whatever the store fails at, and whatever it says of
-// what it did, no more is created than may be, and in the end just that is counted.
+// TestResourceQuotaOnFaultyStore checks that commits that fail, or whose result is wrong or unknown, never
+// exceed the quota, and that the status is exact in the end.
 func TestResourceQuotaOnFaultyStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard = 40

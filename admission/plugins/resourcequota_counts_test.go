@@ -19,14 +19,14 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestResourceQuotaCounts: the status of a quota tells what is used when it is new, when
-// it changes, and when what it counts changes or goes.
+// TestResourceQuotaCounts checks that the status of a quota is counted when the quota is new or changed, and
+// when a counted object changes or is deleted.
 func TestResourceQuotaCounts(t *testing.T) {
-	s := with(t, admission.Options{})
+	s := newServer(t, admission.Options{})
 	settled := func(steps ...step) {
 		t.Helper()
 		for _, st := range steps {
-			walk(t, s, st)
+			runSteps(t, s, st)
 			s.Settle()
 		}
 	}
@@ -55,10 +55,11 @@ func TestResourceQuotaCounts(t *testing.T) {
 		step{do: "PATCH resourcequotas/r", body: `{spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}]}}}`, want: `200`},
 		step{do: "GET resourcequotas/r", want: `200 {status: {used: {pods: "0"}}}`},
 	)
-	walk(t, s, step{do: "POST configmaps", body: `{metadata: {name: c}}`, want: `403 exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=0`})
+	runSteps(t, s, step{do: "POST configmaps", body: `{metadata: {name: c}}`, want: `403 exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=0`})
 }
 
-// TestResourceQuotaDisabled: nobody counts, and nobody keeps the status.
+// TestResourceQuotaDisabled checks that nothing is counted, and no status written, if plugin and controller
+// are off.
 func TestResourceQuotaDisabled(t *testing.T) {
 	s := servertest.New(t, func(b *server.Builder) { b.AdmissionOptions.Disable = []string{"ResourceQuota"} })
 	c := s.Objects()
@@ -69,7 +70,7 @@ func TestResourceQuotaDisabled(t *testing.T) {
 	assert.Empty(t, used(t, c, "q"))
 }
 
-// TestResourceQuotaOfDeletedNamespace: a namespace with a quota is deleted as any other.
+// TestResourceQuotaOfDeletedNamespace checks that a namespace with a quota can be deleted.
 func TestResourceQuotaOfDeletedNamespace(t *testing.T) {
 	s := servertest.New(t)
 	c, namespaces := s.Objects(), meta.GroupResource{Resource: "namespaces"}
@@ -91,7 +92,7 @@ func TestResourceQuotaOfDeletedNamespace(t *testing.T) {
 	assert.True(t, meta.IsNotFound(err), err)
 }
 
-// limiting is what a file says of the plugin.
+// limiting returns the configuration of the plugin in a file, with the given limitedResources.
 func limiting(t *testing.T, version, kind, limited string) map[string]any {
 	path := filepath.Join(t.TempDir(), "admission.yaml")
 	file := "{apiVersion: apiserver.config.k8s.io/v1, kind: AdmissionConfiguration, plugins: [{name: ResourceQuota, configuration: {apiVersion: " + version + ", kind: " + kind + ", limitedResources: " + limited + "}}]}"
@@ -101,7 +102,7 @@ func limiting(t *testing.T, version, kind, limited string) map[string]any {
 	return config
 }
 
-// TestLimitedResources: what is limited by the configuration cannot be used without a quota.
+// TestLimitedResources checks that limited resources cannot be created without a quota that covers them.
 func TestLimitedResources(t *testing.T) {
 	config := limiting(t, "apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration", `[
 		{resource: persistentvolumeclaims, matchContains: [gold.storageclass.storage.k8s.io]},
@@ -109,10 +110,10 @@ func TestLimitedResources(t *testing.T) {
 	assert.Equal(t, config, limiting(t, "resourcequota.admission.k8s.io/v1beta1", "Configuration", `[
 		{resource: persistentvolumeclaims, matchContains: [gold.storageclass.storage.k8s.io]},
 		{resource: pods, matchScopes: [{scopeName: PriorityClass, operator: In, values: [high]}]}]`))
-	s := with(t, admission.Options{Config: config})
+	s := newServer(t, admission.Options{Config: config})
 	claim := `{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], storageClassName: gold, resources: {requests: {storage: 1Gi}}}}`
 	pod := `{metadata: {name: a}, spec: {priorityClassName: high, containers: [{name: c, image: i}]}}`
-	walk(t, s,
+	runSteps(t, s,
 		step{do: "POST /apis/scheduling.k8s.io/v1/priorityclasses", body: `{metadata: {name: high}, value: 9}`, want: `201`},
 		step{do: "POST persistentvolumeclaims", body: claim, want: `403 insufficient quota to consume: gold.storageclass.storage.k8s.io/persistentvolumeclaims,gold.storageclass.storage.k8s.io/requests.storage`},
 		step{do: "POST resourcequotas", body: quotaOf("q", `gold.storageclass.storage.k8s.io/requests.storage: 1Gi, pods: 5`, ``), want: `201`},
@@ -125,11 +126,11 @@ func TestLimitedResources(t *testing.T) {
 	)
 }
 
-// TestQuotaConfigFaults: what a configuration cannot mean fails the start.
-func TestQuotaConfigFaults(t *testing.T) {
+// TestInvalidQuotaConfig checks that an invalid configuration fails the build of the server.
+func TestInvalidQuotaConfig(t *testing.T) {
 	for want, config := range map[string]plugins.QuotaConfig{
-		"limitedResources[0] names no resource":              {LimitedResources: []plugins.LimitedResource{{APIGroup: "apps"}}},
-		"limitedResources[0] has no scope {Terminating  []}": {LimitedResources: []plugins.LimitedResource{{Resource: "pods", MatchScopes: []plugins.QuotaScope{{ScopeName: "Terminating"}}}}},
+		"limitedResources[0]: resource is required":            {LimitedResources: []plugins.LimitedResource{{APIGroup: "apps"}}},
+		"limitedResources[0]: invalid scope {Terminating  []}": {LimitedResources: []plugins.LimitedResource{{Resource: "pods", MatchScopes: []plugins.QuotaScope{{ScopeName: "Terminating"}}}}},
 	} {
 		b := &server.Builder{Authorizer: auth.AllowAll, AdmissionOptions: admission.Options{Config: map[string]any{"ResourceQuota": config}}}
 		_, err := b.Build(t.Context())

@@ -27,8 +27,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// paused is the store of a server that stands still as it is about to commit to a key, until
-// it goes on.
+// paused is the store of a server that blocks before the commit to a key, until it is resumed.
 type paused struct {
 	*faultinject.Store
 	stands, goesOn chan struct{}
@@ -51,7 +50,7 @@ func pausedAt(b storage.Backend, key string) *paused {
 	return p
 }
 
-// ask makes a request about the namespace, and returns the code and the body of its answer.
+// ask sends a request about the namespace, and returns the code and the body of the answer.
 func ask(t *testing.T, s *servertest.Server, do, body string) (code int, answer string) {
 	method, path, _ := strings.Cut(do, " ")
 	r, err := http.NewRequestWithContext(t.Context(), method, s.Host()+"/api/v1/namespaces/default/"+path, strings.NewReader(body))
@@ -72,20 +71,20 @@ func ask(t *testing.T, s *servertest.Server, do, body string) (code int, answer 
 	return res.StatusCode, string(raw)
 }
 
-// TestResourceQuotaOfAPausedServer: what a server took that stands still before it makes the
-// write is there for others after some time. When it goes on it takes that anew, or is refused,
-// and nothing is counted that is not there.
-func TestResourceQuotaOfAPausedServer(t *testing.T) {
+// TestResourceQuotaOfPausedServer checks that the charge of a server that pauses before it commits the write
+// is released after some time. When the server resumes, it charges again or refuses the write, and the status
+// is exact.
+func TestResourceQuotaOfPausedServer(t *testing.T) {
 	const nodePort, clusterIP = `{"metadata":{"name":"%s"},"spec":{"type":"NodePort","ports":[{"port":80}]}}`, `{"metadata":{"name":"late"},"spec":{"type":"ClusterIP","ports":[{"port":80}]}}`
 	for name, c := range map[string]struct {
-		bounds   string // what the quotas bound
-		first    string // is there before
+		bounds   string // spec.hard of the quotas
+		first    string // exists before
 		do, body string // of the paused server
 		key      string
-		then     string // what others make meanwhile, %s being its name
+		then     string // created meanwhile by others, %s is the name
 		made     []string
 		code     int
-		used     string // at last
+		used     string // in the end
 	}{
 		"create, no room left": {
 			bounds: "configmaps", do: "POST configmaps", body: `{"metadata":{"name":"late"}}`, key: "configmaps/default/late",
@@ -179,9 +178,9 @@ func TestResourceQuotaOfAPausedServer(t *testing.T) {
 	}
 }
 
-// TestResourceQuotaDisturbsNoCreates: servers that create in one namespace, up to what the quota
-// allows, have to make no write once more, also where it is counted meanwhile.
-func TestResourceQuotaDisturbsNoCreates(t *testing.T) {
+// TestResourceQuotaCausesNoRetries checks that servers that create up to the quota in one namespace retry no
+// write, even if the quota is recounted meanwhile.
+func TestResourceQuotaCausesNoRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hard, writers = 300, 33
 		store := memstore.New(memstore.Options{})
@@ -207,7 +206,7 @@ func TestResourceQuotaDisturbsNoCreates(t *testing.T) {
 		assert.NotZero(t, raised.Load(), "the first count")
 		time.Sleep(time.Minute)
 		var made atomic.Int64
-		for i, s := range servers { // which may learn by it that another one raised the fence
+		for i, s := range servers { // the first write may meet a fence that another server raised
 			_, err := s.Objects().Create(t.Context(), configMaps, configMap(fmt.Sprint("first-", i)))
 			require.NoError(t, err)
 			made.Add(1)
@@ -235,8 +234,8 @@ func TestResourceQuotaDisturbsNoCreates(t *testing.T) {
 	})
 }
 
-// TestResourceQuotaOfSlowServers: what is there never exceeds the quota, however long servers
-// take between what they take of it and what they write, and in the end just that is counted.
+// TestResourceQuotaOfSlowServers checks that the quota is never exceeded, however long servers take between
+// the charge and the write, and that the status is exact in the end.
 func TestResourceQuotaOfSlowServers(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) { quotaOfSlowServers(t, seed) })
@@ -289,7 +288,7 @@ func quotaOfSlowServers(t *testing.T, seed uint64) {
 	stop()
 }
 
-// countConfigMaps counts config maps from now on; most returns how many there were at one time.
+// countConfigMaps starts to count config maps; most returns the largest number that existed at one time.
 func countConfigMaps(t *testing.T, store storage.Backend) (most func() int, stop func()) {
 	begin, err := store.Revision(t.Context())
 	require.NoError(t, err)

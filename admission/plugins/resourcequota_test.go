@@ -7,20 +7,20 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// quotaOf is the body of a quota.
+// quotaOf returns the body of a quota.
 func quotaOf(name, hard, rest string) string {
 	return `{metadata: {name: ` + name + `}, spec: {hard: {` + hard + `}` + rest + `}}`
 }
 
-// podWith is the body of a pod whose container has resources.
+// podWith returns the body of a pod whose container has the given resources.
 func podWith(name, resources string) string {
 	return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i, resources: {` + resources + `}}]}}`
 }
 
-// TestResourceQuotaOfPods: how many there are and what they ask for is bounded from the
-// moment on at which there is a quota, also when they are resized.
+// TestResourceQuotaOfPods checks that the number of pods and their resources are bounded as soon as the quota
+// exists, also for resizes.
 func TestResourceQuotaOfPods(t *testing.T) {
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST pods", body: podWith("z", `requests: {cpu: 100m}`), want: `201`},
 		step{do: "POST resourcequotas", body: quotaOf("q", `pods: 3, requests.cpu: 500m, limits.memory: 1Gi, cpu: 1, requests.nvidia.com/gpu: 1, hugepages-2Mi: 4Mi, ephemeral-storage: 1Gi`, ``), want: `201`},
 		step{do: "POST pods", body: `{metadata: {name: a}, spec: {initContainers: [{name: i, image: i}], containers: [{name: c, image: i}, {name: d, image: i, resources: {requests: {cpu: 1m}}}]}}`,
@@ -47,11 +47,11 @@ func TestResourceQuotaOfPods(t *testing.T) {
 	)
 }
 
-// TestResourceQuotaOfObjects: objects of every kind are counted, also of kinds that are
-// defined later, and under the names that some have.
+// TestResourceQuotaOfObjects checks that objects of every kind are counted, including custom kinds and legacy
+// names such as services.
 func TestResourceQuotaOfObjects(t *testing.T) {
-	s := with(t, admission.Options{})
-	walk(t, s,
+	s := newServer(t, admission.Options{})
+	runSteps(t, s,
 		step{do: "POST resourcequotas", body: quotaOf("q", `secrets: 1, configmaps: 2, count/configmaps: 1, count/deployments.apps: 0, count/widgets.example.com: 1, resourcequotas: 2`, ``), want: `201`},
 		step{do: "POST configmaps", body: `{metadata: {name: a}}`, want: `201`},
 		step{do: "POST configmaps", body: `{metadata: {name: b}}`, want: `403 configmaps "b" is forbidden: exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1`},
@@ -64,7 +64,7 @@ func TestResourceQuotaOfObjects(t *testing.T) {
 			versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`, want: `201`},
 	)
 	s.Settle()
-	walk(t, s,
+	runSteps(t, s,
 		step{do: "POST /apis/example.com/v1/namespaces/default/widgets", body: `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}`, want: `201`},
 		step{do: "POST /apis/example.com/v1/namespaces/default/widgets", body: `{apiVersion: example.com/v1, kind: Widget, metadata: {name: b}}`, want: `403 widgets.example.com "b" is forbidden: exceeded quota: q, requested: count/widgets.example.com=1, used: count/widgets.example.com=1, limited: count/widgets.example.com=1`},
 		step{do: "POST resourcequotas", body: quotaOf("r", `secrets: 5`, ``), want: `201`},
@@ -78,8 +78,8 @@ func TestResourceQuotaOfObjects(t *testing.T) {
 	)
 }
 
-// TestResourceQuotaOfServicesAndClaims: ports on nodes and balancers, storage by class,
-// and what updates add.
+// TestResourceQuotaOfServicesAndClaims checks node ports, load balancers, storage by class, and increases by
+// updates.
 func TestResourceQuotaOfServicesAndClaims(t *testing.T) {
 	claim := func(name, class, size string) string {
 		return `{metadata: {name: ` + name + `}, spec: {accessModes: [ReadWriteOnce], storageClassName: ` + class + `, resources: {requests: {storage: ` + size + `}}}}`
@@ -87,7 +87,7 @@ func TestResourceQuotaOfServicesAndClaims(t *testing.T) {
 	service := func(name, rest string) string {
 		return `{metadata: {name: ` + name + `}, spec: {ports: [{name: a, port: 80}, {name: b, port: 81}]` + rest + `}}`
 	}
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST /apis/storage.k8s.io/v1/storageclasses", body: `{metadata: {name: gold}, provisioner: x.y/z, allowVolumeExpansion: true}`, want: `201`},
 		step{do: "POST resourcequotas", body: quotaOf("q", `services: 3, services.nodeports: 3, services.loadbalancers: 1, requests.storage: 6Gi, persistentvolumeclaims: 9,
 			gold.storageclass.storage.k8s.io/requests.storage: 2Gi, gold.storageclass.storage.k8s.io/persistentvolumeclaims: 2`, ``), want: `201`},
@@ -111,13 +111,13 @@ func TestResourceQuotaOfServicesAndClaims(t *testing.T) {
 	)
 }
 
-// TestResourceQuotaScopes: a quota counts the objects that are in all of its scopes.
+// TestResourceQuotaScopes checks that a quota counts only the objects that match all of its scopes.
 func TestResourceQuotaScopes(t *testing.T) {
 	pod := func(name, rest string) string {
 		return `{metadata: {name: ` + name + `}, spec: {containers: [{name: c, image: i}]` + rest + `}}`
 	}
 	selector := func(expression string) string { return `, scopeSelector: {matchExpressions: [{` + expression + `}]}` }
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST /apis/scheduling.k8s.io/v1/priorityclasses", body: `{metadata: {name: high}, value: 9}`, want: `201`},
 		step{do: "POST resourcequotas", body: quotaOf("ends", `pods: 0`, `, scopes: [Terminating]`), want: `201`},
 		step{do: "POST resourcequotas", body: quotaOf("lasts", `pods: 1`, `, scopes: [NotTerminating, BestEffort]`), want: `201`},
@@ -137,10 +137,11 @@ func TestResourceQuotaScopes(t *testing.T) {
 	)
 }
 
-// TestResourceQuotaOfWhatGoes: what goes is let go, but does not grow before.
-func TestResourceQuotaOfWhatGoes(t *testing.T) {
+// TestResourceQuotaOfTerminatingObjects checks that a terminating object can be deleted, but cannot grow
+// before.
+func TestResourceQuotaOfTerminatingObjects(t *testing.T) {
 	const resize = `{spec: {containers: [{name: c, resources: {limits: {cpu: 5}, requests: {cpu: 5}}}]}}`
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST resourcequotas", body: `{metadata: {name: q}, spec: {hard: {requests.cpu: 2}}}`, want: `201`},
 		step{do: "POST pods", body: `{metadata: {name: a, finalizers: [a.b/c]}, spec: {nodeName: n1, terminationGracePeriodSeconds: 3600, containers: [{name: c, image: i, resources: {limits: {cpu: 1}, requests: {cpu: 1}}}]}}`, want: `201`},
 		step{do: "DELETE pods/a", want: `200`},
@@ -149,13 +150,13 @@ func TestResourceQuotaOfWhatGoes(t *testing.T) {
 	)
 }
 
-// TestResourceQuotaOfDeadlines: a pod that gets a deadline counts from then on in the
-// quotas of those that have one, which may refuse it.
+// TestResourceQuotaOfDeadlines checks that a pod that gets a deadline moves to the quotas with the scope
+// Terminating, which may refuse it.
 func TestResourceQuotaOfDeadlines(t *testing.T) {
 	const deadline = `{spec: {activeDeadlineSeconds: 60}}`
 	const pod = `{metadata: {name: %s}, spec: {%s containers: [{name: c, image: i}]}}`
-	s := with(t, admission.Options{})
-	walk(t, s,
+	s := newServer(t, admission.Options{})
+	runSteps(t, s,
 		step{do: "POST resourcequotas", body: quotaOf("ending", `pods: 1`, `, scopes: [Terminating]`), want: `201`},
 		step{do: "POST resourcequotas", body: quotaOf("running", `pods: 1`, `, scopes: [NotTerminating]`), want: `201`},
 		step{do: "POST pods", body: fmt.Sprintf(pod, "a", ""), want: `201`},
@@ -164,7 +165,7 @@ func TestResourceQuotaOfDeadlines(t *testing.T) {
 			want: `403 pods "b" is forbidden: exceeded quota: ending, requested: pods=1, used: pods=1, limited: pods=1`},
 	)
 	s.Settle()
-	walk(t, s,
+	runSteps(t, s,
 		step{do: "GET resourcequotas/running", want: `200 {status: {used: {pods: "0"}}}`},
 		step{do: "POST pods", body: fmt.Sprintf(pod, "c", ""), want: `201`},
 		step{do: "PATCH pods/c", body: deadline, want: `403 pods "c" is forbidden: exceeded quota: ending, requested: pods=1, used: pods=1, limited: pods=1`},

@@ -21,8 +21,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// unanswered is a store that does not say what becomes of the first commit to a key, and makes
-// it when it goes on.
+// unanswered is a store that returns no result for the first commit to a key, and commits it when it is
+// resumed.
 type unanswered struct {
 	storage.Backend
 	key    string
@@ -47,17 +47,17 @@ func (u *unanswered) Commit(ctx context.Context, ws ...storage.Write) (storage.R
 	return 0, errors.New("the commit may or may not have happened")
 }
 
-// unansweredWrite is a write to an object named late, and what others make meanwhile.
+// unansweredWrite is a write to an object named late, and the writes of others meanwhile.
 type unansweredWrite struct {
-	bounds   string // what the quota bounds
-	first    string // is there before
+	bounds   string // spec.hard of the quota
+	first    string // exists before
 	do, body string
-	then     string // of others, %s being its name
+	then     string // by others, %s is the name
 }
 
-// TestResourceQuotaOfAnUnansweredCommit: what was taken for a write that may be made yet is not
-// given to others before it is certain that it will not be, and then it is.
-func TestResourceQuotaOfAnUnansweredCommit(t *testing.T) {
+// TestResourceQuotaOfUnansweredCommit checks that the charge of a write with unknown outcome is kept until it
+// is certain that the write will not be committed, and released then.
+func TestResourceQuotaOfUnansweredCommit(t *testing.T) {
 	const nodePort = `{"metadata":{"name":"%s"},"spec":{"type":"NodePort","ports":[{"port":80}]}}`
 	for name, w := range map[string]unansweredWrite{
 		"create": {bounds: "configmaps", do: "POST configmaps", body: `{"metadata":{"name":"late"}}`, then: `{"metadata":{"name":"%s"}}`},
@@ -92,7 +92,7 @@ func quotaOfAnUnansweredCommit(t *testing.T, w unansweredWrite, same bool, pause
 	one.Settle()
 	two.Settle()
 	time.Sleep(time.Minute)
-	code, answer = ask(t, two, "POST "+collection, fmt.Sprintf(w.then, "before")) // learns that the other one raised the fence
+	code, answer = ask(t, two, "POST "+collection, fmt.Sprintf(w.then, "before")) // meets the fence that the other server raised
 	require.Equal(t, 201, code, answer)
 
 	code, answer = ask(t, two, w.do, w.body)

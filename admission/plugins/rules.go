@@ -8,25 +8,24 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// on is the one rule of a plugin that concerns some operations on some resources of a
-// group.
+// on returns a rule for operations on resources of a group.
 func on(group string, resources []string, ops ...admission.Operation) []admission.Rule {
 	return []admission.Rule{{Operations: ops, Groups: []string{group}, Resources: resources}}
 }
 
-// refusal is one error for all that is wrong, each said once; nil if nothing is.
+// refusal joins messages into one error, without duplicates; nil if there are none.
 func refusal(faults []string) error {
-	var once []string
+	var unique []string
 	for _, text := range faults {
-		if !slices.Contains(once, text) {
-			once = append(once, text)
+		if !slices.Contains(unique, text) {
+			unique = append(unique, text)
 		}
 	}
-	switch len(once) {
+	switch len(unique) {
 	case 0:
 		return nil
 	case 1:
-		return errors.New(once[0])
+		return errors.New(unique[0])
 	}
-	return errors.New("[" + strings.Join(once, ", ") + "]")
+	return errors.New("[" + strings.Join(unique, ", ") + "]")
 }

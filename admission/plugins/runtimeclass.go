@@ -13,8 +13,7 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// runtimeClass gives new pods what their class says: what running them costs, and where
-// they can run.
+// runtimeClass sets the overhead, node selector and tolerations of new pods from their RuntimeClass.
 func runtimeClass() admission.Plugin {
 	return admission.Plugin{
 		Name:  "RuntimeClass",
@@ -26,17 +25,17 @@ func runtimeClass() admission.Plugin {
 			}
 			spec := meta.NewObject(r.Object.Map("spec"))
 			if costs := class.Map("overhead", "podFixed"); len(costs) > 0 {
-				switch said := spec.Map("overhead"); {
-				case said != nil && r.Pass == 0 && !r.Server.Rules.Has(compat.EqualOverhead):
+				switch overhead := spec.Map("overhead"); {
+				case overhead != nil && r.Pass == 0 && !r.Server.Rules.Has(compat.EqualOverhead):
 					return errors.New("pod rejected: the Pod sets its Overhead, which its RuntimeClass defines")
-				case said != nil && !sameAmounts(said, costs):
+				case overhead != nil && !sameAmounts(overhead, costs):
 					return errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 				}
 				spec.Set(meta.Clone(costs), "overhead")
 			}
 			for key, v := range class.Map("scheduling", "nodeSelector") {
-				if said, set := spec.Get("nodeSelector", key); set && said != v {
-					return fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, v, key, said)
+				if value, set := spec.Get("nodeSelector", key); set && value != v {
+					return fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, v, key, value)
 				}
 				spec.Set(v, "nodeSelector", key)
 			}
@@ -50,12 +49,12 @@ func runtimeClass() admission.Plugin {
 			if err != nil {
 				return err
 			}
-			said, costs := r.Object.Map("spec", "overhead"), class.Map("overhead", "podFixed")
+			overhead, costs := r.Object.Map("spec", "overhead"), class.Map("overhead", "podFixed")
 			switch {
-			case said == nil:
+			case overhead == nil:
 			case len(costs) == 0:
 				return errors.New("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
-			case !sameAmounts(said, costs):
+			case !sameAmounts(overhead, costs):
 				return errors.New("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 			}
 			return nil
@@ -63,7 +62,8 @@ func runtimeClass() admission.Plugin {
 	}
 }
 
-// runtimeClassOf returns the class that a pod names, nil if it names none.
+// runtimeClassOf returns the RuntimeClass of a pod, nil if it names none or the server does not serve the
+// kind.
 func runtimeClassOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
 	name := r.Object.String("spec", "runtimeClassName")
 	if name == "" || !r.Server.Serves(names.GroupNode, "runtimeclasses") {

@@ -6,9 +6,10 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestRuntimeClass: what a class says of costs and places comes into its pods, and what contradicts it is refused.
+// TestRuntimeClass checks that overhead and scheduling of a class are set on its pods, and that conflicting
+// values are refused.
 func TestRuntimeClass(t *testing.T) {
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST /apis/node.k8s.io/v1/runtimeclasses", body: `{metadata: {name: sandbox}, handler: h, overhead: {podFixed: {cpu: 100m}}, scheduling: {nodeSelector: {rt: "yes"}, tolerations: [{key: rt, operator: Exists}]}}`, want: `201`},
 		step{do: "POST /apis/node.k8s.io/v1/runtimeclasses", body: `{metadata: {name: plain}, handler: h}`, want: `201`},
 		step{do: "POST pods", body: podSpec("a", `, runtimeClassName: sandbox`), want: `201 {spec: {overhead: {cpu: 100m}, nodeSelector: {rt: "yes"}, tolerations: [{key: node.kubernetes.io/not-ready}, {key: node.kubernetes.io/unreachable}, {key: rt, operator: Exists}]}}`},

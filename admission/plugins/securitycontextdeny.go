@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-// securityContextDeny refuses pods that choose users, groups or SELinux labels.
+// securityContextDeny refuses pods that set users, groups or SELinux labels.
 func securityContextDeny() admission.Plugin {
 	return admission.Plugin{
 		Name: "SecurityContextDeny", Default: admission.Off,

@@ -6,15 +6,15 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// TestSecurityContextDeny: pods choose no users, groups and labels, nor do containers of
-// theirs, whenever these come.
+// TestSecurityContextDeny checks that users, groups and labels are refused in pods and in all their
+// containers, ephemeral ones included.
 func TestSecurityContextDeny(t *testing.T) {
 	of := func(context string) string { return `{securityContext: ` + context + `, ` + plain[1:] }
 	container := func(list, context string) string {
 		return `{` + list + `: [{name: i, image: x, securityContext: ` + context + `}], ` + plain[1:]
 	}
 	const users = "{runAsUser: 7}"
-	walk(t, with(t, admission.Options{Enable: []string{"SecurityContextDeny"}}),
+	runSteps(t, newServer(t, admission.Options{Enable: []string{"SecurityContextDeny"}}),
 		step{do: "POST pods", body: named("x", of("{supplementalGroups: [7]}")), want: "403 forbidden: pod.Spec.SecurityContext.SupplementalGroups is forbidden"},
 		step{do: "POST pods", body: named("x", of("{seLinuxOptions: {level: s0}}")), want: "403 forbidden: pod.Spec.SecurityContext.SELinuxOptions is forbidden"},
 		step{do: "POST pods", body: named("x", of(users)), want: "403 forbidden: pod.Spec.SecurityContext.RunAsUser is forbidden"},

@@ -18,14 +18,13 @@ import (
 
 const defaultAccount = "default"
 
-// accountWait is how long a pod waits for the default account of its namespace, which a
-// controller makes for each new one.
+// accountWait is how long the creation of a pod waits for the default account of a new namespace, which a
+// controller creates.
 const accountWait = time.Second
 
-// serviceAccount gives new pods an account that there is, its token, and its secrets for
-// images. Mirror pods are what a node runs already: they have no account, and nothing that
-// needs one. Where no controller makes the default account of a namespace, a pod may do
-// without it.
+// serviceAccount sets the service account of new pods, mounts its token and adds its image pull secrets. The
+// account must exist. Mirror pods must not use accounts or secrets. If no controller creates default
+// accounts, a pod is admitted without the default account.
 func serviceAccount() admission.Plugin {
 	return admission.Plugin{
 		Name:  "ServiceAccount",
@@ -34,7 +33,7 @@ func serviceAccount() admission.Plugin {
 			if r.Old != nil {
 				return nil
 			}
-			if mirrors(r) { // what is wrong with it is no fault of what fills in after this
+			if isMirrorPod(r) { // check now, before a later plugin fills in fields that a mirror pod must not have
 				return checkMirror(r)
 			}
 			spec := meta.NewObject(r.Object.Map("spec"))
@@ -55,7 +54,7 @@ func serviceAccount() admission.Plugin {
 			return nil
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
-			if r.Operation == admission.Create && mirrors(r) {
+			if r.Operation == admission.Create && isMirrorPod(r) {
 				return checkMirror(r)
 			}
 			// A program's own kind with the name pods has no containers, and need not have the field.
@@ -71,12 +70,12 @@ func serviceAccount() admission.Plugin {
 	}
 }
 
-func mirrors(r *admission.Request) bool {
+func isMirrorPod(r *admission.Request) bool {
 	_, is := r.Object.Get("metadata", "annotations", r.Server.Wire(names.MirrorPod))
 	return is
 }
 
-// checkMirror refuses a mirror pod that needs an account.
+// checkMirror refuses a mirror pod that uses a service account, its token or secrets.
 func checkMirror(r *admission.Request) error {
 	if r.Object.String("spec", "serviceAccountName") != "" {
 		return fmt.Errorf("a mirror pod may not reference service accounts")
@@ -94,7 +93,8 @@ func checkMirror(r *admission.Request) error {
 	return nil
 }
 
-// accountOf returns the account of a pod; nil: none is needed.
+// accountOf returns the service account of a pod; nil if the server does not serve accounts, or has neither a
+// default account nor the controller that creates it.
 func accountOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
 	name := cmp.Or(r.Object.String("spec", "serviceAccountName"), defaultAccount)
 	account, err := r.Server.Find(ctx, "", "serviceaccounts", meta.Key{Namespace: r.Namespace, Name: name})
@@ -112,7 +112,8 @@ func accountOf(ctx context.Context, r *admission.Request) (*meta.Object, error) 
 	return nil, fmt.Errorf("error looking up service account %s/%s: serviceaccount %q not found", r.Namespace, name, name)
 }
 
-// awaitAccount waits for the default account of a namespace.
+// awaitAccount waits for the default account of a namespace for up to accountWait. It returns nil if the
+// account does not exist by then.
 func awaitAccount(ctx context.Context, r *admission.Request) (*meta.Object, error) {
 	feed := r.Server.Client.Feed(meta.GroupResource{Resource: "serviceaccounts"})
 	defer feed.Close()
@@ -130,26 +131,26 @@ func awaitAccount(ctx context.Context, r *admission.Request) (*meta.Object, erro
 	}
 }
 
-// mountsToken reports whether a pod gets the token: it says so itself, else its account does.
+// mountsToken returns automountServiceAccountToken of the pod, else of the account, else true.
 func mountsToken(spec, account *meta.Object) bool {
-	for _, says := range []*meta.Object{spec, account} {
-		if v, ok := says.Get("automountServiceAccountToken"); ok && v != nil {
-			return says.Bool("automountServiceAccountToken")
+	for _, setting := range []*meta.Object{spec, account} {
+		if v, ok := setting.Get("automountServiceAccountToken"); ok && v != nil {
+			return setting.Bool("automountServiceAccountToken")
 		}
 	}
 	return true
 }
 
-// mountToken mounts a volume with the token in every container that has nothing there.
+// mountToken mounts a token volume in every container that has no other mount at its path.
 func mountToken(r *admission.Request, spec *meta.Object) {
 	path, prefix := r.Server.Wire(names.AccountMount), r.Server.Wire(names.APIAccessVolume)
-	name, made := "", false
+	name, exists := "", false
 	for _, v := range spec.Objects("volumes") {
 		if strings.HasPrefix(v.String("name"), prefix) {
-			name, made = v.String("name"), true
+			name, exists = v.String("name"), true
 		}
 	}
-	if !made {
+	if !exists {
 		name = prefix + suffix()
 	}
 	for _, c := range podspec.Of(spec, podspec.Init, podspec.Containers) {
@@ -157,14 +158,14 @@ func mountToken(r *admission.Request, spec *meta.Object) {
 			continue
 		}
 		c.Set(append(c.List("volumeMounts"), map[string]any{"name": name, "readOnly": true, "mountPath": path}), "volumeMounts")
-		if !made {
+		if !exists {
 			spec.Set(append(spec.List("volumes"), tokenVolume(r, name)), "volumes")
-			made = true
+			exists = true
 		}
 	}
 }
 
-// suffix is five letters that are in no word.
+// suffix returns five random characters, without vowels and look-alikes, so that they spell no word.
 func suffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	out := make([]byte, 5)
@@ -174,8 +175,8 @@ func suffix() string {
 	return string(out)
 }
 
-// tokenVolume holds the token of the account, bound to the pod, what the server's
-// certificate is checked with, and the namespace.
+// tokenVolume returns a projected volume with a token of the account, bound to the pod, the CA certificates
+// of the server, and the namespace.
 func tokenVolume(r *admission.Request, name string) map[string]any {
 	return map[string]any{"name": name, "projected": map[string]any{
 		"defaultMode": int64(0o644),
@@ -191,7 +192,8 @@ func tokenVolume(r *admission.Request, name string) map[string]any {
 	}}
 }
 
-// checkMountable refuses secrets that an account which says so does not list.
+// checkMountable refuses secrets that the account does not list, if the account has the annotation that
+// enforces that.
 func checkMountable(r *admission.Request, account *meta.Object) error {
 	if enforced, _ := strconv.ParseBool(account.Annotation(r.Server.Wire(names.MountableSecrets))); !enforced {
 		return nil
@@ -217,7 +219,7 @@ func checkMountable(r *admission.Request, account *meta.Object) error {
 	return nil
 }
 
-// secretsOf returns the secrets that volumes and variables of a pod name.
+// secretsOf returns the secrets that the volumes and environment variables of a pod reference.
 func secretsOf(pod *meta.Object) (secrets []string) {
 	for _, v := range pod.Objects("spec", "volumes") {
 		if v.Map("secret") != nil {

@@ -9,13 +9,13 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestServiceAccount: a pod has an account that there is, with its token and its secrets,
-// unless account or pod do not want it.
+// TestServiceAccount checks that a pod needs an existing account, and gets its token and pull secrets unless
+// pod or account opt out.
 func TestServiceAccount(t *testing.T) {
 	const mount = `/var/run/secrets/kubernetes.io/serviceaccount`
 	const mounted = `volumeMounts: [{readOnly: true, mountPath: ` + mount + `}]`
-	s := with(t, admission.Options{}, func(b *server.Builder) { b.Controllers = append(b.Controllers, serviceaccount.DefaultAccounts()) })
-	walk(t, s,
+	s := newServer(t, admission.Options{}, func(b *server.Builder) { b.Controllers = append(b.Controllers, serviceaccount.DefaultAccounts()) })
+	runSteps(t, s,
 		step{do: "POST /api/v1/namespaces", body: `{metadata: {name: new}}`, want: `201`},
 		step{do: "POST /api/v1/namespaces/new/pods", body: podSpec("a", ``), want: `201 {spec: {serviceAccountName: default, serviceAccount: default, imagePullSecrets: null,
 			containers: [{` + mounted + `}], volumes: [{projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: token, expirationSeconds: 3607, audience: null}},
@@ -51,25 +51,24 @@ func TestServiceAccount(t *testing.T) {
 	)
 }
 
-// TestServiceAccountWithoutController: where nobody makes the default accounts, pods do
-// without them.
+// TestServiceAccountWithoutController checks that pods need no default account if no controller creates it.
 func TestServiceAccountWithoutController(t *testing.T) {
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		step{do: "POST pods", body: `{metadata: {name: a}, spec: {containers: [{name: c, image: i}]}}`, want: `201 {spec: {serviceAccountName: default, volumes: null}}`},
 		step{do: "POST pods", body: `{metadata: {name: b}, spec: {serviceAccountName: robot, containers: [{name: c, image: i}]}}`,
 			want: `403 error looking up service account default/robot: serviceaccount "robot" not found`},
 	)
 }
 
-// TestEnforceMountableSecretsIsABoolean: the annotation is read as every boolean is.
+// TestEnforceMountableSecretsIsABoolean checks that the annotation accepts every spelling of a boolean.
 func TestEnforceMountableSecretsIsABoolean(t *testing.T) {
-	s := with(t, admission.Options{})
+	s := newServer(t, admission.Options{})
 	for i, value := range []string{"true", "True", "TRUE", "t", "T", "1", "false", "0", "yes", ""} {
 		name, want := "a"+strconv.Itoa(i), `403 because service account a`+strconv.Itoa(i)+` does not reference that secret`
 		if i > 5 {
 			want = "201"
 		}
-		walk(t, s,
+		runSteps(t, s,
 			step{do: "POST serviceaccounts", want: "201",
 				body: `{metadata: {name: ` + name + `, annotations: {kubernetes.io/enforce-mountable-secrets: "` + value + `"}}}`},
 			step{do: "POST pods?dryRun=All", body: podSpec("p", ", serviceAccountName: "+name+", volumes: [{name: v, secret: {secretName: s}}]"), want: want},

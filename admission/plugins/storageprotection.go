@@ -8,9 +8,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// storageProtection puts on new claims, volumes and classes of their attributes the
-// finalizers that keep them while they are used. Controllers of the server take them
-// off.
+// storageProtection adds finalizers to new claims, volumes and volume attributes classes that keep them while
+// they are in use. Controllers of the server remove them.
 func storageProtection() admission.Plugin {
 	return admission.Plugin{
 		Name: "StorageObjectInUseProtection",

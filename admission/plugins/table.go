@@ -1,11 +1,9 @@
-// Package plugins holds the admission plugins of a server: one file for each, and
-// the table that orders them.
+// Package plugins has the built-in admission plugins, one file for each, and the table that orders them.
 //
-// A new plugin is a file with a function that returns its admission.Plugin, and a
-// line of Table. They are one package because they are alike and share what they
-// know of pods, claims and classes; nobody has to name one of them in Go: programs
-// enable, disable and configure them by name, see server.Builder.AdmissionOptions.
-// A plugin is exported only if a part of the program must be handed to it.
+// To add a plugin, add a file with a function that returns its admission.Plugin, and a line to Table. The
+// plugins are one package because they share helpers for pods, claims and classes, and because programs
+// enable, disable and configure them by name, see server.Builder.AdmissionOptions. A plugin is exported only
+// if the program must pass a value to it.
 package plugins
 
 import (
@@ -16,12 +14,12 @@ import (
 	"orch.io/controlplane/admission/webhook"
 )
 
-// Table returns the plugins in the order in which they run, with those of the
-// program in their place. The rules of the order: what makes a namespace or says
-// that there is none comes first, since all others look into it; what fills in
-// comes before what counts or refuses what was filled in; the program's own see
-// what the built-in ones made, and webhooks what both did. Quotas come after them: what
-// others refuse is not counted.
+// Table returns the plugins in the order in which they run, with the program's own plugins in their place:
+//
+//   - plugins that create or check the namespace, which others read, run first;
+//   - plugins that fill in fields run before those that count or check these fields;
+//   - the program's own plugins see the changes of the built-in ones, and webhooks see both;
+//   - quotas run after all of these, so that refused objects are not counted.
 func Table(own ...admission.Plugin) []admission.Plugin {
 	return slices.Concat([]admission.Plugin{
 		alwaysAdmit(),

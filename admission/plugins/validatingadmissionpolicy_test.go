@@ -6,24 +6,24 @@ import (
 	"orch.io/controlplane/admission"
 )
 
-// policyPath is where policies and bindings are.
+// policyPath is the path of policies and bindings.
 const policyPath = "/apis/admissionregistration.k8s.io/v1/"
 
-// policyOf is a policy about ConfigMaps, with more in its spec.
+// policyOf returns a step that creates a policy for ConfigMaps with the given fields of its spec.
 func policyOf(name, spec string) step {
 	return step{do: "POST " + policyPath + "validatingadmissionpolicies", want: "201", body: `{metadata: {name: ` + name + `}, spec: {
 		matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: ['*'], resources: [configmaps], operations: [CREATE, UPDATE]}]}, ` + spec + `}}`}
 }
 
-// bindingOf binds a policy, with more in its spec.
+// bindingOf returns a step that creates a binding of a policy with the given fields of its spec.
 func bindingOf(name, spec string) step {
 	return step{do: "POST " + policyPath + "validatingadmissionpolicybindings", want: "201", body: `{metadata: {name: ` + name + `}, spec: {policyName: ` + name + `, ` + spec + `}}`}
 }
 
 func TestValidatingAdmissionPolicy(t *testing.T) {
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		policyOf("size", `validations: [{expression: "!has(object.data) || object.data.size() < 2"}]`),
-		step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: '1', b: '2'}}`, want: "201"}, // nothing binds the policy
+		step{do: "POST configmaps", body: `{metadata: {name: a}, data: {a: '1', b: '2'}}`, want: "201"}, // the policy has no binding
 		bindingOf("size", "validationActions: [Deny]"),
 		step{do: "POST configmaps", body: `{metadata: {name: b}, data: {a: '1', b: '2'}}`, want: `422 ValidatingAdmissionPolicy 'size' with binding 'size' denied request: failed expression: !has(object.data) || object.data.size() < 2`},
 		step{do: "POST configmaps", body: `{metadata: {name: b}, data: {a: '1'}}`, want: "201"},
@@ -60,9 +60,9 @@ func TestValidatingAdmissionPolicy(t *testing.T) {
 	)
 }
 
-// Parameters are what callers of the version that paramKind names see.
+// TestParametersHaveTheirVersion checks that expressions see parameters in the version that paramKind names.
 func TestParametersHaveTheirVersion(t *testing.T) {
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		policyOf("limit", `paramKind: {apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler}, validations: [{expression: "object.data.size() <= params.spec.targetCPUUtilizationPercentage"}]`),
 		bindingOf("limit", "validationActions: [Deny], paramRef: {name: h, parameterNotFoundAction: Deny}"),
 		step{do: "POST /apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", want: "201", body: `{metadata: {name: h}, spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: d, apiVersion: apps/v1},
@@ -72,22 +72,21 @@ func TestParametersHaveTheirVersion(t *testing.T) {
 	)
 }
 
-// TestTypeChecking: the status of a policy tells what does not fit the types that its rules
-// name, whether it is bound or not.
+// TestTypeChecking checks that the status of a policy reports type errors, bound or not.
 func TestTypeChecking(t *testing.T) {
-	s := with(t, admission.Options{})
+	s := newServer(t, admission.Options{})
 	policy := func(name, rules, spec string) step {
 		return step{do: "POST " + policyPath + "validatingadmissionpolicies", want: "201", body: `{metadata: {name: ` + name + `}, spec: {matchConstraints: {resourceRules: [` + rules + `]}, ` + spec + `}}`}
 	}
 	const deployments = `{apiGroups: [apps], apiVersions: [v1], resources: [deployments, replicasets, nothings], operations: [CREATE]}`
-	walk(t, s,
+	runSteps(t, s,
 		policy("fits", deployments, `variables: [{name: count, expression: object.spec.replicas}], validations: [{expression: "variables.count > 1 && object.metadata.labels['a'] == 'b' && object.apiVersion != ''"}]`),
 		policy("unfit", deployments, `validations: [{expression: object.spec.replicas > '1'}, {expression: object.spec.strategy.type == 'x', messageExpression: string(object.nothing)}]`),
 		policy("all", `{apiGroups: ['*'], apiVersions: [v1], resources: [deployments], operations: [CREATE]}`, `validations: [{expression: object.nothing == 1}]`),
 		policy("params", deployments, `paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: params.data.a == 1}]`))
 	s.Settle()
 	get := func(name string) string { return "GET " + policyPath + "validatingadmissionpolicies/" + name }
-	walk(t, s,
+	runSteps(t, s,
 		step{do: get("fits"), want: "200 {status: {observedGeneration: 1, typeChecking: {}}}"},
 		step{do: get("all"), want: "200 {status: {observedGeneration: 1, typeChecking: {}}}"},
 		step{do: get("params"), want: `200 {status: {typeChecking: {expressionWarnings: [{fieldRef: 'spec.validations[0].expression'}]}}}`},
@@ -95,13 +94,13 @@ func TestTypeChecking(t *testing.T) {
 			{fieldRef: 'spec.validations[0].expression', warning: "apps/v1, Kind=Deployment: ERROR: <input>:1:22: found no matching overload for '_>_' applied to '(int, string)'\n | object.spec.replicas > '1'\n | .....................^\n\napps/v1, Kind=ReplicaSet: ERROR: <input>:1:22: found no matching overload for '_>_' applied to '(int, string)'\n | object.spec.replicas > '1'\n | .....................^\n"},
 			{fieldRef: 'spec.validations[1].expression', warning: "apps/v1, Kind=ReplicaSet: ERROR: <input>:1:12: undefined field 'strategy'\n | object.spec.strategy.type == 'x'\n | ...........^\n"},
 			{fieldRef: 'spec.validations[1].messageExpression', warning: "apps/v1, Kind=Deployment: ERROR: <input>:1:14: undefined field 'nothing'\n | string(object.nothing)\n | .............^\n\napps/v1, Kind=ReplicaSet: ERROR: <input>:1:14: undefined field 'nothing'\n | string(object.nothing)\n | .............^\n"}]}}}`})
-	walk(t, s, step{do: "PATCH " + policyPath + "validatingadmissionpolicies/all", body: `{spec: {matchConstraints: {resourceRules: [` + deployments + `]}}}`, want: "200"})
+	runSteps(t, s, step{do: "PATCH " + policyPath + "validatingadmissionpolicies/all", body: `{spec: {matchConstraints: {resourceRules: [` + deployments + `]}}}`, want: "200"})
 	s.Settle()
-	walk(t, s, step{do: get("all"), want: "200 {status: {observedGeneration: 2, typeChecking: {expressionWarnings: [{fieldRef: 'spec.validations[0].expression'}]}}}"})
+	runSteps(t, s, step{do: get("all"), want: "200 {status: {observedGeneration: 2, typeChecking: {expressionWarnings: [{fieldRef: 'spec.validations[0].expression'}]}}}"})
 }
 
-// TestMessageExpressionsDoNotSeeTheAuthorizer: a message may use variables that ask the
-// authorizer, and not ask it itself.
+// TestMessageExpressionsDoNotSeeTheAuthorizer checks that a message expression cannot use the authorizer,
+// except through variables.
 func TestMessageExpressionsDoNotSeeTheAuthorizer(t *testing.T) {
 	policy := func(message, want string) step {
 		s := policyOf("p", `variables: [{name: may, expression: "string(authorizer.path('/').check('get').allowed())"}],
@@ -110,7 +109,7 @@ func TestMessageExpressionsDoNotSeeTheAuthorizer(t *testing.T) {
 		return s
 	}
 	const refused = "422 undeclared reference to 'authorizer' (in container '')"
-	walk(t, with(t, admission.Options{}),
+	runSteps(t, newServer(t, admission.Options{}),
 		policy("authorizer.path('/').check('get').reason()", refused+"\n | authorizer.path('/').check('get').reason()\n | ^"),
 		policy("authorizer.requestResource.check('get').reason()", refused+"\n | authorizer.requestResource.check('get').reason()\n | ^"),
 		policy("'allowed: ' + variables.may", "201"),

@@ -16,7 +16,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// callError says that a webhook gave no answer.
+// callError is a failed call: the webhook could not be reached, or returned an invalid response. It is
+// subject to the failure policy.
 type callError struct {
 	webhook string
 	err     error
@@ -27,17 +28,17 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("failed calling webhook %q: %v", e.webhook, e.err)
 }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *callError) Unwrap() error { return e.err }
 
-// denial is the refusal of a webhook.
+// denial is the Status of a webhook that refused the request. It is not subject to the failure policy.
 type denial struct{ *meta.Status }
 
 // Unwrap returns the Status.
 func (d *denial) Unwrap() error { return d.Status }
 
-// ask sends a webhook the review of a view and returns its answer, which allows the
-// request. The error is a *callError, a *denial, or a *meta.Status.
+// ask sends the review of a view to a webhook. It returns the answer if the webhook allows the request. The
+// error is a *callError, a *denial (with the answer), or a *meta.Status.
 func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *matcher.View) (*answer, error) {
 	if r.DryRun && !h.dryRuns {
 		return nil, meta.BadRequest("admission webhook %q does not support dry run", h.name)
@@ -64,21 +65,22 @@ func (w *webhooks) ask(ctx context.Context, r *request, h *hook, v *matcher.View
 	return a, nil
 }
 
-// named puts the name of the webhook before what it said.
+// named prepends the name of the webhook to the message of its denial.
 func named(h *hook, d *meta.Status) *meta.Status {
-	said := ": " + d.Message
+	explanation := ": " + d.Message
 	if d.Message == "" {
-		said = " without explanation"
+		explanation = " without explanation"
 	}
-	d.Message = fmt.Sprintf("admission webhook %q denied the request%s", h.name, said)
+	d.Message = fmt.Sprintf("admission webhook %q denied the request%s", h.name, explanation)
 	return d
 }
 
 // maxAnnotations bounds the audit annotations of an answer.
 const maxAnnotations = 64
 
-// hand gives the caller and the audit event what an answer has for them.
-func (w *webhooks) hand(r *request, h *hook, a *answer) {
+// passOn passes the warnings of an answer to the caller and its annotations to the audit event. Annotations
+// with an invalid key, or beyond the limits, are dropped and logged.
+func (w *webhooks) passOn(r *request, h *hook, a *answer) {
 	for _, text := range a.Warnings {
 		if text != "" {
 			r.Warn(text)
@@ -97,13 +99,13 @@ func (w *webhooks) hand(r *request, h *hook, a *answer) {
 		}
 	}
 	if noRoom+badKeys > 0 {
-		w.log.Warn("audit annotations of an admission webhook are left out", "webhook", h.name, "noRoom", noRoom, "badKeys", badKeys)
+		w.log.Warn("dropped audit annotations of an admission webhook", "webhook", h.name, "noRoom", noRoom, "badKeys", badKeys)
 	}
 }
 
-// settle counts how a call of a webhook ended and returns what becomes of the request:
-// nil lets it go on.
-func (w *webhooks) settle(ctx context.Context, r *request, h *hook, err error, took time.Duration, failedOpen string) error {
+// conclude records the result of a call in metrics, log and audit event, and applies the failure policy. A
+// nil result admits the request.
+func (w *webhooks) conclude(ctx context.Context, r *request, h *hook, err error, took time.Duration, failedOpen string) error {
 	var (
 		call    *callError
 		refusal *denial
@@ -115,18 +117,18 @@ func (w *webhooks) settle(ctx context.Context, r *request, h *hook, err error, t
 		o.code, o.rejected, o.failure = http.StatusServiceUnavailable, !h.ignore, "calling_webhook_error"
 		o.failedOpen = h.ignore
 		if h.ignore {
-			w.log.Warn("an admission webhook failed and was passed over", "configuration", h.configuration, "webhook", h.name, "error", call.err)
+			w.log.Warn("admission webhook failed; ignored by its failure policy", "configuration", h.configuration, "webhook", h.name, "error", call.err)
 			r.Annotate(failedOpen, h.name)
 			if err = nil; ctx.Err() != nil {
 				err = meta.Timeout("request did not complete within requested timeout")
 			}
 			break
 		}
-		w.log.Warn("an admission webhook failed", "configuration", h.configuration, "webhook", h.name, "error", call.err)
+		w.log.Warn("admission webhook failed", "configuration", h.configuration, "webhook", h.name, "error", call.err)
 		err = meta.Internal(err)
 	case errors.As(err, &refusal):
 		o.code, o.rejected, o.failure = refusal.Code, true, "no_error"
-		if refusal.Code > 999 { // which an answer cannot have
+		if refusal.Code > 999 { // not a valid HTTP status code
 			refusal.Code = http.StatusInternalServerError
 		}
 		err = refusal.Status

@@ -14,9 +14,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// BenchmarkUnconcerned is what both plugins cost a write that concerns no webhook, while
-// others write too.
-func BenchmarkUnconcerned(b *testing.B) {
+// BenchmarkUnmatched measures the overhead of both plugins for concurrent writes that match no webhook.
+func BenchmarkUnmatched(b *testing.B) {
 	for name, writes := range map[string]bool{"quiet": false, "busy": true} {
 		b.Run(name, func(b *testing.B) {
 			client := servertest.New(b).Objects()

@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// paints answers reviews: what has no color becomes green.
+// paints handles reviews: it sets the color green on objects without one.
 func paints(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		Kind       string         `json:"kind"`
@@ -33,8 +33,8 @@ func paints(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// The plugins of a chain, with webhooks in the same process. A server has both plugins,
-// and Builder.ServiceResolver for the last part.
+// A chain with a webhook in the same process. A server has both plugins already; use Builder.ServiceResolver
+// for the last part.
 func ExampleMutating() {
 	var client testclient.Client
 	group := names.Kubernetes.Group(names.GroupRegistration)
@@ -80,7 +80,7 @@ func ExampleMutating() {
 	// green <nil>
 }
 
-// Of Validating every server has one; this one is told the credentials for webhooks.
+// Every server has this plugin. The options configure the credentials for webhooks.
 func ExampleValidating() {
 	p := webhook.Validating()
 	_, err := admission.New([]admission.Plugin{p}, admission.Options{

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/internal/testcerts"
 )
 
-// TestFailures: a webhook that gives no good answer ends the request under Fail, and is
-// passed over under Ignore.
+// TestFailures checks that a failed call refuses the request under the failure policy Fail and is ignored
+// under Ignore.
 func TestFailures(t *testing.T) {
 	k := newKit(t)
 	allows := says(`{allowed: true}`)
@@ -112,8 +112,8 @@ func TestConditions(t *testing.T) {
 	assert.Contains(t, answer.String("message"), "webhooks[0].matchConditions[0].expression: Invalid value: \"request.nothing\": compilation failed: ERROR: <input>:1:8: undefined field 'nothing'")
 }
 
-// TestOldAnswers: who speaks the old version is asked for no more than a response.
-func TestOldAnswers(t *testing.T) {
+// TestV1beta1Responses checks that only the field response is required in v1beta1.
+func TestV1beta1Responses(t *testing.T) {
 	k := newKit(t)
 	for _, test := range []struct {
 		answer string
@@ -139,7 +139,7 @@ func TestOldAnswers(t *testing.T) {
 	}
 }
 
-// TestDenials: what a webhook says reaches the caller.
+// TestDenials checks that the status of a denial is returned to the caller.
 func TestDenials(t *testing.T) {
 	k := newKit(t)
 	for _, test := range []struct {

@@ -12,9 +12,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestMutatingReviewsHaveNoIdentity: mutating webhooks see a new object as the caller sent it,
-// without what the server gives it, and validating ones as it is stored; the options are
-// those of the operation.
+// TestMutatingReviewsHaveNoIdentity checks that mutating webhooks see a new object as the caller sent it,
+// without name, uid and timestamps set by the server, and validating webhooks as it is stored; and that the
+// options are those of the operation.
 func TestMutatingReviewsHaveNoIdentity(t *testing.T) {
 	k := newKit(t)
 	const rule = `rules: [{operations: ["*"], apiGroups: ["", apps], apiVersions: ["*"], resources: [configmaps, deployments]}]`
@@ -26,7 +26,7 @@ func TestMutatingReviewsHaveNoIdentity(t *testing.T) {
 	for _, c := range []struct {
 		do, body      string
 		name, options string // as mutating webhooks see them
-		identity      bool   // whether they see that of the live object
+		identity      bool   // whether they see uid and timestamps, those of the live object
 	}{
 		{"POST configmaps", "metadata: {name: a}", "a", `{"kind":"CreateOptions"}`, false},
 		{"POST configmaps", "metadata: {generateName: a-}", "", `{"kind":"CreateOptions"}`, false},
@@ -68,8 +68,8 @@ func TestMutatingReviewsHaveNoIdentity(t *testing.T) {
 	}
 }
 
-// TestWebhookRenamesNewObject: a new object may get another name from a webhook, and is stored
-// under that, whether the caller named it or not. No webhook is called twice for that.
+// TestWebhookRenamesNewObject checks that a webhook can change the name of a new object, given or generated,
+// and that no webhook is called twice because of it.
 func TestWebhookRenamesNewObject(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(patches(`[{"op":"replace","path":"/metadata/name","value":"other"}]`))
@@ -100,7 +100,7 @@ func TestWebhookRenamesNewObject(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, code)
 }
 
-// TestWebhookThatRenamesEachTime: a webhook may give a name that differs at each call.
+// TestWebhookThatRenamesEachTime checks a webhook that sets a different name at each call.
 func TestWebhookThatRenamesEachTime(t *testing.T) {
 	k := newKit(t)
 	n := 0

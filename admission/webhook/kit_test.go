@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kit is a server and webhooks that it reaches over TLS.
+// kit is a server and the webhooks that it calls over TLS.
 type kit struct {
 	*servertest.Server
 	t         *testing.T
@@ -40,10 +40,10 @@ func newKit(t *testing.T, configure ...func(*server.Builder)) *kit {
 	return &kit{servertest.New(t, configure...), t, testcerts.New(t, "webhooks", nil)}
 }
 
-// hook is a webhook that answers by a function of the review's request.
+// hook is a webhook that answers with a function of the request in the review.
 type hook struct {
 	*httptest.Server
-	closed chan struct{} // has one for each connection that was closed
+	closed chan struct{} // receives a value for each closed connection
 	mu     sync.Mutex    // guards seen
 	seen   []*meta.Object
 }
@@ -79,7 +79,7 @@ func (k *kit) serveAs(authority *testcerts.Authority, answer func(w http.Respons
 	return h
 }
 
-// reviews returns the requests of the reviews that the webhook was sent, and forgets them.
+// reviews returns the requests of the reviews received since its last call.
 func (h *hook) reviews() (list []*meta.Object) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *hook) reviews() (list []*meta.Object) {
 	return list
 }
 
-// respond answers a review with fields of its response, given as YAML.
+// respond writes the response to a review, with fields given as YAML.
 func respond(w http.ResponseWriter, review *meta.Object, response string) {
 	var fields map[string]any
 	if err := yaml.Unmarshal([]byte(response), &fields); err != nil {
@@ -102,18 +102,18 @@ func respond(w http.ResponseWriter, review *meta.Object, response string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "AdmissionReview", "apiVersion": review.APIVersion(), "response": fields})
 }
 
-// says is a webhook that always answers the same.
+// says returns a handler that always sends the same response.
 func says(response string) func(http.ResponseWriter, *meta.Object) {
 	return func(w http.ResponseWriter, review *meta.Object) { respond(w, review, response) }
 }
 
-// patches is a webhook that always answers the same patch.
+// patches returns a handler that always sends the same patch.
 func patches(patch string) func(http.ResponseWriter, *meta.Object) {
 	return says("{allowed: true, patchType: JSONPatch, patch: '" + patch + "'}")
 }
 
-// register creates a configuration of webhooks, one for each YAML of its fields, which
-// {url} may stand in: the address of h.
+// register creates a webhook configuration, with a webhook for each YAML of fields. {url} in the YAML is
+// replaced with the address of h.
 func (k *kit) register(sort, name string, h *hook, webhooks ...string) {
 	k.t.Helper()
 	var list []any
@@ -142,7 +142,7 @@ func (k *kit) unregister(sort, name string) {
 	require.Equal(k.t, 200, code)
 }
 
-// do makes a request; a path without a slash is in the namespace default.
+// do sends a request; a path without a leading slash is in the namespace default.
 func (k *kit) do(what, body string) (int, *meta.Object) {
 	k.t.Helper()
 	code, answer, _ := k.send(what, body)
@@ -177,7 +177,7 @@ func (k *kit) send(what, body string) (int, *meta.Object, http.Header) {
 	return answer.StatusCode, meta.NewObject(tree.(map[string]any)), answer.Header
 }
 
-// operations returns what the reviews were about, sorted.
+// operations returns the operations and objects of the reviews, sorted.
 func operations(reviews []*meta.Object) []string {
 	list := []string{}
 	for _, r := range reviews {

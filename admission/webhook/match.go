@@ -7,11 +7,11 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// match reports whether a webhook is to be asked about a request, and the version in which.
-// Without conditions that can be evaluated it is not asked if its failures are ignored; else
-// the error ends the request.
+// match reports whether a webhook is called for a request, and returns the version in which it sees the
+// object. If a match condition cannot be evaluated, a webhook with failure policy Ignore is not called;
+// otherwise the error refuses the request.
 func (h *hook) match(ctx context.Context, r *request) (version meta.GroupVersion, ok bool, err error) {
-	version, ok, err = h.about.Match(ctx, &r.Request)
+	version, ok, err = h.constraints.Match(ctx, &r.Request)
 	if !ok || err != nil || h.conditions.Empty() {
 		return version, ok, err
 	}

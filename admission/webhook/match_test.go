@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestMatching: which requests a webhook is asked about.
+// TestMatching checks which requests a webhook is called for.
 func TestMatching(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says("{allowed: true}"))
@@ -58,7 +58,7 @@ func TestMatching(t *testing.T) {
 			k.register(sort, "match", h, test.fields)
 			for _, do := range test.do {
 				code, answer := k.do(do[0], do[1])
-				if code >= 400 && !strings.Contains(do[0], "exec") { // nothing connects here
+				if code >= 400 && !strings.Contains(do[0], "exec") { // this server has no connector
 					t.Errorf("%s: %s: %d %s", test.name, do[0], code, answer.String("message"))
 				}
 			}
@@ -72,7 +72,8 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// TestEquivalent: a webhook for one version is asked in that about writes in another.
+// TestEquivalent checks that a webhook for one version is called for writes in another, with the object in
+// its own version.
 func TestEquivalent(t *testing.T) {
 	k := newKit(t)
 	const v1, v2 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
@@ -102,8 +103,8 @@ func TestEquivalent(t *testing.T) {
 	assert.Equal(t, int64(40), answer.Int("spec", "targetCPUUtilizationPercentage"))
 }
 
-// TestReviewsAreExempt: no webhook is called for reviews of identities and permissions, unless
-// the server runs without that feature, nor for webhook configurations and policies.
+// TestReviewsAreExempt checks that no webhook is called for webhook configurations, policies and, unless the
+// feature is disabled, reviews of identities and permissions.
 func TestReviewsAreExempt(t *testing.T) {
 	for _, exempt := range []bool{true, false} {
 		k := newKit(t, func(b *server.Builder) {

@@ -11,9 +11,8 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// counts are what operators watch of the webhooks of a sort, under the names that dashboards
-// know. Both plugins of a server share the families. Series are those of webhooks that there
-// are.
+// counts are the metrics of mutating or validating webhooks, under the names of kube-apiserver. Both plugins
+// of a server share the families. Only existing webhooks have series.
 type counts struct {
 	sort       string // admit or validating, in metrics
 	hooks      metrics.Named
@@ -30,7 +29,7 @@ func newCounts(reg prometheus.Registerer, sort string) (*counts, error) {
 	m := &counts{
 		sort: sort, conditions: matcher.NewFigures(s, "webhook", sort),
 		duration: s.Histograms(metrics.Family{
-			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time to ask an admission webhook, in seconds.", Stability: metrics.Stable,
+			Name: "apiserver_admission_webhook_admission_duration_seconds", Help: "Time to call an admission webhook, in seconds.", Stability: metrics.Stable,
 			Labels: labels("operation", "rejected"), Buckets: []float64{.005, .025, .1, .5, 1, 2.5, 10, 25},
 		}),
 		requests: s.Counters(metrics.Family{
@@ -38,28 +37,28 @@ func newCounts(reg prometheus.Registerer, sort string) (*counts, error) {
 			Labels: labels("operation", "code", "rejected"),
 		}),
 		rejections: s.Counters(metrics.Family{
-			Name: "apiserver_admission_webhook_rejection_count", Help: "Requests that an admission webhook ended, by why: it refused (no_error), it could not be called, or the server failed.",
+			Name: "apiserver_admission_webhook_rejection_count", Help: "Requests rejected because of an admission webhook, by reason: it refused (no_error), the call failed, or the server failed.",
 			Labels: labels("operation", "error_type", "rejection_code"),
 		}),
 		failedOpen: s.Counters(metrics.Family{
-			Name: "apiserver_admission_webhook_fail_open_count", Help: "Calls of admission webhooks that failed and were passed over.", Labels: labels(),
+			Name: "apiserver_admission_webhook_fail_open_count", Help: "Calls of admission webhooks that failed and were ignored by the failure policy.", Labels: labels(),
 		}),
 	}
 	return m, s.Err()
 }
 
-// outcome is how a call ended.
+// outcome is the result of a call.
 type outcome struct {
 	webhook, operation string
 	took               time.Duration
-	code               int  // 0: none
-	rejected           bool // the request ended
-	failedOpen         bool // it went on without an answer
+	code               int  // of HTTP; 0: the call did not happen
+	rejected           bool // the request was refused
+	failedOpen         bool // the failure was ignored
 	failure            string
 }
 
-// maxCode is the label of every code above it, so that webhooks do not choose how many
-// there are.
+// maxCode is the largest value of the label code. Larger codes of a webhook are counted under it, to bound
+// the number of series.
 const maxCode = 600
 
 func (m *counts) observe(o outcome) {
@@ -69,7 +68,7 @@ func (m *counts) observe(o outcome) {
 		m.requests.WithLabelValues(o.webhook, m.sort, o.operation, code, rejected).Inc()
 		if o.rejected {
 			if o.failure != "no_error" {
-				code = "0" // the webhook said none
+				code = "0" // the webhook did not refuse
 			}
 			m.rejections.WithLabelValues(o.webhook, m.sort, o.operation, o.failure, code).Inc()
 		}
@@ -84,14 +83,14 @@ func (m *counts) matched(h *hook, op admission.Operation, took time.Duration, ok
 	m.hooks.Count(h.name, func() { m.conditions.Observe(h.name, op, took, ok, err) })
 }
 
-// show makes the webhooks of a list those that are told of. Configurations may have
-// some of one name.
+// show sets the webhooks that have series to those of the list, and deletes the others' series. Several
+// webhooks may have the same name.
 func (m *counts) show(list []*hook) {
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for _, h := range list {
-		there[h.name] = true
+		present[h.name] = true
 	}
-	m.hooks.Set(there, func(name string) {
+	m.hooks.Set(present, func(name string) {
 		gone := prometheus.Labels{"name": name, "type": m.sort}
 		m.duration.DeletePartialMatch(gone)
 		m.requests.DeletePartialMatch(gone)

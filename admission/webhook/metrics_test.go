@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// page returns what /metrics shows, of the lines that have a word.
+// page returns the lines of /metrics that contain a word.
 func (k *kit) page(word string) (lines []string) {
 	k.t.Helper()
 	response, err := k.Client().Get(k.Host() + "/metrics")
@@ -33,9 +33,9 @@ func (k *kit) page(word string) (lines []string) {
 	return lines
 }
 
-// TestTimeOutside: deletions that wait for a webhook at the same time do not wait longer than
-// the request takes.
-func TestTimeOutside(t *testing.T) {
+// TestWebhookTimeOfCollectionDelete checks that the time that concurrent deletions of a request wait for a
+// webhook is not counted more than once.
+func TestWebhookTimeOfCollectionDelete(t *testing.T) {
 	const all = 16
 	var there sync.WaitGroup
 	there.Add(all)
@@ -54,22 +54,22 @@ func TestTimeOutside(t *testing.T) {
 	k.register("validating", "v", h, "rules: [{operations: [DELETE], apiGroups: [''], apiVersions: ['*'], resources: [configmaps]}]")
 	code, answer := k.do("DELETE configmaps", "")
 	require.Equal(t, 200, code, answer.String("message"))
-	var told []float64
+	var sums []float64
 	for _, line := range k.page("apiserver_request_sli_duration_seconds_sum") {
 		if strings.Contains(line, `resource="configmaps"`) && strings.Contains(line, `verb="DELETE"`) {
 			_, number, _ := strings.Cut(line, "} ")
 			n, err := strconv.ParseFloat(number, 64)
 			require.NoError(t, err)
-			told = append(told, n)
+			sums = append(sums, n)
 		}
 	}
-	require.Len(t, told, 1)
-	assert.GreaterOrEqual(t, told[0], 0.0)
+	require.Len(t, sums, 1)
+	assert.GreaterOrEqual(t, sums[0], 0.0)
 }
 
-// TestSeriesOfGoneWebhooks: what is told of webhooks goes with their configurations, also of
-// one that is called while it goes; a name that another configuration has stays.
-func TestSeriesOfGoneWebhooks(t *testing.T) {
+// TestSeriesOfDeletedWebhooks checks that the series of a webhook are deleted with its configuration, even if
+// it is being called, unless another configuration has a webhook of that name.
+func TestSeriesOfDeletedWebhooks(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says("allowed: true"))
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -113,8 +113,8 @@ func TestSeriesOfGoneWebhooks(t *testing.T) {
 	assert.Empty(t, k.page("gone.example.com"))
 }
 
-// TestMatchConditionsAreTold: how long they take, whom they leave out, and which fail.
-func TestMatchConditionsAreTold(t *testing.T) {
+// TestMatchConditionMetrics checks the durations, exclusions and errors of match conditions.
+func TestMatchConditionMetrics(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says("allowed: true"))
 	const condition = "matchConditions: [{name: c, expression: %q}]\n"

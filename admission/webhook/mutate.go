@@ -17,42 +17,42 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// The two sorts of webhooks, as metrics name them.
+// The types of webhooks in metrics.
 const (
 	mutating   = "admit"
 	validating = "validating"
 )
 
-// round is what is known after the first pass.
-type round struct {
-	called []*hook        // that want to see later changes, and saw the last one
-	again  map[*hook]bool // that did not see it
-	output *meta.Object   // what webhooks left
+// reinvocation is kept from the first pass of the mutating phase to the second, to reinvoke the webhooks with
+// reinvocationPolicy IfNeeded that did not see the final object.
+type reinvocation struct {
+	called []*hook        // want reinvocation, saw the last change
+	again  map[*hook]bool // to reinvoke: did not see the last change
+	output *meta.Object   // the object after the last webhook
 }
 
-// changed says that a webhook changed the object: all that were called before it have not
-// seen that.
-func (s *round) changed() {
+// changed records a change of the object, which the webhooks called so far have not seen.
+func (s *reinvocation) changed() {
 	for _, h := range s.called {
 		s.again[h] = true
 	}
 	s.called = nil
 }
 
-// mutate asks the webhooks about a request one after the other.
+// mutate calls the webhooks that match a request, one after the other.
 func (w *webhooks) mutate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
 	if len(hooks) == 0 || matcher.ExemptFromWebhooks(ar) {
 		return nil
 	}
 	r := &request{Request: matcher.Request{Request: ar}, w: w}
-	state := &round{again: map[*hook]bool{}}
+	state := &reinvocation{again: map[*hook]bool{}}
 	if r.Pass > 0 {
-		before, ok := r.State[w].(*round)
+		before, ok := r.State[w].(*reinvocation)
 		if !ok {
 			return nil
 		}
-		if state = before; !sameTree(state.output, r.Object) { // plugins changed it
+		if state = before; !sameTree(state.output, r.Object) { // changed by other plugins
 			state.changed()
 		}
 	}
@@ -97,7 +97,7 @@ func sameTree(a, b *meta.Object) bool {
 	return meta.Equal(a.Tree(), b.Tree())
 }
 
-// call asks one webhook and takes its patch. It reports whether that changed the object.
+// call calls a webhook and applies its patch. It reports whether the patch changed the object.
 func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.GroupVersion, index int) (changed bool, err error) {
 	v, err := r.see(ctx, version)
 	if err != nil {
@@ -114,13 +114,13 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 	r.Annotate(w.names.Wire(names.AuditMutation)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "mutated": changed,
 	}))
-	if a != nil { // after what the server says itself: the audit has room for so much
-		w.hand(r, h, a)
+	if a != nil { // after the server's own annotations, because the size of the audit event is limited
+		w.passOn(r, h, a)
 	}
-	return changed, w.settle(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
+	return changed, w.conclude(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
 }
 
-// patch takes the patch of a webhook.
+// patch applies the patch of a webhook, and reports whether it changed the object.
 func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *matcher.View, version meta.GroupVersion, patch []byte, place string) (bool, error) {
 	operations, err := decodePatch(patch)
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *matcher.Vi
 	if err != nil {
 		return false, meta.Internal(err)
 	}
-	made, shown := meta.NewObject(tree), v.Object.Clone() // what is shown may be the object itself
+	made, shown := meta.NewObject(tree), v.Object.Clone() // v.Object may be r.Object itself
 	if r.Forms == nil {
 		clear(r.Object.Tree())
 		maps.Copy(r.Object.Tree(), tree)
@@ -144,12 +144,12 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *matcher.Vi
 		if refused := (*meta.Status)(nil); errors.As(err, &refused) {
 			return false, refused
 		}
-		return false, meta.Internal(fmt.Errorf("the patch of the admission webhook %q: %w", h.name, err))
+		return false, meta.Internal(fmt.Errorf("invalid patch of admission webhook %q: %w", h.name, err))
 	}
 	if !r.AnnotateExternal(w.names.Wire(names.AuditPatch)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "patchType": patchType, "patch": operations,
 	})) {
-		w.log.Warn("the audit event has no room for the patch of an admission webhook", "webhook", h.name, "bytes", len(patch))
+		w.log.Warn("dropped the patch of an admission webhook from the audit event: too large", "webhook", h.name, "bytes", len(patch))
 	}
 	return !sameTree(shown, made), nil
 }
@@ -162,10 +162,10 @@ func decodePatch(patch []byte) ([]any, error) {
 	}
 	operations, ok := tree.([]any)
 	if !ok {
-		return nil, errors.New("it is no list of operations")
+		return nil, errors.New("not a list of operations")
 	}
 	return operations, nil
 }
 
-// text is the value of an audit annotation.
+// text returns a value of an audit annotation.
 func text(tree map[string]any) string { return string(codec.EncodeJSON(nil, tree)) }

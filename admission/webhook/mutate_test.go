@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestPatches: what a patch makes is an object of the kind, and the same object.
+// TestPatches checks that a patched object must be a valid object of its kind with the same identity.
 func TestPatches(t *testing.T) {
 	k := newKit(t)
 	const secrets = `{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [secrets, configmaps]}`
@@ -67,9 +67,9 @@ func TestPatches(t *testing.T) {
 	assert.Contains(t, answer.String("message"), `admission webhook "wa.patch.example.com" attempted to modify the object, which is not supported for this operation`)
 }
 
-// TestOrder: each webhook sees what those before it made, by the names of configurations;
-// defaults are filled in between; who asks for it is called once more after a change, and
-// no change brings on a third time.
+// TestOrder checks that each webhook sees the changes of those before it, in the order of the configuration
+// names, and the defaults filled in between; and that webhooks with reinvocationPolicy IfNeeded are called at
+// most twice.
 func TestOrder(t *testing.T) {
 	k := newKit(t)
 	var order []string
@@ -94,8 +94,7 @@ func TestOrder(t *testing.T) {
 	assert.Equal(t, []string{"a", "ba", "bab", "aabb", "babba"}, order)
 }
 
-// TestOrderOfConvertingKinds: of a kind whose versions convert, and of what acts are asked
-// with, each webhook sees what the former made, too.
+// TestOrderOfConvertingKinds checks the same for a kind with conversions and for the bodies of sub-resources.
 func TestOrderOfConvertingKinds(t *testing.T) {
 	k := newKit(t)
 	rule := func(group, resource string) string {
@@ -128,7 +127,7 @@ func TestOrderOfConvertingKinds(t *testing.T) {
 	assert.Equal(t, "n1", answer.String("spec", "nodeName"))
 }
 
-// TestPluginsRunAgain: built-in plugins see what a webhook made.
+// TestPluginsRunAgain checks that built-in plugins see the changes of a webhook.
 func TestPluginsRunAgain(t *testing.T) {
 	k := newKit(t)
 	k.do("POST limitranges", "{metadata: {name: l}, spec: {limits: [{type: Container, default: {cpu: '1'}}]}}")
@@ -144,7 +143,7 @@ func TestPluginsRunAgain(t *testing.T) {
 	}
 }
 
-// TestSubresources: a webhook changes what the endpoint writes and nothing else.
+// TestSubresources checks that a webhook can change only the fields that the endpoint writes.
 func TestSubresources(t *testing.T) {
 	k := newKit(t)
 	const deployment = "/apis/apps/v1/namespaces/default/deployments"

@@ -10,10 +10,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestQuotaKeptWithoutWebhooks: what the server notes of an admitted write in the status of
-// a quota is part of that write. Webhooks for the status are asked about what others write
-// there, and hold up nothing else: not if they are gone, and not if they write into the
-// namespace themselves.
+// TestQuotaKeptWithoutWebhooks checks that the server's own updates of a quota status call no webhooks, so
+// that a webhook for the status that is unreachable, or writes into the namespace itself, blocks no other
+// writes. Updates by clients call them.
 func TestQuotaKeptWithoutWebhooks(t *testing.T) {
 	const statuses = `rules: [{operations: ["*"], apiGroups: [""], apiVersions: ["*"], resources: [resourcequotas/status]}]`
 	k := newKit(t)

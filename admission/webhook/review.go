@@ -13,10 +13,10 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// kindReview is the kind of what is sent and answered.
+// kindReview is the kind of requests and responses.
 const kindReview = "AdmissionReview"
 
-// raw is the JSON of an object as a value of a tree; nil stays nil.
+// raw returns the JSON of an object as a value of a tree; nil for nil.
 func raw(obj *meta.Object) any {
 	if obj == nil {
 		return nil
@@ -24,27 +24,28 @@ func raw(obj *meta.Object) any {
 	return meta.RawJSON(codec.EncodeJSON(nil, obj.Tree()))
 }
 
-// body returns the review that a webhook is sent.
+// body returns the encoded AdmissionReview for a webhook.
 func (r *request) body(h *hook, v *matcher.View, uid string) []byte {
 	q := r.About(v)
 	q["uid"], q["object"], q["oldObject"], q["options"] = uid, r.texts[v.Object], r.texts[v.Old], raw(r.Options)
 	return codec.EncodeJSON(nil, map[string]any{"kind": kindReview, "apiVersion": r.w.review + "/" + h.review, "request": q})
 }
 
-// request is one write, with what webhooks saw of it.
+// request is an admission request with a cache that its reviews share. It is not safe for
+// concurrent use, except for body.
 type request struct {
 	matcher.Request
 	w     *webhooks
-	texts map[*meta.Object]any // the JSON of objects that reviews had
+	texts map[*meta.Object]any // encoded objects of views
 }
 
-// changed says that the object is another now.
+// changed drops the cached views and encodings, because the object changed.
 func (r *request) changed() {
 	r.Changed()
 	r.texts = nil
 }
 
-// see returns the request as callers of a version see it, ready to be sent by many at once.
+// see returns the request in a version, and encodes its objects, so that body can be called concurrently.
 func (r *request) see(ctx context.Context, version meta.GroupVersion) (*matcher.View, error) {
 	v, err := r.See(ctx, version)
 	if err != nil {
@@ -61,17 +62,17 @@ func (r *request) see(ctx context.Context, version meta.GroupVersion) (*matcher.
 	return v, nil
 }
 
-// answer is what a webhook says.
+// answer is the decoded response of a webhook.
 type answer struct {
 	Allowed     bool
-	Denial      *meta.Status // if it is not allowed
-	Patch       []byte       // a JSON patch, of mutating webhooks alone
+	Denial      *meta.Status // nil if allowed
+	Patch       []byte       // a JSON patch; nil for validating webhooks
 	Annotations map[string]string
 	Warnings    []string
 }
 
-// response is the wire form of what a webhook answers. Its fields have exactly the names
-// that they have here: what only looks like one says nothing.
+// response is the AdmissionReview that a webhook returns. Field names are matched case-sensitively, unlike in
+// encoding/json; other fields are ignored.
 type response struct {
 	kind, apiVersion string
 	response         *verdict
@@ -129,8 +130,8 @@ func (c *cause) UnmarshalJSON(data []byte) error {
 	return fields(data, "reason", &c.Reason, "message", &c.Message, "field", &c.Field)
 }
 
-// fields decodes fields of a JSON object, given by their names and where their values
-// go, by exactly these names.
+// fields decodes fields of a JSON object. namesAndTargets are pairs of a name, which must match exactly, and
+// a pointer for its value.
 func fields(data []byte, namesAndTargets ...any) error {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(data, &values); err != nil {
@@ -147,11 +148,11 @@ func fields(data []byte, namesAndTargets ...any) error {
 	return nil
 }
 
-// patchType is the one form of patches.
+// patchType is the only type of patches.
 const patchType = "JSONPatch"
 
-// read reads the answer of a webhook to the review of a uid in an apiVersion. Who speaks
-// the old version is asked for no more than a response: the rest was not, when it was new.
+// read validates the response to the review with the given uid and apiVersion. For v1beta1 it requires only a
+// response: kind, apiVersion, uid and patchType were optional in that version.
 func (in *response) read(apiVersion, uid string, mutating bool) (*answer, error) {
 	strict := meta.ParseAPIVersion(apiVersion).Version == reviewVersions[0]
 	if !strict {
@@ -180,7 +181,7 @@ func (in *response) read(apiVersion, uid string, mutating bool) (*answer, error)
 	return a, nil
 }
 
-// check says what the newest version does not allow.
+// check returns the violation of the rules of v1, if any.
 func (v *verdict) check(uid string, mutating bool) error {
 	switch {
 	case v.uid != uid:
@@ -199,7 +200,7 @@ func (v *verdict) check(uid string, mutating bool) error {
 	return nil
 }
 
-// denial is what the caller is told who was refused. Its message has no name yet.
+// denial returns the Status for the refused caller. The name of the webhook is added to its message by named.
 func (s *result) denial() *meta.Status {
 	if s == nil {
 		s = &result{}

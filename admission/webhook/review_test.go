@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// FuzzAnswer: whatever a webhook answers, it is refused, or it is one that can be used.
+// FuzzAnswer checks that every response is rejected or valid.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u","allowed":true,"patchType":"JSONPatch","patch":"W10=","warnings":["a"],"auditAnnotations":{"a":"b"}}}`,
@@ -49,9 +49,9 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestStoredByOthers: what the kinds would refuse, but a store may hold, fails the requests
-// that it concerns.
-func TestStoredByOthers(t *testing.T) {
+// TestInvalidStoredConfigurations checks that a configuration that validation would refuse, but that is in
+// the store, fails the requests that match it.
+func TestInvalidStoredConfigurations(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{"sideEffects":"Some","admissionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1"}}`:                                                       `admission webhook "a" does not support dry run`,
 		`{"sideEffects":"None","admissionReviewVersions":["v2"],"clientConfig":{"url":"https://127.0.0.1:1"}}`:                                                       `webhook does not accept known AdmissionReview versions (v1, v1beta1)`,

@@ -14,10 +14,10 @@ import (
 	"orch.io/controlplane/internal/webhookclient"
 )
 
-// table holds the webhooks of all configurations by their names.
+// table has the webhooks of each configuration, by its name.
 type table map[string][]*hook
 
-// put sets the webhooks of a configuration; nil: it is gone.
+// put sets the webhooks of a configuration, or removes the configuration if list is nil.
 func (t table) put(configuration string, list []*hook) {
 	if t[configuration] = list; list == nil {
 		delete(t, configuration)
@@ -31,8 +31,8 @@ func (t table) list() (list []*hook) {
 	return list
 }
 
-// show makes a list the one that requests see, and ends the webhooks that are in it no
-// more. Calls of them that are under way come to their end.
+// show replaces the list that requests use, and closes the clients of removed webhooks. Calls in flight
+// complete first.
 func (w *webhooks) show(list []*hook) {
 	w.counts.show(list)
 	kept := make(map[*hook]bool, len(list))
@@ -46,21 +46,21 @@ func (w *webhooks) show(list []*hook) {
 	}
 }
 
-// hook is one webhook, compiled. It never changes.
+// hook is a compiled webhook. It is immutable.
 type hook struct {
 	configuration, name string
 
-	about      matcher.Constraints
-	conditions matcher.Conditions
+	constraints matcher.Constraints
+	conditions  matcher.Conditions
 
-	review   string // the version of AdmissionReview
+	review   string // version of AdmissionReview
 	timeout  time.Duration
-	ignore   bool // a failure lets the request pass
-	dryRuns  bool // it may be asked in a dry run
-	reinvoke bool // it wants to see what others changed after it
+	ignore   bool // failurePolicy is Ignore
+	dryRuns  bool // it has no side effects in a dry run
+	reinvoke bool // reinvocationPolicy is IfNeeded
 
 	remote *webhookclient.Remote
-	fault  error // why it cannot be called
+	fault  error // why it cannot be called; nil if it can
 }
 
 func (h *hook) end() {
@@ -69,19 +69,20 @@ func (h *hook) end() {
 	}
 }
 
-// Bounds of the time for one call.
+// The default and the maximum timeout of a call, in seconds.
 const (
 	defaultTimeout = 10
 	longestTimeout = 30
 )
 
-// maxAnswer bounds the answer of a webhook in bytes.
+// maxAnswer is the maximum size of a response in bytes.
 const maxAnswer = 3 << 20
 
-// reviewVersions are those of AdmissionReview that can be sent.
+// reviewVersions are the supported versions of AdmissionReview.
 var reviewVersions = []string{"v1", "v1beta1"}
 
-// compile makes the webhooks of a configuration; nil is none.
+// compile returns the webhooks of a configuration; nil for nil. Errors are stored in the webhooks, so that
+// they are subject to the failure policy.
 func (w *webhooks) compile(configuration *meta.Object) []*hook {
 	if configuration == nil {
 		return nil
@@ -105,7 +106,7 @@ func (w *webhooks) compile(configuration *meta.Object) []*hook {
 		if h.review == "" {
 			faults[0] = fmt.Errorf("webhook does not accept known AdmissionReview versions (%s)", strings.Join(reviewVersions, ", "))
 		}
-		h.about, faults[1] = matcher.New(o, "rules", "")
+		h.constraints, faults[1] = matcher.New(o, "rules", "")
 		h.remote, faults[2] = w.dialer.Remote(o.Map("clientConfig"), webhookclient.Bounds{Time: h.timeout, Answer: maxAnswer})
 		h.fault = errors.Join(faults[:]...)
 		list = append(list, h)

@@ -22,9 +22,9 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// TestTakesEffect: a configuration holds from its acknowledgement on, for every writer,
-// while many write.
-func TestTakesEffect(t *testing.T) {
+// TestConfigurationTakesEffect checks that a configuration applies to every request that begins after the
+// write of the configuration was acknowledged, with many concurrent writers.
+func TestConfigurationTakesEffect(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says(`{allowed: false, status: {code: 403}}`))
 	stop := make(chan struct{})
@@ -56,7 +56,7 @@ func TestTakesEffect(t *testing.T) {
 	all.Wait()
 }
 
-// forgetful is a Client whose feeds lose history when told.
+// forgetful is a Client whose feeds lose history on request.
 type forgetful struct {
 	*testclient.Client
 	lost atomic.Bool
@@ -81,8 +81,8 @@ func (f *forgetfulFeed) Changes() (changes iter.Seq[client.Event], reset bool) {
 	return changes, reset
 }
 
-// TestConnectionsEnd: when a webhook is gone its connections are too, but a call that is
-// under way comes to its end before.
+// TestConnectionsEnd checks that the connections of a deleted webhook are closed, after calls in flight have
+// completed.
 func TestConnectionsEnd(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("history lost %v", lost), func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// atOnce is how many webhooks are asked about one request at a time.
-const atOnce = 32
+// maxConcurrentCalls is the maximum number of concurrent calls for one request.
+const maxConcurrentCalls = 32
 
-// question is one call of a validating webhook, and what came of it.
-type question struct {
+// call is one call of a validating webhook and its result.
+type call struct {
 	hook   *hook
 	view   *matcher.View
 	index  int
@@ -26,14 +26,14 @@ type question struct {
 	took   time.Duration
 }
 
-// validate asks the webhooks about a request at the same time.
+// validate calls the webhooks that match a request concurrently.
 func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 	hooks := w.hooks()
 	if len(hooks) == 0 || matcher.ExemptFromWebhooks(ar) {
 		return nil
 	}
 	r := &request{Request: matcher.Request{Request: ar}, w: w}
-	var list []*question
+	var list []*call
 	for i, h := range hooks {
 		version, ok, err := h.match(ctx, r)
 		if err != nil {
@@ -46,48 +46,48 @@ func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 		if err != nil {
 			return err
 		}
-		list = append(list, &question{hook: h, view: v, index: i})
+		list = append(list, &call{hook: h, view: v, index: i})
 	}
 	if len(list) > 0 {
 		w.askAll(ctx, r, list)
 	}
 	var first error
-	for _, q := range list {
-		if q.answer != nil {
-			w.hand(r, q.hook, q.answer)
+	for _, c := range list {
+		if c.answer != nil {
+			w.passOn(r, c.hook, c.answer)
 		}
-		place := "failed-open." + w.names.Wire(names.AuditValidation) + "round_0_index_" + strconv.Itoa(q.index)
-		if err := w.settle(ctx, r, q.hook, q.err, q.took, place); err != nil && first == nil {
+		place := "failed-open." + w.names.Wire(names.AuditValidation) + "round_0_index_" + strconv.Itoa(c.index)
+		if err := w.conclude(ctx, r, c.hook, c.err, c.took, place); err != nil && first == nil {
 			first = err
 		}
 	}
 	return first
 }
 
-// askAll returns when every question is answered.
-func (w *webhooks) askAll(ctx context.Context, r *request, list []*question) {
+// askAll makes the calls and returns when all have completed.
+func (w *webhooks) askAll(ctx context.Context, r *request, list []*call) {
 	defer metrics.LeaveOutside(ctx)()
-	ask := func(q *question) {
+	ask := func(c *call) {
 		begun := time.Now()
 		defer func() {
-			q.took = time.Since(begun)
+			c.took = time.Since(begun)
 			if p := recover(); p != nil { // the request fails, not the process
-				q.err = &callError{q.hook.name, fmt.Errorf("panic: %v", p)}
+				c.err = &callError{c.hook.name, fmt.Errorf("panic: %v", p)}
 			}
 		}()
-		q.answer, q.err = w.ask(ctx, r, q.hook, q.view)
+		c.answer, c.err = w.ask(ctx, r, c.hook, c.view)
 	}
 	if len(list) == 1 {
 		ask(list[0])
 		return
 	}
-	room := make(chan struct{}, atOnce)
+	room := make(chan struct{}, maxConcurrentCalls)
 	var all sync.WaitGroup
-	for _, q := range list {
+	for _, c := range list {
 		room <- struct{}{}
 		all.Go(func() {
 			defer func() { <-room }()
-			ask(q)
+			ask(c)
 		})
 	}
 	all.Wait()

@@ -1,10 +1,10 @@
-// Package webhook holds the two admission plugins that ask webhooks, those that
-// MutatingWebhookConfigurations and ValidatingWebhookConfigurations name.
+// Package webhook has the admission plugins that call the webhooks of MutatingWebhookConfigurations and
+// ValidatingWebhookConfigurations.
 //
-// The way of a request: source.go has the webhooks, compiled once from the
-// configurations, match.go says which of them it concerns and in which version of its
-// resource, review.go makes the AdmissionReview and reads the answer, internal/webhookclient
-// sends it, and mutate.go and validate.go are the two orders in which that is done.
+// source.go compiles the configurations once. For a request, match.go selects the webhooks and the version of
+// the resource in which each sees it, review.go encodes the AdmissionReview and decodes the response,
+// internal/webhookclient sends it, and mutate.go and validate.go call the webhooks one after the other or
+// concurrently.
 package webhook
 
 import (
@@ -27,14 +27,14 @@ import (
 
 // Config is the configuration of either plugin.
 type Config struct {
-	// KubeConfigFile is the absolute path of a client configuration file whose users are
-	// the credentials for webhooks: each is named by the host of a webhook,
-	// name.namespace.svc of a service, with :port if that is not 443; *.namespace.svc is
-	// all below, and * every other. Empty: webhooks are called without credentials.
+	// KubeConfigFile is the absolute path of a kubeconfig file whose users are the credentials for webhooks.
+	// The name of a user is the host of the webhook, or name.namespace.svc for a service, with :port if the
+	// port is not 443. *.namespace.svc matches all services of a namespace, and * all webhooks. If empty,
+	// webhooks are called without credentials.
 	KubeConfigFile string `json:"kubeConfigFile,omitempty"`
 }
 
-// configKinds are what files say that Config is.
+// configKinds returns the kinds of a configuration file for Config.
 func configKinds() []meta.GroupVersionKind {
 	return []meta.GroupVersionKind{
 		{Group: names.GroupServerConfig, Version: "v1", Kind: "WebhookAdmissionConfiguration"},
@@ -42,10 +42,10 @@ func configKinds() []meta.GroupVersionKind {
 	}
 }
 
-// Mutating returns the plugin MutatingAdmissionWebhook. It calls its webhooks one after
-// the other, by the names of the configurations and then as they stand in one, and
-// each sees what the one before made of the object. When one changed it, all plugins
-// that change objects run once more, and of the webhooks those that ask for that.
+// Mutating returns the plugin MutatingAdmissionWebhook. It calls the webhooks one after the other, in the
+// order of the names of their configurations and, within a configuration, of its list; each sees the changes
+// of those before it. If a webhook changes the object, the mutating phase runs once more, and webhooks with
+// reinvocationPolicy IfNeeded that did not see the change are called again.
 func Mutating() admission.Plugin {
 	return admission.Plugin{
 		Name: "MutatingAdmissionWebhook", Config: Config{}, ConfigKinds: configKinds(),
@@ -60,8 +60,8 @@ func Mutating() admission.Plugin {
 	}
 }
 
-// Validating returns the plugin ValidatingAdmissionWebhook. It calls its webhooks at the
-// same time; of those that refuse, the first one in the order of Mutating answers.
+// Validating returns the plugin ValidatingAdmissionWebhook. It calls the webhooks concurrently. If several
+// refuse the request, the caller gets the refusal of the first one in the order of Mutating.
 func Validating() admission.Plugin {
 	return admission.Plugin{
 		Name: "ValidatingAdmissionWebhook", Config: Config{}, ConfigKinds: configKinds(),
@@ -76,7 +76,7 @@ func Validating() admission.Plugin {
 	}
 }
 
-// webhooks are those of one plugin of a server.
+// webhooks is the state of one plugin in a server. Its methods are safe for concurrent use.
 type webhooks struct {
 	names  names.Profile
 	client client.Client
@@ -84,19 +84,19 @@ type webhooks struct {
 	log    *slog.Logger
 	counts *counts
 
-	expressions func() (*cel.RequestEnv, error) // of matchConditions, made with the first
+	expressions func() (*cel.RequestEnv, error) // of matchConditions, created on first use
 
-	source meta.GroupResource // of the configurations
-	review string             // the wire group of AdmissionReview
+	source meta.GroupResource // the resource of the configurations
+	review string             // wire group of AdmissionReview
 	dialer webhookclient.Dialer
 	index  *client.Index[table]
-	list   atomic.Pointer[[]*hook] // of index, in order; never nil
+	list   atomic.Pointer[[]*hook] // the webhooks in index, in calling order; never nil
 }
 
 func open(env admission.PluginContext, plural, sort string) (*webhooks, error) {
 	credentials := &kubeconfig.Config{}
 	if config, ok := env.Config.(Config); ok && config.KubeConfigFile != "" {
-		if !filepath.IsAbs(config.KubeConfigFile) { // it is relative to nothing that everybody would expect
+		if !filepath.IsAbs(config.KubeConfigFile) { // a relative path has no obvious base directory
 			return nil, fmt.Errorf("kubeConfigFile: Invalid value: %q: must be an absolute file path", config.KubeConfigFile)
 		}
 		var err error
@@ -135,8 +135,8 @@ func (w *webhooks) close() {
 	w.show(nil)
 }
 
-// hooks returns the webhooks in their order, as of every write that was acknowledged. It
-// takes no lock if no configuration changed.
+// hooks returns the webhooks in calling order, including those of every configuration whose write was
+// acknowledged before the call. It takes no lock if no configuration changed.
 func (w *webhooks) hooks() []*hook {
 	if w.has(w.source) == nil {
 		return nil

@@ -27,7 +27,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// TestReview: what a webhook is sent, in both versions.
+// TestReview checks the review that a webhook receives, in both versions.
 func TestReview(t *testing.T) {
 	k := newKit(t, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{auth.AuthenticatorFunc(func(*http.Request) (*auth.User, error) {
@@ -76,7 +76,7 @@ func TestReview(t *testing.T) {
 	assert.Equal(t, 201, code, "the old version does not ask for the uid")
 }
 
-// TestDryRun: a webhook with side effects fails a dry run.
+// TestDryRun checks that a webhook with side effects fails a dry run.
 func TestDryRun(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says(`{allowed: true}`))
@@ -86,8 +86,8 @@ func TestDryRun(t *testing.T) {
 	assert.Len(t, h.reviews(), 1)
 }
 
-// TestServices: a webhook behind a service is reached by what the objects say, under the
-// name of the service.
+// TestServices checks that a webhook behind a service is called at the endpoints of the service, with the
+// name of the service for TLS.
 func TestServices(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says(`{allowed: true}`), "out.default.svc")
@@ -104,7 +104,7 @@ func TestServices(t *testing.T) {
 		{"{namespace: default, name: out, path: /a/b, port: " + port + "}", string(ca), ""},
 		{"{namespace: default, name: out, port: 1}", string(ca), "connection refused"},
 		{"{namespace: other, name: out}", string(ca), `services "out" not found`},
-		{"{namespace: default, name: out, port: " + port + "}", `""`, "certificate"}, // the authorities of the host do not vouch for it
+		{"{namespace: default, name: out, port: " + port + "}", `""`, "certificate"}, // signed by an authority that the system roots do not include
 	} {
 		k.register("validating", "service", h, "clientConfig: {service: "+test[0]+", caBundle: "+test[1]+"}")
 		code, answer := k.do("POST configmaps?dryRun=All", "metadata: {name: x}")
@@ -124,7 +124,7 @@ func TestServices(t *testing.T) {
 
 }
 
-// TestCleanPaths: a webhook is asked at the path without what is superfluous in it.
+// TestCleanPaths checks that redundant elements of the path of a webhook are removed.
 func TestCleanPaths(t *testing.T) {
 	k := newKit(t)
 	h := k.serve(says(`{allowed: true}`))
@@ -141,7 +141,7 @@ func TestCleanPaths(t *testing.T) {
 	}
 }
 
-// TestCredentials: webhooks are told who calls by the users of a file.
+// TestCredentials checks that webhooks are called with the credentials in the kubeconfig file.
 func TestCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(file, []byte("users: [{name: hook.default.svc, user: {token: one}}, {name: '*.default.svc', user: {token: two}}, {name: '*', user: {username: a, password: b}}]"), 0o600))
@@ -171,7 +171,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// trail keeps the annotations of the last request.
+// trail keeps the audit annotations of the last request.
 type trail struct{ sync.Map }
 
 func (a *trail) Begin(*http.Request, string, auth.Action) auth.Trail { return a }
@@ -182,7 +182,7 @@ func (a *trail) Started(int)                                         {}
 func (a *trail) Impersonate(*auth.User)                              {}
 func (a *trail) Complete(auth.Outcome)                               {}
 
-// TestRecords: what operators and callers see of webhooks.
+// TestRecords checks the metrics, audit annotations and warnings of webhooks.
 func TestRecords(t *testing.T) {
 	audit := &trail{}
 	k := newKit(t, func(b *server.Builder) { b.Audit = audit })
@@ -236,8 +236,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestAnnotationFlood: however much webhooks say, an audit event stays small and has what
-// the server says of each of them.
+// TestAnnotationFlood checks that an audit event stays small, however many annotations webhooks return, and
+// has the server's own annotations for each webhook.
 func TestAnnotationFlood(t *testing.T) {
 	audit := &trail{}
 	k := newKit(t, func(b *server.Builder) { b.Audit = audit })
@@ -280,8 +280,8 @@ func TestAnnotationFlood(t *testing.T) {
 	}
 }
 
-// TestAnnotationsOfAttempts: the bound holds for all attempts at a request together, and
-// of what is left out of an answer the log has one line.
+// TestAnnotationsOfAttempts checks that the limit of annotations applies to all attempts at a request
+// together, and that dropped annotations of a response are logged once.
 func TestAnnotationsOfAttempts(t *testing.T) {
 	const attempts, each = 6, 1000
 	audit, log := &trail{}, &lines{}
@@ -295,7 +295,7 @@ func TestAnnotationsOfAttempts(t *testing.T) {
 		for i := range each {
 			annotations[fmt.Sprintf("key%d-%d", asked, i)] = "x"
 		}
-		if asked < attempts { // another write comes between
+		if asked < attempts { // cause a conflict
 			_, err := k.Objects().Update(t.Context(), meta.GroupResource{Resource: "configmaps"}, meta.Key{Namespace: "default", Name: "x"}, "", func(o *meta.Object) error {
 				o.Set(fmt.Sprint(asked), "data", "between")
 				return nil
@@ -316,12 +316,12 @@ func TestAnnotationsOfAttempts(t *testing.T) {
 		return true
 	})
 	assert.Equal(t, 64, external)
-	assert.Equal(t, attempts, strings.Count(log.String(), "annotations of an admission webhook are left out"))
+	assert.Equal(t, attempts, strings.Count(log.String(), "dropped audit annotations of an admission webhook"))
 	assert.Contains(t, log.String(), "noRoom=936 ")
 	assert.Contains(t, log.String(), "noRoom=1000 ")
 }
 
-// lines are what a log wrote.
+// lines collects the output of a log.
 type lines struct {
 	mu sync.Mutex // guards b
 	b  strings.Builder
@@ -339,7 +339,7 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// TestManyWriters: 200 writers through five webhooks, while configurations come and go.
+// TestManyWriters checks 200 concurrent writers through five webhooks while configurations come and go.
 func TestManyWriters(t *testing.T) {
 	k := newKit(t)
 	var asked atomic.Int64

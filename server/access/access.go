@@ -1,27 +1,24 @@
-// Package access puts the usual access control of a cluster into a server in
-// one call: who calls, what they may do, the reviews that tell them, and the
-// controllers that keep accounts, roles and certificates.
+// Package access sets up the usual access control of a cluster with one call: authentication, authorization,
+// the review APIs, and the controllers of accounts, roles and certificates.
 //
 //	b := &server.Builder{Names: names.Kubernetes}
 //	b.Register(builtin.Kinds()...)
 //	err := access.Setup(b, access.Config{Methods: []auth.Authenticator{tokens}})
 //
-// With it a server has:
+// It adds to a server:
 //
-//   - callers by client certificate, service account token, bootstrap token, and
-//     whatever else Methods hold: package auth/tokenfile, oidc, tokenwebhook; an
-//     authenticating proxy is auth/proxyheader; impersonation is the server's own;
-//   - the authorizers Node and RBAC, and in their place or beside them those of
-//     auth/abac and auth/accesswebhook; the default roles, the guard against
-//     giving away rights that one does not have, aggregated roles;
-//   - the reviews that ask who a token is and what somebody may do;
-//   - service accounts, their tokens, and the documents by which others verify
-//     these; certificate requests from the request to the certificate;
-//     what machines that join and other servers know this one by, see Publish.
+//   - authentication by client certificate, service account token, bootstrap token, and the further Methods,
+//     such as those of auth/tokenfile, auth/oidc and auth/tokenwebhook; an authenticating proxy is
+//     auth/proxyheader; impersonation is part of every server;
+//   - the authorizers Node and RBAC, which can be replaced or combined with those of auth/abac and
+//     auth/accesswebhook; the default roles, the check against privilege escalation, and aggregated roles;
+//   - the kinds TokenReview, SubjectAccessReview and their relatives;
+//   - service accounts, their tokens, and the discovery documents with which others verify these tokens; the
+//     approval and signing of certificate requests; and the objects by which joining machines and other
+//     servers find this one, see Publish.
 //
-// What is here is put together from the packages below auth; a program that
-// wants less of it uses those. The records of what happened are apart: see
-// server.Builder.Audit and auth/audit.
+// The package only combines the packages below auth; a program that needs less can use those. Audit is
+// separate: see server.Builder.Audit and auth/audit.
 package access
 
 import (
@@ -45,49 +42,46 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Config says how a server's access control differs from the usual. The zero
-// Config has service accounts, anonymous callers, and the authorizers Node and
-// RBAC, whose default roles are restored at every start.
+// Config configures Setup. The zero Config has service accounts, anonymous users, and the authorizers Node
+// and RBAC, whose default roles are restored at every start.
 type Config struct {
-	// ClientCAs are the authorities of client certificates; nil: certificates
-	// say nothing about callers.
+	// ClientCAs verify client certificates; nil: client certificates are ignored.
 	ClientCAs *x509.CertPool
-	// Proxy finds the users of an authenticating proxy, before anybody else.
+	// Proxy authenticates requests of an authenticating proxy, before all other authenticators.
 	Proxy auth.Authenticator
-	// Tokens issues and verifies the tokens of service accounts; nil: with a
-	// key of its own, which ends with the process.
+	// Tokens issues and verifies service account tokens; nil: with a new key, so that tokens become invalid
+	// when the process ends.
 	Tokens *serviceaccount.Tokens
-	// BootstrapTokens accepts the tokens of bootstrap secrets.
+	// BootstrapTokens accepts the tokens of bootstrap secrets, and runs their controllers.
 	BootstrapTokens bool
-	// Methods are further ways to find out who calls, asked last.
+	// Methods are further authenticators. They are tried last.
 	Methods []auth.Authenticator
-	// NoAnonymous refuses callers without credentials with 401.
+	// NoAnonymous refuses requests without credentials with 401.
 	NoAnonymous bool
 
-	// Authorizers returns who decides, in order; nil: Node, then RBAC. The group
-	// system:masters is allowed everything before anybody is asked.
+	// Authorizers returns the authorizers in order; nil: Node, then RBAC. The group system:masters is always
+	// allowed everything, before they are called.
 	Authorizers func(Builtin) []auth.Authorizer
 
-	// Signer signs certificate requests; without an authority nobody does.
+	// Signer signs certificate requests; without an authority they are not signed.
 	Signer certificates.Signer
-	// RootCA is what clients verify the server with, PEM. It goes into token secrets
-	// and, unless RunControllers of the Builder leaves root-ca-cert-publisher out, into
-	// a ConfigMap of every namespace, which the volumes of pods name.
+	// RootCA is the CA certificate of the server, PEM. It is written to token secrets and to a ConfigMap in
+	// every namespace, which the token volumes of pods mount. If RunControllers of the Builder leaves out
+	// root-ca-cert-publisher, there are no ConfigMaps.
 	RootCA []byte
-	// Publish is what the server tells others of itself; zero: nothing.
+	// Publish has the objects by which others find the server; zero: none.
 	Publish Publish
 }
 
-// Builtin are the authorizers that read the server's own objects.
+// Builtin has the authorizers that use the objects of the server.
 type Builtin struct{ Node, RBAC auth.Authorizer }
 
-// Setup adds the access control that c describes to b, which must not have an
-// Authorizer yet, and where the kinds of package builtin are registered. It sets
-// Authorizer, adds to Authenticators, Admission, Handlers, Controllers, Prepare and the
-// kinds, and gives ServiceAccount the sub-resource token.
+// Setup adds the access control described by c to b. Before the call, the kinds of package builtin must be
+// registered, and b must not have an Authorizer. It sets Authorizer, adds to Authenticators, Admission,
+// Handlers, Controllers, Prepare, Checks and the kinds, and adds the sub-resource token to ServiceAccount.
 func Setup(b *server.Builder, c Config) error {
 	if b.Authorizer != nil {
-		return fmt.Errorf("access: the server has an authorizer already")
+		return fmt.Errorf("access: Builder.Authorizer must be nil: use Config.Authorizers")
 	}
 	if c.Tokens == nil {
 		key, err := serviceaccount.GenerateKey()
@@ -107,7 +101,7 @@ func Setup(b *server.Builder, c Config) error {
 	return nil
 }
 
-// authenticate sets up who callers are, and the reviews that tell them.
+// authenticate adds the authenticators and the identity reviews.
 func (c Config) authenticate(b *server.Builder) {
 	var methods []auth.Authenticator
 	if c.Proxy != nil {
@@ -129,8 +123,7 @@ func (c Config) authenticate(b *server.Builder) {
 	b.Register(review.Identity(all, c.Tokens.Audiences())...)
 }
 
-// serveAccounts sets up the sub-resource that issues tokens and the discovery
-// of the keys that verify them.
+// serveAccounts adds the sub-resource that issues tokens, and the discovery of the keys that verify them.
 func (c Config) serveAccounts(b *server.Builder) error {
 	sub, err := c.Tokens.Subresource()
 	if err != nil {
@@ -138,12 +131,12 @@ func (c Config) serveAccounts(b *server.Builder) error {
 	}
 	accounts := b.Kind("", "ServiceAccount")
 	if accounts == nil {
-		return fmt.Errorf("access: the kind ServiceAccount is not registered: register the built-in kinds before")
+		return fmt.Errorf("access: the kind ServiceAccount is not registered: register the built-in kinds first")
 	}
 	accounts.Subresources = append(accounts.Subresources, sub)
 	docs, err := c.Tokens.Discovery()
 	if err != nil {
-		return nil // an issuer that is no address has no documents
+		return nil // an issuer that is not a URL has no discovery documents
 	}
 	b.Handlers = maps.Clone(b.Handlers)
 	if b.Handlers == nil {
@@ -153,29 +146,29 @@ func (c Config) serveAccounts(b *server.Builder) error {
 	return nil
 }
 
-// authorize sets up who decides, the reviews that ask, what guards roles and
-// certificates, and the controllers.
+// authorize adds the authorizers, the access reviews, the admission plugin against escalation, and the
+// controllers.
 func (c Config) authorize(b *server.Builder) {
 	roles := rbac.New(b.Client(), b.Names)
-	deciders := []auth.Authorizer{auth.Superuser(auth.Masters)}
+	authorizers := []auth.Authorizer{auth.Superuser(auth.Masters)}
 	if own := (Builtin{Node: node.New(b.Client(), b.Names), RBAC: roles}); c.Authorizers != nil {
-		deciders = append(deciders, c.Authorizers(own)...)
+		authorizers = append(authorizers, c.Authorizers(own)...)
 	} else {
-		deciders = append(deciders, own.Node, own.RBAC)
+		authorizers = append(authorizers, own.Node, own.RBAC)
 	}
-	all := auth.Chain(deciders...)
+	all := auth.Chain(authorizers...)
 	b.Authorizer = all
 	b.Register(review.Access(all)...)
 	b.Admission = append(slices.Clone(b.Admission), plugins.RBACEscalation(roles))
-	if slices.Contains(deciders, auth.Authorizer(roles)) {
+	if slices.Contains(authorizers, auth.Authorizer(roles)) {
 		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client client.Client) error {
 			return rbac.Reconcile(ctx, client, b.Names)
 		})
-		done(b, "rbac/bootstrap-roles")
+		addStartHookCheck(b, "rbac/bootstrap-roles")
 	}
 	if list := c.objects(b.Names); len(list) > 0 {
-		own, told := c.Publish.at()
-		if told {
+		own, published := c.Publish.serverAddress()
+		if published {
 			b.Advertise = own
 		}
 		k := newKeeper(list, newServers(own, b.Names))
@@ -187,18 +180,18 @@ func (c Config) authorize(b *server.Builder) {
 		})
 		b.Controllers = append(b.Controllers, k.controller())
 		if c.Publish.Address.IsValid() {
-			done(b, "bootstrap-controller")
+			addStartHookCheck(b, "bootstrap-controller")
 		}
 		if len(c.Publish.Authentication.data()) > 0 {
-			done(b, "start-cluster-authentication-info-controller")
+			addStartHookCheck(b, "start-cluster-authentication-info-controller")
 		}
 	}
 	b.Controllers = append(b.Controllers, c.controllers(b, all)...)
 }
 
-// done adds the check that tools wait for until something is done. It is before
-// the server answers: what fails in Prepare fails the start.
-func done(b *server.Builder, name string) {
+// addStartHookCheck adds the check poststarthook/name, for which tools wait. It always succeeds: an error in
+// Prepare fails the start, so that a server that answers has completed the hook.
+func addStartHookCheck(b *server.Builder, name string) {
 	checks := map[string]func(context.Context) error{}
 	maps.Copy(checks, b.Checks)
 	checks["poststarthook/"+name] = func(context.Context) error { return nil }

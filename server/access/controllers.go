@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// controllers are those that have what they need.
+// controllers returns the controllers whose configuration is complete.
 func (c Config) controllers(b *server.Builder, all auth.Authorizer) []client.Controller {
 	p := b.Names
 	list := []client.Controller{

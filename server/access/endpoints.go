@@ -15,26 +15,26 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// at is where other machines reach the server, if they do.
-func (p Publish) at() (netip.AddrPort, bool) {
+// serverAddress returns the address at which other machines reach the server; false: none is published.
+func (p Publish) serverAddress() (netip.AddrPort, bool) {
 	at := netip.AddrPortFrom(p.Endpoint.Unmap(), uint16(p.Port))
 	return at, p.Address.IsValid() && at.Addr().IsGlobalUnicast() && at.Addr().Zone() == ""
 }
 
-// endpoints are those of the service, in the old kind and in the new one.
-func (p Publish) endpoints(profile names.Profile) []kept {
+// endpoints returns the Endpoints and the EndpointSlice of the service.
+func (p Publish) endpoints(profile names.Profile) []published {
 	family := "IPv4"
-	if at, _ := p.at(); at.Addr().Is6() {
+	if at, _ := p.serverAddress(); at.Addr().Is6() {
 		family = "IPv6"
 	}
 	name, group := profile.Wire(names.ServerService), profile.Group(names.GroupEndpoints)
 	port := map[string]any{"name": "https", "protocol": "TCP", "port": int64(p.Port)}
 	mirror, service := profile.Wire(names.SkipMirror), profile.Wire(names.ServiceName)
-	return []kept{
+	return []published{
 		{
 			resource: meta.GroupResource{Resource: "endpoints"},
 			object: newObject("v1", "Endpoints", "default", name, map[string]any{
-				"metadata": map[string]any{"labels": map[string]any{mirror: "true"}}, // the slice is here already
+				"metadata": map[string]any{"labels": map[string]any{mirror: "true"}}, // no EndpointSlice mirroring: the next object is the slice
 			}),
 			lead: func(o *meta.Object, servers []netip.Addr) {
 				var addresses []any
@@ -65,21 +65,21 @@ func (p Publish) endpoints(profile names.Profile) []kept {
 	}
 }
 
-// servers are those over the store that tell where they are, each by a Lease that it holds as
-// long as it lives, and this one. Which ones are told, the Leases that are there say: one that
-// has run out is deleted. Until when one counts, the clock of its holder does not matter, but
-// when it was seen to change; while none changes, for want of room, none runs out.
+// servers tracks the servers over the store that publish their address. Each holds a Lease while it runs. A
+// Lease that expired is deleted. Expiry is measured by the local clock from the time when the last change of
+// the Lease was seen, so that the clocks of other servers do not matter. If no Lease changes at all, for
+// example because the store is full, none expires.
 type servers struct {
 	own       netip.AddrPort
 	namespace string // of the Leases
 	leases    meta.GroupResource
 
-	mu      sync.Mutex           // guards the rest
-	seen    map[string]leaseSeen // by name
-	renewed time.Time            // when one of them was seen to change last
+	mu      sync.Mutex           // guards the fields below
+	seen    map[string]leaseSeen // by Lease name
+	renewed time.Time            // when a Lease was last seen to change
 }
 
-// leaseSeen is since when a Lease has been as it is.
+// leaseSeen is the version of a Lease and when it was first seen.
 type leaseSeen struct {
 	version string
 	since   time.Time
@@ -98,7 +98,7 @@ func (s *servers) forget() {
 	clear(s.seen)
 }
 
-// observe notes a change of a Lease, and reports whether a server came or went.
+// observe records a change of a Lease, and reports whether a server was added or removed.
 func (s *servers) observe(c client.Event) bool {
 	if c.Key.Namespace != s.namespace || !strings.HasPrefix(c.Key.Name, election.ServerLeases) {
 		return false
@@ -109,33 +109,33 @@ func (s *servers) observe(c client.Event) bool {
 		delete(s.seen, c.Key.Name)
 		return true
 	}
-	s.note(c.Object)
+	s.recordVersion(c.Object)
 	return c.Old == nil
 }
 
-// stopped is how long no Lease changes before none runs out any more: their holders, of which this
-// server is one, renew them much more often, so that the store takes none then.
+// stopped is the time without any change of a Lease after which no Lease expires. Servers, this one included,
+// renew much more often, so the store must be refusing writes then.
 const stopped = election.Duration / 2
 
-// note notes how a Lease is, and returns since when it has been so. The caller has the lock.
-func (s *servers) note(lease *meta.Object) time.Time {
+// recordVersion records the version of a Lease, and returns when it was first seen. The caller holds mu.
+func (s *servers) recordVersion(lease *meta.Object) time.Time {
 	if seen := s.seen[lease.Name()]; seen.version == lease.ResourceVersion() {
 		return seen.since
 	}
 	now := time.Now()
 	if now.Sub(s.renewed) > stopped {
-		clear(s.seen) // nobody's could be renewed: all count anew
+		clear(s.seen) // none could be renewed meanwhile: start the time of all again
 	}
 	s.renewed, s.seen[lease.Name()] = now, leaseSeen{lease.ResourceVersion(), now}
 	return now
 }
 
-// left returns for how long a Lease counts.
-func (s *servers) left(lease *meta.Object) time.Duration {
+// remaining returns the time until a Lease expires; it is negative if the Lease has expired.
+func (s *servers) remaining(lease *meta.Object) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lasts := time.Duration(lease.Int("spec", "leaseDurationSeconds")) * time.Second
-	end := s.note(lease).Add(min(max(lasts, time.Second), election.Duration))
+	duration := time.Duration(lease.Int("spec", "leaseDurationSeconds")) * time.Second
+	end := s.recordVersion(lease).Add(min(max(duration, time.Second), election.Duration))
 	now := time.Now()
 	if last := s.renewed.Add(stopped); now.After(last) {
 		now = last
@@ -143,8 +143,9 @@ func (s *servers) left(lease *meta.Object) time.Duration {
 	return end.Sub(now)
 }
 
-// placeOf returns where the server is reached that holds a Lease, nowhere if it is no server's.
-func placeOf(lease *meta.Object) netip.AddrPort {
+// addressOf returns the address of the server that holds a Lease, the zero AddrPort if the Lease is not that
+// of a server.
+func addressOf(lease *meta.Object) netip.AddrPort {
 	at, err := netip.ParseAddrPort(lease.String("spec", "holderIdentity"))
 	if err != nil || !strings.HasPrefix(lease.Name(), election.ServerLeasesAt(at)) {
 		return netip.AddrPort{}
@@ -152,25 +153,26 @@ func placeOf(lease *meta.Object) netip.AddrPort {
 	return at
 }
 
-// besides reports whether the service can lead to an address, too.
-func (s *servers) besides(a netip.AddrPort) bool {
+// sharesService reports whether the service can route to an address, too: it has the same port and family as
+// this server.
+func (s *servers) sharesService(a netip.AddrPort) bool {
 	at := a.Addr()
 	return a.Port() == s.own.Port() && at.Is4() == s.own.Addr().Is4() && at.IsGlobalUnicast() && at.Zone() == ""
 }
 
-// living returns the addresses of the servers, this one and those that listen as it does, in
-// order, and when to look again. What has run out goes.
-func (s *servers) living(ctx context.Context, cl client.Client) (at []netip.Addr, again time.Duration, err error) {
+// live returns the sorted addresses of the live servers that the service can route to, including this one,
+// and after how long to call it again; 0: not needed. It deletes expired Leases.
+func (s *servers) live(ctx context.Context, cl client.Client) (at []netip.Addr, again time.Duration, err error) {
 	at = []netip.Addr{s.own.Addr()}
 	list, err := cl.List(ctx, s.leases, s.namespace)
-	if err != nil && !meta.IsNotFound(err) { // Leases need not be served
+	if err != nil && !meta.IsNotFound(err) { // the server may not serve Leases
 		return nil, 0, err
 	}
 	for _, lease := range list {
 		if !strings.HasPrefix(lease.Name(), election.ServerLeases) {
 			continue
 		}
-		left := s.left(lease)
+		left := s.remaining(lease)
 		if left <= 0 {
 			err := cl.Delete(ctx, s.leases, keyOf(lease), registry.DeleteOptions{UID: lease.UID(), Version: lease.ResourceVersion()})
 			if err == nil || meta.IsNotFound(err) {
@@ -179,12 +181,12 @@ func (s *servers) living(ctx context.Context, cl client.Client) (at []netip.Addr
 			if !meta.IsConflict(err) {
 				return nil, 0, err
 			}
-			left = time.Second // it was renewed, which this server has not seen yet
+			left = time.Second // it was renewed, but the cache does not show that yet
 		}
 		if again == 0 || left < again {
 			again = left
 		}
-		if place := placeOf(lease); s.besides(place) {
+		if place := addressOf(lease); s.sharesService(place) {
 			at = append(at, place.Addr())
 		}
 	}

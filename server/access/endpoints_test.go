@@ -32,21 +32,21 @@ const (
 	systemLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 )
 
-// common is a store that several servers are over.
+// common is a store that several servers share.
 type common struct{ storage.Backend }
 
 func (common) Shared() bool { return true }
 func (common) Close() error { return nil }
 
-// group is servers over one store that tell where they are.
+// group is servers over one store that publish their addresses.
 type group struct {
 	t     *testing.T
 	store storage.Backend
 	log   *journal
 
-	full    atomic.Bool // the store takes deletions alone
+	full    atomic.Bool // the store accepts only deletions
 	mu      sync.Mutex  // guards written
-	written int         // commits of what leads to the servers, tried ones too
+	written int         // commits of Endpoints and EndpointSlices, including failed ones
 }
 
 func newGroup(t *testing.T) *group {
@@ -55,7 +55,7 @@ func newGroup(t *testing.T) *group {
 	return &group{t: t, store: store, log: &journal{}}
 }
 
-// writes returns how often what leads to the servers was written since the last call.
+// writes returns the number of commits of Endpoints and EndpointSlices since its last call.
 func (g *group) writes() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,10 +66,10 @@ func (g *group) writes() (n int) {
 // member is a server of a group.
 type member struct {
 	guarded
-	dead atomic.Bool // the store answers nothing
+	dead atomic.Bool // the store fails
 }
 
-// start starts a server that is reached at an address.
+// start starts a server with an endpoint address.
 func (g *group) start(address string, port int) *member {
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(g.t, err)
@@ -98,18 +98,18 @@ func (g *group) start(address string, port int) *member {
 	return m
 }
 
-// leadsTo asserts where the service of the servers leads to, as one of them tells, and returns
-// whose Leases there are.
+// leadsTo asserts the addresses of the service, as read from by, and returns the holders of the server
+// Leases.
 func (g *group) leadsTo(by *member, addresses ...string) (holders []string) {
 	g.t.Helper()
-	g.tells(by, addresses...)
+	g.hasAddresses(by, addresses...)
 	for _, lease := range by.leases() {
 		holders = append(holders, lease["spec"].(map[string]any)["holderIdentity"].(string))
 	}
 	return holders
 }
 
-// leases returns the Leases of servers, as a server tells.
+// leases returns the server Leases.
 func (m *member) leases() (found []map[string]any) {
 	m.t.Helper()
 	for _, lease := range m.must(200, "GET", systemLeases, "", asRoot...)["items"].([]any) {
@@ -124,8 +124,8 @@ func nameOf(object map[string]any) string {
 	return object["metadata"].(map[string]any)["name"].(string)
 }
 
-// tells asserts where the service of the servers leads to, as one of them tells.
-func (g *group) tells(by *member, addresses ...string) {
+// hasAddresses asserts the addresses of the service, as read from by.
+func (g *group) hasAddresses(by *member, addresses ...string) {
 	g.t.Helper()
 	var want, slice []any
 	for _, at := range addresses {
@@ -137,8 +137,8 @@ func (g *group) tells(by *member, addresses ...string) {
 	assert.Equal(g.t, slice, by.must(200, "GET", ownSlice, "", asRoot...)["endpoints"])
 }
 
-// TestEndpointsOfManyServers: the service leads to every server that lives, whichever leads,
-// and nobody writes what another one would undo.
+// TestEndpointsOfManyServers checks that the service routes to every live server, whichever is the leader,
+// and that servers do not undo each other's writes.
 func TestEndpointsOfManyServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -149,7 +149,7 @@ func TestEndpointsOfManyServers(t *testing.T) {
 		time.Sleep(time.Hour)
 		assert.Zero(t, g.writes())
 
-		// The leader ends in order, then one that is none.
+		// The leader shuts down, then another server.
 		a.Drain()
 		synctest.Wait()
 		assert.Equal(t, []string{"192.0.2.2:6443", "192.0.2.3:6443"}, g.leadsTo(a, "192.0.2.2", "192.0.2.3"))
@@ -162,7 +162,7 @@ func TestEndpointsOfManyServers(t *testing.T) {
 		g.leadsTo(b, "192.0.2.2", "192.0.2.3")
 		assert.Equal(t, 2*3, g.writes())
 
-		// One dies, maybe the leader, and comes again while its Lease still counts.
+		// A server dies, maybe the leader, and restarts before its Lease expires.
 		for _, dies := range []*member{c, b} {
 			lives := b
 			if dies == b {
@@ -177,7 +177,7 @@ func TestEndpointsOfManyServers(t *testing.T) {
 		}
 		assert.Zero(t, g.writes())
 		b.dead.Store(true)
-		time.Sleep(45 * time.Second) // it may have led
+		time.Sleep(45 * time.Second) // it may have been the leader
 		assert.Equal(t, []string{"192.0.2.2:6443"}, g.leadsTo(c, "192.0.2.2"))
 		assert.Equal(t, 2, g.writes())
 		b.dead.Store(false)
@@ -188,8 +188,8 @@ func TestEndpointsOfManyServers(t *testing.T) {
 	})
 }
 
-// TestEndpointsOfServersApart: a server that is reached in another way than the leader is not
-// told of with it, one whose clock goes wrong is, and a Lease that says nothing harms nobody.
+// TestEndpointsOfServersApart checks that a server with another port or address family is not published with
+// the leader, that a server with a wrong clock is, and that invalid Leases are harmless.
 func TestEndpointsOfServersApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -201,11 +201,11 @@ func TestEndpointsOfServersApart(t *testing.T) {
 				"spec":{"holderIdentity":"`+holder+`","leaseDurationSeconds":2147483647,"renewTime":"2999-01-01T00:00:00.000000Z"}}`, asRoot...)
 		}
 		lease("192.0.2.9-6443-a", "192.0.2.9:6443")
-		lease("late", "192.0.2.10:6443") // of no server: its name would be another one
+		lease("late", "192.0.2.10:6443") // not that of a server: the name does not match
 		lease("odd", "somewhere")
 		synctest.Wait()
 		g.leadsTo(a, "192.0.2.1", "192.0.2.9")
-		for range 10 { // it is renewed
+		for range 10 { // renew the Lease
 			time.Sleep(10 * time.Second)
 			a.must(200, "PATCH", systemLeases+"/controlplane-server-192.0.2.9-6443-a", `{"spec":{"renewTime":"1999-01-01T00:00:`+time.Now().Format("05")+`.000000Z"}}`, asRootMerging...)
 		}
@@ -218,9 +218,9 @@ func TestEndpointsOfServersApart(t *testing.T) {
 	})
 }
 
-// TestServersAtOnePlace are told of as one, for as long as one of them lives: each has a Lease of
-// its own, which the others leave alone.
-func TestServersAtOnePlace(t *testing.T) {
+// TestServersAtOneAddress checks that servers with the same address are published once while one of them
+// lives, each with its own Lease.
+func TestServersAtOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
 		leads, b, c := g.start("192.0.2.1", 6443), g.start("192.0.2.2", 6443), g.start("192.0.2.2", 6443)
@@ -229,7 +229,7 @@ func TestServersAtOnePlace(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, 2*2, g.writes())
 
-		for range 10 { // one goes in order, and one comes
+		for range 10 { // a server shuts down, and another starts
 			require.NoError(t, b.Shutdown(t.Context()))
 			synctest.Wait()
 			assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443"}, g.leadsTo(leads, "192.0.2.1", "192.0.2.2"))
@@ -258,8 +258,8 @@ func (g *group) startApart(addresses ...string) (members []*member) {
 	return members
 }
 
-// TestEndpointsOfAFullStore: where no Lease can be renewed nobody is taken for dead, nor when there
-// is room again.
+// TestEndpointsOfAFullStore checks that no server counts as dead while the store is full and no Lease can be
+// renewed, nor right after.
 func TestEndpointsOfAFullStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -274,8 +274,9 @@ func TestEndpointsOfAFullStore(t *testing.T) {
 	})
 }
 
-// TestServersLeaveAFullStore: the Lease of who goes is deleted, and that the Endpoints cannot be
-// written is told once. When there is room they are, and lead to nobody any more who died meanwhile.
+// TestServersLeaveAFullStore checks that a server that shuts down deletes its Lease although the store is
+// full, and that the failure to write Endpoints is logged once. When there is room, the Endpoints are
+// corrected, without servers that died meanwhile.
 func TestServersLeaveAFullStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(t)
@@ -288,7 +289,7 @@ func TestServersLeaveAFullStore(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.4:6443"}, g.leadsTo(members[1], all...))
 		assert.Empty(t, g.log.lines("controller=publisher"))
-		assert.Len(t, g.log.lines("cannot be as it should"), 2, "once for each object")
+		assert.Len(t, g.log.lines("cannot publish an object"), 2, "once for each object")
 
 		g.full.Store(false)
 		time.Sleep(2 * time.Minute)

@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// A server whose operator keeps users, policies and keys in files.
+// The operator of the server keeps users, policies and keys in files.
 func ExampleConfig() {
 	dir, err := os.MkdirTemp("", "access")
 	if err != nil {

@@ -29,8 +29,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// guarded is a server with the usual access control; root may do everything,
-// alice nothing beyond what every user may.
+// guarded is a server with the usual access control. root may do everything, alice only what every user may.
 type guarded struct {
 	t *testing.T
 	*servertest.Server
@@ -59,7 +58,7 @@ func newGuarded(t *testing.T, change ...func(*access.Config)) guarded {
 	return guarded{t, s, secret}
 }
 
-// send makes a request with headers as key, value pairs.
+// send sends a request with headers as key, value pairs.
 func (g guarded) send(method, target, body string, headers ...string) (int, map[string]any) {
 	g.t.Helper()
 	u, err := url.Parse("https://server" + target)
@@ -79,7 +78,7 @@ func (g guarded) send(method, target, body string, headers ...string) (int, map[
 	data, err := io.ReadAll(resp.Body)
 	require.NoError(g.t, err)
 	var answer map[string]any
-	_ = json.Unmarshal(data, &answer) // plain text has no fields
+	_ = json.Unmarshal(data, &answer) // answer stays nil for plain text
 	return resp.StatusCode, answer
 }
 
@@ -97,7 +96,7 @@ const (
 	request = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`
 )
 
-// Whatever else a request says, it is its credential's.
+// TestHeadersGiveNothing checks that only its credential authenticates a request, whatever headers it has.
 func TestHeadersGiveNothing(t *testing.T) {
 	g := newGuarded(t)
 	g.must(201, "POST", secrets, `{"metadata":{"name":"s"}}`, "Authorization", "Bearer root")
@@ -143,7 +142,7 @@ func TestHeadersGiveNothing(t *testing.T) {
 	}
 }
 
-// Nobody acts as another without the right, in whatever words.
+// TestImpersonationNeedsRights checks every form of impersonation headers.
 func TestImpersonationNeedsRights(t *testing.T) {
 	g := newGuarded(t)
 	root := []string{"Authorization", "Bearer root"}
@@ -183,7 +182,7 @@ func TestImpersonationNeedsRights(t *testing.T) {
 	assert.Equal(t, 403, code, "nobody acts as anybody")
 }
 
-// claimsOf opens a token without verifying it.
+// claimsOf returns the claims of a token without verifying it.
 func claimsOf(t *testing.T, token string) map[string]any {
 	data, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
 	require.NoError(t, err)
@@ -200,8 +199,7 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, claims map[string]
 	return token
 }
 
-// A token that is not wholly right opens nothing, and is never anonymous.
-// What is kept nowhere has no rows.
+// TestReviewsAreNoTables checks that kinds that are not stored have no table representation.
 func TestReviewsAreNoTables(t *testing.T) {
 	g := newGuarded(t)
 	as := func(view string) []string {
@@ -218,6 +216,7 @@ func TestReviewsAreNoTables(t *testing.T) {
 	}
 }
 
+// TestBadAccountTokens checks that an invalid token is refused, not treated as anonymous.
 func TestBadAccountTokens(t *testing.T) {
 	g := newGuarded(t)
 	root := []string{"Authorization", "Bearer root"}
@@ -269,7 +268,7 @@ func TestBadAccountTokens(t *testing.T) {
 	}
 }
 
-// What a token stands for is looked up at every use.
+// TestDeletedOwnersEndTokens checks that the account, pod or secret of a token is looked up at every use.
 func TestDeletedOwnersEndTokens(t *testing.T) {
 	g := newGuarded(t)
 	root := []string{"Authorization", "Bearer root"}

@@ -24,8 +24,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestControllersKeepToTheirRoles: built-in controllers write as the identities that they have in
-// the field, and the default roles permit every write.
+// TestControllersKeepToTheirRoles checks that built-in controllers write as their standard identities, and
+// that the default roles permit every write.
 func TestControllersKeepToTheirRoles(t *testing.T) {
 	for _, profile := range []names.Profile{names.Kubernetes, names.Orch} {
 		synctest.Test(t, func(t *testing.T) { controllersKeepToTheirRoles(t, profile) })
@@ -35,7 +35,7 @@ func TestControllersKeepToTheirRoles(t *testing.T) {
 func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 	var mu sync.Mutex
 	asked, by := map[auth.Action]*auth.User{}, map[string]bool{}
-	var emptied *meta.Object // the options by which the namespace controller deletes
+	var emptied *meta.Object // the delete options of the namespace controller
 	var authorizer auth.Authorizer
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(t, err)

@@ -22,49 +22,42 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Publish is what a server tells others of itself, in objects that it keeps
-// while its controllers run: made when they are missing, put right when they were
-// changed. What is left empty is not told.
+// Publish configures the objects by which others find and trust the server. The server creates them if they
+// are missing, and corrects them after changes, as long as its controllers run. Empty fields publish nothing.
 type Publish struct {
-	// Address and Port make the service by which programs in the cluster find
-	// the server: its address, the first of the network of services, and the
-	// port that the server listens on. Where another service has the address
-	// already, a warning names it, and the service is made when that is gone.
+	// Address and Port define the service by which programs in the cluster reach the server: its cluster IP,
+	// which is the first of the service network, and the port that the server listens on. If another service
+	// has the IP, the server logs a warning with its name, and creates the service when the IP is free.
 	Address netip.Addr
 	Port    int
 
-	// Endpoint is where that service leads to, at Port: an address of the server
-	// itself, in its Endpoints and its EndpointSlice. One that means nothing on
-	// other machines, such as a loopback address, is not told. Of several servers over one
-	// store all that live are told that have the same Port and an address of the same family,
-	// see server.Builder.Advertise: one that ends in order is gone at once, one that dies when
-	// its Lease has run out.
+	// Endpoint is the address of this server, to which the service routes at Port. It is published in
+	// Endpoints and an EndpointSlice, unless other machines cannot reach it, like a loopback address. If
+	// several servers share the store, the service routes to all live servers with the same Port and address
+	// family, see server.Builder.Advertise. A server that shuts down is removed at once, a server that dies
+	// when its Lease expires.
 	Endpoint netip.Addr
 
-	// Authentication is what servers that serve further groups on behalf of this
-	// one verify callers with, in a ConfigMap that the reader role gives access
-	// to: authorities in PEM by the key client-ca-file, and by which
-	// certificate and headers this server tells them who calls.
+	// Authentication is published in a ConfigMap for extension API servers, which verify requests that this
+	// server proxies to them: CA certificates under client-ca-file, and the certificate names and headers by
+	// which this server passes the user. The reader role gives access to the ConfigMap.
 	Authentication Authentication
 
-	// URL is where machines that join reach the server. With BootstrapTokens it
-	// stands, together with RootCA, in the ConfigMap cluster-info. The role and
-	// the binding that let anybody read it are made before it and never again
-	// while it is there: deleting one of them closes it. Its text follows URL and
-	// RootCA until somebody else writes it.
+	// URL is where joining machines reach the server. With BootstrapTokens it is published with RootCA in the
+	// ConfigMap cluster-info. The server creates a Role and RoleBinding that let anonymous users read it only
+	// when it creates the ConfigMap, so deleting one of them closes the access. The server keeps the text up
+	// to date with URL and RootCA until another client edits it.
 	URL string
 }
 
-// Authentication are the settings by which callers are verified; a nil list is
-// not told.
+// Authentication is how extension API servers authenticate users. Empty fields are not published.
 type Authentication struct {
 	ClientCAs []byte // PEM
 
-	// ProxyCAs are the authorities, in PEM, of server.Serving.ProxyCertificate; without them
-	// nothing is told of how this server tells others who calls. With them the headers are
-	// told that it sends.
+	// ProxyCAs are the CA certificates, PEM, of server.Serving.ProxyCertificate. If they are empty, neither
+	// the names nor the headers of proxied requests are published.
 	ProxyCAs   []byte
-	ProxyNames []string // that the certificate may have; none: any
+	ProxyNames []string // allowed common names of that certificate; empty: any
 }
 
 func (a Authentication) data() map[string]any {
@@ -83,36 +76,36 @@ func (a Authentication) data() map[string]any {
 		if list == nil {
 			list = []string{}
 		}
-		text, _ := json.Marshal(list) // of strings: it cannot fail
+		text, _ := json.Marshal(list) // strings always encode
 		data[key] = string(text)
 	}
 	return data
 }
 
-// kept is an object that the server keeps.
-type kept struct {
+// published is an object that the server keeps.
+type published struct {
 	resource meta.GroupResource
 	object   *meta.Object
-	own      [][]string // the paths that are put right; none: only a missing object is made
-	fixed    [][]string // the paths that no update may change: an object that differs there is made anew
-	manager  string     // the paths are put right only while nobody but this manager has written them; empty: always
-	before   []kept     // what is made before a missing object, and only then
+	own      [][]string  // paths that are corrected; empty: the object is only created
+	fixed    [][]string  // immutable paths: an object that differs there is deleted and created
+	manager  string      // correct a path only while no other field manager has written it; empty: always
+	before   []published // created before a missing object, and only then
 
-	// lead lets object lead to the servers; nil: it does not depend on them.
+	// lead sets the addresses of the servers in object; nil: it does not depend on them.
 	lead func(object *meta.Object, servers []netip.Addr)
 }
 
-// objects are those that c keeps, under the names of p.
-func (c Config) objects(p names.Profile) (list []kept) {
+// objects returns the objects that c publishes, under the names of p.
+func (c Config) objects(p names.Profile) (list []published) {
 	add := func(r meta.GroupResource, apiVersion, kind, namespace, name string, body map[string]any, own ...[]string) {
-		list = append(list, kept{resource: r, object: newObject(apiVersion, kind, namespace, name, body), own: own})
+		list = append(list, published{resource: r, object: newObject(apiVersion, kind, namespace, name, body), own: own})
 	}
 	configMaps := meta.GroupResource{Resource: "configmaps"}
 	if c.Publish.Address.IsValid() {
 		add(meta.GroupResource{Resource: "services"}, "v1", "Service", "default", p.Wire(names.ServerService), c.Publish.service(p),
 			[]string{"spec", "ports"}, []string{"spec", "type"}, []string{"spec", "sessionAffinity"},
 			[]string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"})
-		if _, told := c.Publish.at(); told {
+		if _, ok := c.Publish.serverAddress(); ok {
 			list = append(list, c.Publish.endpoints(p)...)
 		}
 	}
@@ -133,10 +126,10 @@ func newObject(apiVersion, kind, namespace, name string, body map[string]any) *m
 	return o
 }
 
-// clusterInfo is what machines that join read before they trust anybody. The
-// role and its binding are no objects of their own in the list: who deletes them
-// means that nobody reads it any more.
-func (c Config) clusterInfo(p names.Profile) kept {
+// clusterInfo returns the ConfigMap that joining machines read before they can authenticate the server. Its
+// Role and RoleBinding are created only together with it, so that deleting one of them closes the access for
+// good.
+func (c Config) clusterInfo(p names.Profile) published {
 	public, group := p.SystemNamespace("public"), p.Group(names.GroupRBAC)
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
 		c.Publish.URL, base64.StdEncoding.EncodeToString(c.RootCA))
@@ -147,11 +140,11 @@ func (c Config) clusterInfo(p names.Profile) kept {
 		"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": p.Wire(names.ClusterInfoRole)},
 		"subjects": []any{map[string]any{"apiGroup": group, "kind": "User", "name": auth.Anonymous}},
 	})
-	return kept{
+	return published{
 		resource: meta.GroupResource{Resource: "configmaps"},
 		object:   newObject("v1", "ConfigMap", public, names.ClusterInfo, map[string]any{"data": map[string]any{"kubeconfig": config}}),
 		own:      [][]string{{"data", "kubeconfig"}}, manager: p.Wire(names.ServerManager),
-		before: []kept{
+		before: []published{
 			{resource: meta.GroupResource{Group: group, Resource: "roles"}, object: role},
 			{resource: meta.GroupResource{Group: group, Resource: "rolebindings"}, object: binding},
 		},
@@ -169,44 +162,45 @@ func (p Publish) service(profile names.Profile) map[string]any {
 	}
 }
 
-// keeper keeps objects.
+// keeper creates and corrects the published objects.
 type keeper struct {
-	places  map[string]kept
+	objects map[string]published // by storage key
 	servers *servers
 	log     *slog.Logger
 
-	mu   sync.Mutex // guards told
-	told map[string]string
+	mu       sync.Mutex        // guards problems
+	problems map[string]string // the logged problem by storage key
 }
 
-func newKeeper(list []kept, all *servers) *keeper {
-	k := &keeper{places: map[string]kept{}, servers: all, log: slog.New(slog.DiscardHandler), told: map[string]string{}}
+func newKeeper(list []published, all *servers) *keeper {
+	k := &keeper{objects: map[string]published{}, servers: all, log: slog.New(slog.DiscardHandler), problems: map[string]string{}}
 	for _, o := range list {
-		k.places[place(o.resource, keyOf(o.object))] = o
+		k.objects[storageKey(o.resource, keyOf(o.object))] = o
 	}
 	return k
 }
 
-// prepare keeps once what is the same for all servers. What fails is left to the controller,
-// and so is what tells where servers are: this one does not answer there yet.
+// prepare creates or corrects the objects that do not depend on the addresses of servers. Errors are logged,
+// and the controller tries again. The other objects are left to the controller, because this server does not
+// answer at its address yet.
 func (k *keeper) prepare(ctx context.Context, cl client.Client) error {
-	for at, o := range k.places {
+	for at, o := range k.objects {
 		if o.lead != nil {
 			continue
 		}
 		if _, err := k.keep(ctx, cl, at); err != nil {
-			k.log.Warn("an object of the server's own could not be made; it is tried again", "object", keyOf(o.object), "error", err)
+			k.log.Warn("failed to publish an object; will retry", "object", keyOf(o.object), "error", err)
 		}
 	}
 	return ctx.Err()
 }
 
-// controller keeps the objects while the server runs. Its keys are their places.
+// controller returns the controller that keeps the objects. Its keys are their storage keys.
 func (k *keeper) controller() client.Controller {
 	namespaces := meta.GroupResource{Resource: "namespaces"}
 	types := []meta.GroupResource{namespaces, k.servers.leases}
-	var leading []string // the places of what leads to the servers
-	for at, o := range k.places {
+	var leading []string // keys of the objects with server addresses
+	for at, o := range k.objects {
 		if !slices.Contains(types, o.resource) {
 			types = append(types, o.resource)
 		}
@@ -223,11 +217,11 @@ func (k *keeper) controller() client.Controller {
 					due = leading
 				}
 			case c.Resource != namespaces:
-				if _, ok := k.places[place(c.Resource, c.Key)]; ok {
-					due = append(due, place(c.Resource, c.Key))
+				if _, ok := k.objects[storageKey(c.Resource, c.Key)]; ok {
+					due = append(due, storageKey(c.Resource, c.Key))
 				}
-			case c.Old == nil: // a namespace that comes, also at the start, may lack them
-				for at, o := range k.places {
+			case c.Old == nil: // a new namespace, or any at the start: its objects may be missing
+				for at, o := range k.objects {
 					if o.object.Namespace() == c.Key.Name {
 						due = append(due, at)
 					}
@@ -241,23 +235,25 @@ func (k *keeper) controller() client.Controller {
 
 func keyOf(o *meta.Object) meta.Key { return meta.Key{Namespace: o.Namespace(), Name: o.Name()} }
 
-func place(r meta.GroupResource, key meta.Key) string { return resource.StorageKey(r, key) }
+func storageKey(r meta.GroupResource, key meta.Key) string { return resource.StorageKey(r, key) }
 
-// blocked is how long an object waits that others stand in the way of.
+// blocked is the pause before an object that another object blocks, or that does not fit into the store, is
+// tried again.
 const blocked = time.Minute
 
-// keep makes an object or puts it right. What is refused as invalid, which is so because
-// of what others have, or for want of room is told once, and looked at again later.
+// keep creates or corrects the object with a storage key. If the server refuses it as invalid, which means
+// that another object conflicts with it, or because the store is full, keep logs that once and returns
+// blocked as the pause.
 func (k *keeper) keep(ctx context.Context, cl client.Client, at string) (time.Duration, error) {
-	o := k.places[at]
+	o := k.objects[at]
 	var again time.Duration
 	if o.lead != nil {
-		living, next, err := k.servers.living(ctx, cl)
+		live, next, err := k.servers.live(ctx, cl)
 		if err != nil {
 			return 0, err
 		}
 		o.object, again = o.object.Clone(), next
-		o.lead(o.object, living)
+		o.lead(o.object, live)
 	}
 	err := o.keep(ctx, cl)
 	why := ""
@@ -265,21 +261,21 @@ func (k *keeper) keep(ctx context.Context, cl client.Client, at string) (time.Du
 		why = err.Error()
 	}
 	k.mu.Lock()
-	news := why != k.told[at]
-	k.told[at] = why
+	changed := why != k.problems[at]
+	k.problems[at] = why
 	k.mu.Unlock()
 	if why == "" {
 		return again, err
 	}
-	if news {
-		k.log.Warn("an object of the server's own cannot be as it should", "object", keyOf(o.object), "held by", o.holder(ctx, cl), "error", err)
+	if changed {
+		k.log.Warn("cannot publish an object", "object", keyOf(o.object), "held by", o.holder(ctx, cl), "error", err)
 	}
 	return blocked, nil
 }
 
-// holder names the other object that has the address of a service; empty: none
-// has.
-func (k kept) holder(ctx context.Context, cl client.Client) string {
+// holder returns the service that has the cluster IP of this service, as namespace/name; empty if there is
+// none.
+func (k published) holder(ctx context.Context, cl client.Client) string {
 	list, err := cl.List(ctx, k.resource, "")
 	address, invalid := netip.ParseAddr(k.object.String("spec", "clusterIP"))
 	if err != nil || invalid != nil {
@@ -297,43 +293,43 @@ func (k kept) holder(ctx context.Context, cl client.Client) string {
 	return ""
 }
 
-// keep makes the object, or puts it right.
-func (k kept) keep(ctx context.Context, cl client.Client) error {
-	there, err := cl.Get(ctx, k.resource, keyOf(k.object))
+// keep creates the object, or corrects it.
+func (k published) keep(ctx context.Context, cl client.Client) error {
+	existing, err := cl.Get(ctx, k.resource, keyOf(k.object))
 	switch {
 	case meta.IsNotFound(err):
 		err = k.create(ctx, cl)
-	case err != nil || there.Terminating():
-	case k.stuck(there):
-		if err = cl.Delete(ctx, k.resource, keyOf(there), registry.DeleteOptions{UID: there.UID()}); err == nil {
+	case err != nil || existing.Terminating():
+	case k.needsReplacement(existing):
+		if err = cl.Delete(ctx, k.resource, keyOf(existing), registry.DeleteOptions{UID: existing.UID()}); err == nil {
 			err = k.create(ctx, cl)
 		}
 	case len(k.own) > 0:
 		_, err = cl.Update(ctx, k.resource, keyOf(k.object), "", k.correct)
 	}
 	if meta.IsNotFound(err) || meta.IsAlreadyExists(err) {
-		return nil // its namespace is gone, or it changed meanwhile: that comes as a change
+		return nil // the namespace was deleted, or the object changed: that change triggers another call
 	}
 	return err
 }
 
-// stuck reports whether an object differs where no update may change it.
-func (k kept) stuck(there *meta.Object) bool {
+// needsReplacement reports whether an immutable path differs.
+func (k published) needsReplacement(existing *meta.Object) bool {
 	return slices.ContainsFunc(k.fixed, func(path []string) bool {
 		want, _ := k.object.Get(path...)
-		has, _ := there.Get(path...)
+		has, _ := existing.Get(path...)
 		return !meta.Equal(want, has)
 	})
 }
 
-func (k kept) create(ctx context.Context, cl client.Client) error {
+func (k published) create(ctx context.Context, cl client.Client) error {
 	for _, first := range k.before {
 		if _, err := cl.Create(ctx, first.resource, first.object); err != nil && !meta.IsAlreadyExists(err) {
 			return err
 		}
 	}
 	_, err := cl.Create(ctx, k.resource, k.object)
-	if isInvalid(err) { // maybe for what the same object has that another server has just made
+	if isInvalid(err) { // the conflicting object may be this one, just created by another server
 		if _, missing := cl.Get(ctx, k.resource, keyOf(k.object)); missing == nil {
 			return meta.AlreadyExists(k.resource, k.object.Name())
 		}
@@ -348,7 +344,7 @@ func isNoRoom(err error) bool {
 	return errors.As(err, &s) && s.Code == http.StatusInsufficientStorage
 }
 
-func (k kept) correct(o *meta.Object) error {
+func (k published) correct(o *meta.Object) error {
 	for _, path := range k.own {
 		if v, ok := k.object.Get(path...); ok && (k.manager == "" || writtenBy(o, k.manager, path)) {
 			o.Set(meta.Clone(v), path...)
@@ -357,7 +353,7 @@ func (k kept) correct(o *meta.Object) error {
 	return nil
 }
 
-// writtenBy reports whether a manager, and no other, has written a field.
+// writtenBy reports whether the manager has written a field, and no other manager has.
 func writtenBy(o *meta.Object, manager string, path []string) bool {
 	found := false
 	for _, e := range o.List("metadata", "managedFields") {
@@ -376,7 +372,7 @@ func writtenBy(o *meta.Object, manager string, path []string) bool {
 	return found
 }
 
-// owns reports whether a set of fields, as managedFields have it, holds a path.
+// owns reports whether a field set of managedFields contains a path.
 func owns(set json.RawMessage, path []string) bool {
 	for _, name := range path {
 		var fields map[string]json.RawMessage

@@ -24,7 +24,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// journal is a log that a test reads.
+// journal is a log that a test can read.
 type journal struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -47,8 +47,8 @@ func (j *journal) lines(word string) (list []string) {
 	return list
 }
 
-// telling is a server over a store that tells of itself; root may do everything.
-func telling(t *testing.T, store storage.Backend, log *journal, c access.Config) guarded {
+// publishing returns a server over a store that publishes its objects; root may do everything.
+func publishing(t *testing.T, store storage.Backend, log *journal, c access.Config) guarded {
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(t, err)
 	c.Methods = []auth.Authenticator{users}
@@ -64,16 +64,16 @@ var (
 	asRootMerging = append([]string{"Content-Type", "application/merge-patch+json"}, asRoot...)
 )
 
-// TestAddressThatAnotherHas: the service of the server waits for its address
-// without a word more than the first, and is put right in all that makes it.
-func TestAddressThatAnotherHas(t *testing.T) {
+// TestServiceWaitsForItsAddress checks that the service is created when its cluster IP is free, with a single
+// warning before, and that changes of it are corrected.
+func TestServiceWaitsForItsAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const services = "/api/v1/namespaces/default/services"
 		store, log := memstore.New(memstore.Options{}), &journal{}
-		before := telling(t, store, log, access.Config{})
+		before := publishing(t, store, log, access.Config{})
 		before.must(201, "POST", services, `{"metadata":{"name":"squatter"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":1}]}}`, asRoot...)
 
-		g := telling(t, store.Fork(), log, access.Config{Publish: access.Publish{Address: netip.MustParseAddr("10.0.0.1"), Port: 6443}})
+		g := publishing(t, store.Fork(), log, access.Config{Publish: access.Publish{Address: netip.MustParseAddr("10.0.0.1"), Port: 6443}})
 		g.must(404, "GET", services+"/kubernetes", "", asRoot...)
 		time.Sleep(time.Hour)
 		warnings := log.lines("level=WARN")
@@ -94,35 +94,35 @@ func TestAddressThatAnotherHas(t *testing.T) {
 	})
 }
 
-// TestServiceThatAnotherServerMakes: servers that start at once make the service of the server
-// once, and none of them takes its address for another's.
+// TestServiceThatAnotherServerMakes checks that servers that start at once create the service once, and do
+// not report a conflict with it.
 func TestServiceThatAnotherServerMakes(t *testing.T) {
 	const services = "/api/v1/namespaces/default/services"
 	store, log := memstore.New(memstore.Options{}), &journal{}
-	other := telling(t, store, log, access.Config{})
+	other := publishing(t, store, log, access.Config{})
 	var made sync.Once
 	between := faultinject.Wrap(store, func(c faultinject.Call) faultinject.Fault {
-		if c.Op == faultinject.OpGet && strings.HasSuffix(c.Key, "10.0.0.1") { // the address is about to be taken
+		if c.Op == faultinject.OpGet && strings.HasSuffix(c.Key, "10.0.0.1") { // the cluster IP is about to be allocated
 			made.Do(func() {
 				other.must(201, "POST", services, `{"metadata":{"name":"kubernetes"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":443}]}}`, asRoot...)
 			})
 		}
 		return faultinject.Fault{}
 	})
-	telling(t, between, log, access.Config{Publish: access.Publish{Address: netip.MustParseAddr("10.0.0.1"), Port: 6443}})
+	publishing(t, between, log, access.Config{Publish: access.Publish{Address: netip.MustParseAddr("10.0.0.1"), Port: 6443}})
 	other.must(200, "GET", services+"/kubernetes", "", asRoot...)
 	assert.Empty(t, log.lines("level=WARN"))
 }
 
-// TestEndpointsOfTheServer: its service leads to where it is reached, also after
-// it moved, and whatever somebody else makes of that.
+// TestEndpointsOfTheServer checks that the service routes to the server, also after its address changed, and
+// that changes by others are corrected.
 func TestEndpointsOfTheServer(t *testing.T) {
 	const endpoints, slice = "/api/v1/namespaces/default/endpoints/kubernetes", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
 	synctest.Test(t, func(t *testing.T) {
 		store, log := memstore.New(memstore.Options{}), &journal{}
 		at := func(address string, port int) guarded {
 			store = store.Fork()
-			g := telling(t, store, log, access.Config{Publish: access.Publish{
+			g := publishing(t, store, log, access.Config{Publish: access.Publish{
 				Address: netip.MustParseAddr("10.0.0.1"), Port: port, Endpoint: netip.MustParseAddr(address)}})
 			g.Settle()
 			return g
@@ -162,29 +162,28 @@ func TestEndpointsOfTheServer(t *testing.T) {
 	})
 }
 
-// TestClusterInfoThatWasClosed: who takes its role or binding away has closed it,
-// also for the next start.
+// TestClusterInfoThatWasClosed checks that a deleted Role or RoleBinding is not created again, not even after
+// a restart.
 func TestClusterInfoThatWasClosed(t *testing.T) {
 	const public, info = "/namespaces/kube-public/", "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 	config := access.Config{BootstrapTokens: true, RootCA: []byte("one"), Publish: access.Publish{URL: "https://one"}}
 	for _, what := range []string{"roles", "rolebindings"} {
 		store, log := memstore.New(memstore.Options{}), &journal{}
-		g := telling(t, store, log, config)
+		g := publishing(t, store, log, config)
 		g.Settle()
 		g.must(200, "GET", info, "")
 		path := "/apis/rbac.authorization.k8s.io/v1" + public + what + "/kubeadm:bootstrap-signer-clusterinfo"
 		g.must(200, "DELETE", path, "", asRoot...)
 		g.Settle()
 		g.must(404, "GET", path, "", asRoot...)
-		g = telling(t, store.Fork(), log, config)
+		g = publishing(t, store.Fork(), log, config)
 		g.Settle()
 		g.must(403, "GET", info, "")
 		g.must(404, "GET", path, "", asRoot...)
 	}
 }
 
-// TestClusterInfoFollowsTheServer: what the server wrote changes with it, what
-// somebody else wrote does not.
+// TestClusterInfoFollowsTheServer checks that the text is updated while only the server has written it.
 func TestClusterInfoFollowsTheServer(t *testing.T) {
 	const info = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 	config := func(url string) access.Config {
@@ -195,26 +194,25 @@ func TestClusterInfoFollowsTheServer(t *testing.T) {
 		g.Settle()
 		return g.must(200, "GET", info, "")["data"].(map[string]any)["kubeconfig"]
 	}
-	g := telling(t, store, log, config("https://one"))
+	g := publishing(t, store, log, config("https://one"))
 	assert.Contains(t, text(g), "server: https://one\n")
 	store = store.Fork()
-	g = telling(t, store, log, config("https://two"))
+	g = publishing(t, store, log, config("https://two"))
 	assert.Contains(t, text(g), "server: https://two\n")
 	g.must(200, "PATCH", info, `{"data":{"kubeconfig":"mine"}}`, asRootMerging...)
-	g = telling(t, store.Fork(), log, config("https://three"))
+	g = publishing(t, store.Fork(), log, config("https://three"))
 	assert.Equal(t, "mine", text(g))
 }
 
-// TestChecksThatToolsWaitFor: what is done before the server answers has the
-// check that tools ask for, and what this server does not do has none.
+// TestChecksThatToolsWaitFor checks that each configured start hook has its check, and others have none.
 func TestChecksThatToolsWaitFor(t *testing.T) {
 	const roles, service, authentication = "/readyz/poststarthook/rbac/bootstrap-roles", "/readyz/poststarthook/bootstrap-controller",
 		"/readyz/poststarthook/start-cluster-authentication-info-controller"
-	g := telling(t, memstore.New(memstore.Options{}), &journal{}, access.Config{})
+	g := publishing(t, memstore.New(memstore.Options{}), &journal{}, access.Config{})
 	g.must(200, "GET", roles, "", asRoot...)
 	g.must(404, "GET", service, "", asRoot...)
 	g.must(404, "GET", authentication, "", asRoot...)
-	g = telling(t, memstore.New(memstore.Options{}), &journal{}, access.Config{Publish: access.Publish{
+	g = publishing(t, memstore.New(memstore.Options{}), &journal{}, access.Config{Publish: access.Publish{
 		Address: netip.MustParseAddr("10.0.0.1"), Port: 6443, Authentication: access.Authentication{ClientCAs: []byte("one")},
 	}})
 	for _, path := range []string{roles, service, authentication} {

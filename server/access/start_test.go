@@ -17,14 +17,13 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// keepOpen is a store that outlives its server.
+// keepOpen is a store that stays open when its server closes it.
 type keepOpen struct{ storage.Backend }
 
 func (keepOpen) Close() error { return nil }
 
-// TestStartWithUnreadableObjects: objects that every server has and that cannot
-// be read keep no server from starting: the rest is served, they can be deleted,
-// and the next start makes them anew.
+// TestStartWithUnreadableObjects checks that a server starts although standard objects in the store cannot be
+// read: others are served, the unreadable ones can be deleted, and the next start creates them again.
 func TestStartWithUnreadableObjects(t *testing.T) {
 	const roles = "/apis/rbac.authorization.k8s.io/v1/"
 	paths := map[string]string{

@@ -1,5 +1,5 @@
-// Package flowcontrol says how a server's seats are shared among its callers:
-// priority levels, and the schemas that sort requests into them.
+// Package flowcontrol configures how a server divides its concurrency (its seats) among callers: priority
+// levels, and the flow schemas that assign requests to them.
 package flowcontrol
 
 import (
@@ -12,86 +12,84 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// Config is a whole configuration. Every request must find a schema in it;
-// Default always ends with one that takes what is left.
+// Config is a complete configuration. Every request must match a schema; the last schema of Default matches
+// all requests.
 type Config struct {
 	Levels  []Level
 	Schemas []Schema
 }
 
-// Level is a priority level: a part of the server's seats, and what happens to
-// requests for which none is free.
+// Level is a priority level: a share of the server's seats, and how requests wait for a free seat.
 type Level struct {
 	Name   string
-	UID    string // empty: made from the name
-	Exempt bool   // never waits and is never counted; the rest does not matter then
+	UID    string // empty: derived from Name
+	Exempt bool   // requests take no seats and never wait; the other fields are ignored
 
-	Shares    int  // of the server's seats, in proportion to those of the other levels
-	Lendable  int  // percent of its seats that other levels may use while they are free
-	Borrowing *int // how many seats of other levels it may use, in percent of its own; nil: no bound of its own
+	Shares    int  // share of the server's seats, relative to the other levels
+	Lendable  int  // percentage of its seats that other levels may borrow
+	Borrowing *int // limit of seats borrowed from other levels, as a percentage of its own; nil: no limit
 
-	Queuing *Queuing // nil: who finds no free seat is refused
+	Queuing *Queuing // nil: requests without a free seat are refused
 }
 
-// Queuing is how requests wait. Each flow waits in a few of the queues, its
-// hand, so that it rarely shares all of them with another.
+// Queuing configures how requests wait, by shuffle sharding: each flow uses HandSize of the Queues, so that
+// it rarely shares all of them with another flow.
 type Queuing struct {
 	Queues, HandSize, QueueLength int
 }
 
-// Distinguisher tells the flows of a schema apart.
+// Distinguisher is the attribute that separates the flows of a schema.
 type Distinguisher int
 
-// The distinguishers. Without one all requests of a schema are one flow.
+// The distinguishers. With None, all requests of a schema are one flow.
 const (
 	None Distinguisher = iota
 	ByUser
 	ByNamespace
 )
 
-// Schema sorts requests into a level. The schema of the least precedence that
-// matches takes the request; of equals the one whose name comes first.
+// Schema assigns requests to a level. Of the schemas that match a request, the one with the least Precedence
+// applies; of equal ones, the first by name.
 type Schema struct {
 	Name          string
-	UID           string // empty: made from the name
+	UID           string // empty: derived from Name
 	Precedence    int
 	Level         string
 	Distinguisher Distinguisher
-	Rules         []Rule // any of them
+	Rules         []Rule // the schema matches if one of them does
 }
 
-// Rule matches what one of the subjects does, if one of the resource or path
-// rules covers it.
+// Rule matches a request of one of its subjects that one of its resource or path rules matches.
 type Rule struct {
 	Subjects  []Subject
 	Resources []ResourceRule
 	Paths     []PathRule
 }
 
-// All stands for everything in the lists of rules, and in names of subjects.
+// All matches everything in the lists of rules and in the names of subjects.
 const All = "*"
 
-// Subject is a user, a group or a service account: one of the three.
+// Subject is a user, a group or a service account. Set the fields of only one.
 type Subject struct {
 	User, Group               string
 	Namespace, ServiceAccount string
 }
 
-// ResourceRule covers requests for resources. Resources may name sub-resources,
-// as in nodes/status. Cluster covers what is in no namespace, Namespaces the rest.
+// ResourceRule matches requests for resources. Resources may name sub-resources, such as nodes/status.
+// Cluster matches requests without a namespace, Namespaces the others.
 type ResourceRule struct {
 	Verbs, Groups, Resources []string
 	Cluster                  bool
 	Namespaces               []string
 }
 
-// PathRule covers requests for paths that are no resources. A path that ends in
-// * covers all that begin with it.
+// PathRule matches requests for paths that are not resources. A path that ends in * matches all paths with
+// that prefix.
 type PathRule struct {
 	Verbs, Paths []string
 }
 
-// Match reports whether the schema takes a request.
+// Match reports whether the schema matches a request.
 func (s *Schema) Match(a *auth.Action) bool {
 	return slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.match(a) })
 }
@@ -148,14 +146,14 @@ func has(list []string, word string) bool {
 	return slices.Contains(list, word) || len(list) > 0 && list[0] == All
 }
 
-// Validate reports every fault of the configuration, joined.
+// Validate returns all errors of the configuration, joined.
 func (c *Config) Validate() error {
 	var faults []error
 	levels := map[string]bool{}
 	for i := range c.Levels {
 		l := &c.Levels[i]
 		if l.Name == "" || levels[l.Name] {
-			faults = append(faults, fmt.Errorf("level %q: the name is empty or taken", l.Name))
+			faults = append(faults, fmt.Errorf("level %q: empty or duplicate name", l.Name))
 		}
 		levels[l.Name] = true
 		if err := l.validate(); err != nil {
@@ -165,17 +163,17 @@ func (c *Config) Validate() error {
 	schemas := map[string]bool{}
 	for _, s := range c.Schemas {
 		if s.Name == "" || schemas[s.Name] {
-			faults = append(faults, fmt.Errorf("schema %q: the name is empty or taken", s.Name))
+			faults = append(faults, fmt.Errorf("schema %q: empty or duplicate name", s.Name))
 		}
 		schemas[s.Name] = true
 		if !levels[s.Level] {
-			faults = append(faults, fmt.Errorf("schema %q: there is no level %q", s.Name, s.Level))
+			faults = append(faults, fmt.Errorf("schema %q: unknown level %q", s.Name, s.Level))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// Bounds of a level. A hand is dealt from a hash of maxHandBits bits.
+// The limits of a level. maxHandBits is the number of hash bits from which a hand is dealt.
 const (
 	maxShares   = 1 << 20
 	maxQueues   = 10_000
@@ -188,10 +186,10 @@ func (l *Level) validate() error {
 		return nil
 	}
 	if l.Shares < 0 || l.Shares > maxShares || l.Lendable < 0 || l.Lendable > 100 {
-		return fmt.Errorf("shares are 0 to %d, lendable 0 to 100 percent", maxShares)
+		return fmt.Errorf("shares must be between 0 and %d, and lendable between 0 and 100 percent", maxShares)
 	}
 	if l.Borrowing != nil && *l.Borrowing < 0 {
-		return errors.New("borrowing is less than nothing")
+		return errors.New("borrowing must not be negative")
 	}
 	if q := l.Queuing; q != nil {
 		return q.validate()
@@ -201,10 +199,10 @@ func (l *Level) validate() error {
 
 func (q *Queuing) validate() error {
 	if q.Queues < 1 || q.Queues > maxQueues || q.QueueLength < 1 || q.QueueLength > maxLength {
-		return fmt.Errorf("queues are 1 to %d, their length 1 to %d", maxQueues, maxLength)
+		return fmt.Errorf("queues must be between 1 and %d, and queueLength between 1 and %d", maxQueues, maxLength)
 	}
 	if q.HandSize < 1 || q.HandSize > q.Queues || q.HandSize*bits.Len(uint(q.Queues-1)) > maxHandBits {
-		return fmt.Errorf("a hand is 1 to %d of the queues, and not too large to be dealt", q.Queues)
+		return fmt.Errorf("handSize must be between 1 and queues (%d), and small enough for shuffle sharding", q.Queues)
 	}
 	return nil
 }

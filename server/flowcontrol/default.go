@@ -5,7 +5,7 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// Default returns the levels and schemas that clusters know.
+// Default returns the levels and schemas of kube-apiserver.
 func Default(p names.Profile) Config {
 	return Config{Levels: defaultLevels(), Schemas: defaultSchemas(p)}
 }
@@ -30,8 +30,8 @@ func defaultSchemas(p names.Profile) []Schema {
 	leases := func(verbs ...string) ResourceRule {
 		return ResourceRule{Verbs: verbs, Groups: []string{p.Group(names.GroupCoordination)}, Resources: []string{"leases"}, Namespaces: all}
 	}
-	whole := func(who ...Subject) []Rule {
-		return []Rule{{Subjects: who, Resources: []ResourceRule{everything}, Paths: []PathRule{{Verbs: all, Paths: all}}}}
+	whole := func(subjects ...Subject) []Rule {
+		return []Rule{{Subjects: subjects, Resources: []ResourceRule{everything}, Paths: []PathRule{{Verbs: all, Paths: all}}}}
 	}
 	controllers, scheduler := Subject{User: p.Wire(names.UserControllerManager)}, Subject{User: p.Wire(names.UserScheduler)}
 	accounts := Subject{Namespace: p.SystemNamespace("system"), ServiceAccount: All}

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/server/flowcontrol"
 )
 
-// A program's own user gets a level of its own, before the usual ones.
+// The user of a program gets a level of its own, before the default ones.
 func ExampleConfig() {
 	config := flowcontrol.Default(names.Kubernetes)
 	all := []string{flowcontrol.All}

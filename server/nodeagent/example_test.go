@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The log of a pod comes from the agent of its node.
+// The server gets the log of a pod from the agent of its node.
 func ExampleNew() {
 	agent := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "the agent was asked for", r.URL)
@@ -34,7 +34,7 @@ func ExampleNew() {
 	trusted.AddCert(agent.Certificate())
 
 	b := &server.Builder{Authorizer: auth.AllowAll, Connector: nodeagent.New(nodeagent.Config{
-		TLS: &tls.Config{RootCAs: trusted}, // and Certificates, as agents ask who calls
+		TLS: &tls.Config{RootCAs: trusted}, // also set Certificates: agents authenticate the server
 	})}
 	b.Register(builtin.Kinds()...)
 	s, err := b.Build(context.Background())
@@ -65,8 +65,8 @@ func ExampleNew() {
 	// Output: the agent was asked for /containerLogs/default/web/main?tailLines=3
 }
 
-// A pod may say that it has any address. What its callers are led to is no address that
-// only the server can reach.
+// The status of a pod can contain any address. The Connector refuses addresses that only the server can
+// reach.
 func ExampleConnector_Connect() {
 	c := nodeagent.New(nodeagent.Config{})
 	where, carrier, err := c.Connect(context.Background(), &registry.Target{
@@ -82,7 +82,7 @@ func ExampleConnector_Connect() {
 	// Output: dial tcp 127.0.0.1:80: address not allowed
 }
 
-// A node has several addresses; some of them are of no use here.
+// A node has several addresses. Choose the types that the server can reach.
 func ExampleAddressTypes() {
 	fmt.Println(nodeagent.AddressTypes())
 	node := meta.NewObject(map[string]any{"status": map[string]any{"addresses": []any{

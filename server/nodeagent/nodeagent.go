@@ -1,5 +1,5 @@
-// Package nodeagent is how a server reaches the agents of nodes, and what runs in pods:
-// the Connector of clusters in which nodes are reached directly.
+// Package nodeagent connects a server to node agents (kubelets), pods and services. Its Connector is for
+// clusters in which the server can reach nodes directly.
 package nodeagent
 
 import (
@@ -19,41 +19,43 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// defaultPort is that of agents whose nodes do not tell one.
+// defaultPort is the port of an agent if the status of its node has none.
 const defaultPort = "10250"
 
-// AddressTypes returns the types of addresses of nodes as they are preferred by default.
+// AddressTypes returns the default order of preference of node address types.
 func AddressTypes() []string {
 	return []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}
 }
 
-// Config says how agents are reached. The zero value trusts those whose certificate an
-// authority of the system has signed, and shows them none.
+// Config configures a Connector. The zero value accepts agents whose certificate was signed by an authority
+// of the host system, and presents no client certificate.
 type Config struct {
-	// TLS is that of connections to agents: RootCAs are who signs their certificates,
-	// Certificates, or GetClientCertificate, is how they know the server. It is not
-	// used for pods, whose certificates nobody can check.
+	// TLS is the configuration of connections to agents. RootCAs verify their certificates; Certificates or
+	// GetClientCertificate authenticate the server. Connections to pods do not use it, because pods have no
+	// certificates that could be verified.
 	TLS *tls.Config
 
-	// AddressTypes are the types of addresses of nodes that are used, best first; nil is
-	// what AddressTypes returns.
+	// AddressTypes are the types of node addresses to use, in order of preference; nil means the result of
+	// AddressTypes.
 	AddressTypes []string
 
-	// Loopback lets callers reach addresses of loopback and of the local link as those of
-	// pods, services and nodes, for tests. They are what the server alone can reach:
-	// who may write the status of a pod would reach all that.
+	// Loopback allows connections to loopback and link-local addresses of pods, services and nodes. Set it in
+	// tests only: such addresses belong to the server's own machine, and a user with the right to write the
+	// status of a pod could reach it by them.
 	Loopback bool
 }
 
-// Connector connects a server to agents and pods, with a connection for each request: on
-// one that was used before, an upgrade could meet its end, and cannot be tried again.
+// Connector connects a server to agents, pods and services. It is safe for concurrent use. It opens a
+// connection for each request, because an upgrade request on a reused connection that the peer has closed
+// could not be retried.
 type Connector struct {
 	types []string
-	// What callers choose is kept to addresses that are theirs to reach.
+	// chosenAgents and addresses refuse loopback and link-local addresses, because callers choose the
+	// address.
 	agents, chosenAgents, unverified, addresses *http.Transport
 }
 
-// New returns a Connector.
+// New returns a Connector. It does not change c.
 func New(c Config) *Connector {
 	base := c.TLS
 	if base == nil {
@@ -77,7 +79,8 @@ func New(c Config) *Connector {
 
 type control = func(ctx context.Context, network, address string, c syscall.RawConn) error
 
-// transport returns what carries requests by HTTP/1, of which alone there are upgrades.
+// transport returns an HTTP/1.1 transport, because HTTP/2 has no upgrade. control can refuse an address; nil
+// allows all.
 func transport(c *tls.Config, control control) *http.Transport {
 	dialer := &net.Dialer{Timeout: 30 * time.Second, ControlContext: control}
 	return &http.Transport{
@@ -86,8 +89,8 @@ func transport(c *tls.Config, control control) *http.Transport {
 	}
 }
 
-// Connect implements server.Connector. A node without an address is 500, and an address
-// that callers cannot choose 400.
+// Connect implements server.Connector. The error is a Status: 500 if the node has no address of the
+// configured types, 400 if the address is not allowed.
 func (c *Connector) Connect(_ context.Context, to *registry.Target) (*url.URL, http.RoundTripper, error) {
 	if to.Node == nil {
 		if addr, err := netip.ParseAddr(to.URL.Hostname()); err != nil || addr.Zone() != "" {
@@ -116,7 +119,7 @@ func (c *Connector) Connect(_ context.Context, to *registry.Target) (*url.URL, h
 	return &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, carrier, nil
 }
 
-// address is the address at which a node is reached.
+// address returns the preferred address of a node.
 func (c *Connector) address(node *meta.Object) (string, error) {
 	all := node.Objects("status", "addresses")
 	for _, kind := range c.types {
@@ -132,8 +135,8 @@ func (c *Connector) address(node *meta.Object) (string, error) {
 	return "", meta.Failure(http.StatusInternalServerError, "", "no preferred addresses found; known addresses: %s", known)
 }
 
-// onlyProxyable refuses to connect to addresses that mean the server or its link. It sees
-// what a name was resolved to.
+// onlyProxyable refuses loopback and link-local addresses. It runs after name resolution, so that a host name
+// cannot bypass it.
 func onlyProxyable(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !proxyable(at.Addr().Unmap()) {

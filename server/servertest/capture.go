@@ -10,16 +10,16 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// maxCapture is how much of the body of a creation is looked into.
+// maxCapture is how many bytes of the body of a create are kept to find the name in it.
 const maxCapture = 64 << 10
 
-// capture is the body of a creation, of which the beginning is kept.
+// capture wraps the body of a create and keeps its beginning.
 type capture struct {
 	io.ReadCloser
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	kept []byte
-	read int // of what is kept, by who reads the body
+	read int // bytes of kept that the handler has read
 	err  error
 }
 
@@ -44,12 +44,13 @@ func (c *capture) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// peek reads ahead, before anybody reads the body.
+// peek reads the beginning of the body before the handler does, so that a rule for a name can be matched.
+// Call it before the first Read.
 func (c *capture) peek() {
 	if len(c.kept) > 0 || c.err != nil {
 		return
 	}
-	kept, err := io.ReadAll(io.LimitReader(c.ReadCloser, maxCapture)) // for which nobody who asks for the name waits
+	kept, err := io.ReadAll(io.LimitReader(c.ReadCloser, maxCapture)) // without c.mu, so that name does not block
 	if err == nil && len(kept) < maxCapture {
 		err = io.EOF
 	}
@@ -58,8 +59,7 @@ func (c *capture) peek() {
 	c.kept, c.err = kept, err
 }
 
-// name is the name in the body, as much as is known of it. A name that the server makes
-// ends in a star.
+// name returns the name in the body as far as it was read, or generateName followed by a star.
 func (c *capture) name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Crash ends the server at once, as if its process were killed: connections are cut, what
-// nobody was told of may be lost, and what was acknowledged is kept for Restart. Until
-// then connections are refused, and Objects fails.
+// Crash stops the server as if its process were killed: it cuts all connections. Acknowledged writes are kept
+// for Restart; writes in flight may be lost. Until Restart connections are refused, and the client of Objects
+// returns errors.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.needsStore(s.t, "crashed")
@@ -24,13 +24,13 @@ func (s *Server) Crash() {
 	}
 }
 
-// Restart starts the server again, in order if it has not crashed: requests under way
-// finish, and watches end. It has all objects, revisions and history, and its configuration
-// is made anew by what New was given. Clients with the same Transport, URL or kubeconfig go
-// on, and so do users and faults. Objects is another one afterwards.
+// Restart stops the server, if it has not crashed, and starts it again. A stop is graceful: requests in
+// flight complete, and watches end. The new server has all objects, revisions and history, and is configured
+// again by the functions given to New. Clients of the same Transport, URL or kubeconfig continue to work, and
+// users and faults stay. Objects returns a new client.
 //
-// A release of the program takes the place of what New was given: so a test upgrades a
-// server and rolls it back. A Storage of one's own is opened by each release anew.
+// If release is given, it replaces the functions given to New, so that a test can upgrade a server and roll
+// it back. A Storage that is set in a configuration is opened anew by each release.
 func (s *Server) Restart(release ...func(*server.Builder)) {
 	s.t.Helper()
 	if len(release) > 0 {
@@ -55,10 +55,9 @@ func (s *Server) closeConnections() {
 	}
 }
 
-// Frozen returns an effect for Rule.With by which reads are stale: they are answered, and
-// watches served, by a replica that has all that is there now and learns of nothing
-// that comes. What asks it for a newer resourceVersion is 504, as of a real one that lags.
-// Writes are carried out as ever. Fault.Stop ends its watches.
+// Frozen returns an effect for Rule.With that makes reads stale: a replica serves gets, lists and watches
+// from the present state of the store, and sees no later changes. It answers 504 to requests for a newer
+// resourceVersion, like a replica that lags. Writes are not affected. Fault.Stop cuts its watches.
 func (s *Server) Frozen() func(http.Handler) http.Handler {
 	s.t.Helper()
 	s.needsStore(s.t, "frozen")
@@ -67,7 +66,7 @@ func (s *Server) Frozen() func(http.Handler) http.Handler {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := replica.Shutdown(ctx); err != nil {
-			s.t.Errorf("shutting a replica down: %v", err)
+			s.t.Errorf("shutting down a replica: %v", err)
 		}
 	})
 	return func(next http.Handler) http.Handler {

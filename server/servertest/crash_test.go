@@ -20,9 +20,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestCrashKeepsWhatWasAcknowledged: clients write while the server is killed again and
-// again. What they were told of is there, in the end, and those who go on need nothing new.
-func TestCrashKeepsWhatWasAcknowledged(t *testing.T) {
+// TestCrashKeepsAcknowledgedWrites checks that clients that write during repeated crashes find all
+// acknowledged writes, and continue with the same transport.
+func TestCrashKeepsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	jane := s.As("jane").Client()
@@ -87,10 +87,10 @@ func TestCrash(t *testing.T) {
 	assert.Equal(t, 1, hits.Hits(), "faults stay")
 	fork := s.Fork(t)
 	assert.Equal(t, 1, count(t, fork))
-	fork.Crash() // and ends like this
+	fork.Crash() // the test can end with a crashed server
 }
 
-// TestRestart is one in order: watches end, nothing is cut.
+// TestRestart checks that Restart ends watches and cuts no connection.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
@@ -105,8 +105,8 @@ func TestRestart(t *testing.T) {
 	assert.Equal(t, 1, count(t, s))
 }
 
-// TestCrashInABody: a client that never ends what it sends holds nothing up.
-func TestCrashInABody(t *testing.T) {
+// TestCrashDuringUpload checks that Crash does not wait for the end of a request body.
+func TestCrashDuringUpload(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) { b.Limits.RequestTime = time.Hour })
 	socket := &http.Client{Transport: &http.Transport{}}
@@ -139,8 +139,9 @@ func TestCrashInABody(t *testing.T) {
 	clients.Wait()
 }
 
-// TestCrashKeepsWhatObjectsWrote, which are no requests.
-func TestCrashKeepsWhatObjectsWrote(t *testing.T) {
+// TestCrashKeepsWritesOfObjects checks acknowledged writes of the client of Objects, which are not HTTP
+// requests.
+func TestCrashKeepsWritesOfObjects(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	objects := s.Objects()

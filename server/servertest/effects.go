@@ -11,14 +11,14 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Answer refuses a request with a status, such as those of package meta.
+// Answer returns an effect that refuses a request with a status, for example one of package meta.
 func Answer(status *meta.Status) func(http.Handler) http.Handler {
 	return func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, status) })
 	}
 }
 
-// Conflict refuses a request with 409, as if somebody else had changed the object.
+// Conflict is an effect that refuses a request with 409, as if another client had changed the object.
 func Conflict(http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := targetOf(r)
@@ -27,8 +27,8 @@ func Conflict(http.Handler) http.Handler {
 	})
 }
 
-// Expired tells a watch or list that its resourceVersion is forgotten: 410, which a watch
-// gets as an event.
+// Expired is an effect that reports the resourceVersion of a list or watch as too old, with 410. A watch gets
+// it as an error event.
 func Expired(http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := meta.Expired("too old resource version: %s", r.URL.Query().Get("resourceVersion"))
@@ -41,52 +41,53 @@ func Expired(http.Handler) http.Handler {
 	})
 }
 
-// Timeout carries a request out and then tells the client that it took too long: 504.
+// Timeout is an effect that executes a request and then answers 504, as if it had taken too long.
 func Timeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(unheard{}, r)
+		next.ServeHTTP(discard{}, r)
 		refuse(w, meta.Timeout("Timeout: request did not complete within the allotted timeout"))
 	})
 }
 
-// Lost carries a request out and cuts the connection before the answer: the client does
-// not learn what happened. On a socket that it used before, net/http repeats a read by itself.
+// Lost is an effect that executes a request and cuts the connection before the answer. net/http retries a
+// read by itself if the connection was used before.
 func Lost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(unheard{}, r)
+		next.ServeHTTP(discard{}, r)
 		abort()
 	})
 }
 
-// Hang neither carries a request out nor answers, until the client gives up.
+// Hang is an effect that blocks a request, without executing it, until the client cancels it or the fault is
+// stopped.
 func Hang(http.Handler) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if _, err := io.Copy(io.Discard, r.Body); err == nil { // before its end, net/http does not look whether the client is there
+		if _, err := io.Copy(io.Discard, r.Body); err == nil { // net/http detects that the client is gone only after the body was read
 			<-r.Context().Done()
 		}
 		abort()
 	})
 }
 
-// TooManyRequests refuses a request with 429, and says after how long to come back, in whole
-// seconds. client-go does so by itself, up to ten times.
+// TooManyRequests returns an effect that refuses a request with 429 and a Retry-After, rounded up to seconds.
+// client-go retries by itself up to ten times.
 func TooManyRequests(after time.Duration) func(http.Handler) http.Handler {
 	status := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "Too many requests, please try again later.")
 	status.Details = &meta.Details{RetryAfterSeconds: int((after + time.Second - 1) / time.Second)}
 	return Answer(status)
 }
 
-// InternalError refuses a request with 500.
+// InternalError is an effect that refuses a request with 500.
 func InternalError(http.Handler) http.Handler {
-	return Answer(meta.Internal(errors.New("the test wants it")))(nil)
+	return Answer(meta.Internal(errors.New("injected by the test")))(nil)
 }
 
-// Unavailable refuses a request with 503.
+// Unavailable is an effect that refuses a request with 503.
 func Unavailable(http.Handler) http.Handler {
 	return Answer(meta.Unavailable("the server is currently unable to handle the request"))(nil)
 }
 
-// Slow lets time pass before a request goes on.
+// Slow returns an effect that delays a request, or until its context ends.
 func Slow(by time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +102,8 @@ func Slow(by time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// Drop cuts the connection of a request that is not answered in a time, such as a watch.
+// Drop returns an effect that cuts the connection of a request, such as a watch, that is not complete after a
+// time.
 func Drop(after time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,20 +115,20 @@ func Drop(after time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// Truncate cuts the connection after some bytes of the body of the answer.
+// Truncate returns an effect that cuts the connection after so many bytes of the response body.
 func Truncate(bytes int) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			half := &truncated{ResponseWriter: w, left: bytes}
-			next.ServeHTTP(half, r)
-			if half.cut {
+			tw := &truncated{ResponseWriter: w, left: bytes}
+			next.ServeHTTP(tw, r)
+			if tw.cut {
 				abort()
 			}
 		})
 	}
 }
 
-// truncated passes some bytes on.
+// truncated is a ResponseWriter that writes the first left bytes and then aborts.
 type truncated struct {
 	http.ResponseWriter
 	left int
@@ -149,17 +151,17 @@ func (w *truncated) Write(b []byte) (int, error) {
 
 func (w *truncated) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// unheard drops an answer.
-type unheard struct{}
+// discard is a ResponseWriter that discards the response.
+type discard struct{}
 
-func (unheard) Header() http.Header         { return http.Header{} }
-func (unheard) WriteHeader(int)             {}
-func (unheard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) WriteHeader(int)             {}
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// abort ends a handler so that its connection is cut.
+// abort panics so that net/http cuts the connection of the request.
 func abort() { panic(http.ErrAbortHandler) }
 
-// refuse answers with a status. It is JSON, which every client reads.
+// refuse writes a status as JSON, which every client accepts.
 func refuse(w http.ResponseWriter, status *meta.Status) {
 	w.Header().Set("Content-Type", "application/json")
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {

@@ -9,7 +9,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// In a test, t is the test's own and this is its body.
+// In a real test, t is the argument of the test function.
 func ExampleNew() {
 	test(func(t testing.TB) {
 		s := servertest.New(t)
@@ -23,7 +23,7 @@ func ExampleNew() {
 	// Output: true
 }
 
-// One server is filled, each sub-test changes a copy of it.
+// Fill one server, and fork it for each sub-test.
 func ExampleServer_Fork() {
 	test(func(t testing.TB) {
 		seeded := servertest.New(t)
@@ -54,7 +54,7 @@ func ExampleServer_Fork() {
 	// team
 }
 
-// Settle waits until a deleted namespace is gone.
+// Settle waits until the deleted namespace is gone.
 func ExampleServer_Settle() {
 	test(func(t testing.TB) {
 		s := servertest.New(t)

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// The first update of a status meets a conflict that nobody else caused.
+// The first update of a status gets a conflict.
 func ExampleServer_Fail() {
 	test(func(t testing.TB) {
 		s := servertest.New(t)
@@ -29,7 +29,7 @@ func ExampleServer_Fail() {
 	// hits: 1
 }
 
-// What a client sees of each effect.
+// The results of each effect.
 func ExampleRule_With() {
 	test(func(t testing.TB) {
 		s := servertest.New(t)
@@ -38,7 +38,7 @@ func ExampleRule_With() {
 			servertest.Conflict, servertest.Expired, servertest.TooManyRequests(time.Second),
 			servertest.InternalError, servertest.Unavailable, servertest.Timeout,
 			servertest.Answer(meta.Forbidden(meta.GroupResource{Resource: "namespaces"}, "default", "not today")),
-			servertest.Slow(time.Millisecond), servertest.Drop(time.Hour), servertest.Truncate(1 << 20), s.Frozen(), // no harm to this one
+			servertest.Slow(time.Millisecond), servertest.Drop(time.Hour), servertest.Truncate(1 << 20), s.Frozen(), // no effect on this request
 			servertest.Lost,
 		} {
 			s.Fail(servertest.On("get", "namespaces").By("jane").Times(1).With(effect))
@@ -54,7 +54,7 @@ func ExampleRule_With() {
 	// Output: 409 410 429 500 503 504 403 200 200 200 200 Get "http://in-process/api/v1/namespaces/default": unexpected EOF
 }
 
-// A request that hangs is released by the end of the fault.
+// Stopping the fault cuts a request that hangs.
 func ExampleFault_Stop() {
 	test(func(t testing.TB) {
 		s := servertest.New(t)
@@ -73,7 +73,7 @@ func ExampleFault_Stop() {
 	// Output: Get "http://in-process/api/v1/namespaces": unexpected EOF
 }
 
-// With RBAC on, users may do what roles say.
+// With RBAC, roles grant rights.
 func ExampleRBAC() {
 	test(func(t testing.TB) {
 		s := servertest.New(t, servertest.RBAC)
@@ -88,7 +88,7 @@ func ExampleRBAC() {
 	// 403
 }
 
-// What was asked for is a text that a test compares.
+// A test can compare the recorded requests as text.
 func ExampleServer_Record() {
 	test(func(t testing.TB) {
 		s := servertest.New(t)
@@ -105,7 +105,7 @@ func ExampleServer_Record() {
 	// jane delete namespaces nobody → 404
 }
 
-// A client goes on over a crash: what was acknowledged is there.
+// A client continues after a crash and finds the acknowledged writes.
 func ExampleServer_Crash() {
 	test(func(t testing.TB) {
 		s := servertest.New(t)

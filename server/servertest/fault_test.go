@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// outcome is what a client sees of a request: the code, or what went wrong.
+// outcome returns the status code of a request, or how it failed.
 func outcome(t testing.TB, c *http.Client, method, url, body string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -36,7 +36,7 @@ func outcome(t testing.TB, c *http.Client, method, url, body string) string {
 	return fmt.Sprint(res.StatusCode)
 }
 
-func TestRulesChoose(t *testing.T) {
+func TestRulesMatch(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
 	admin := s.As("admin", "system:masters").Client()
@@ -90,12 +90,12 @@ func TestRulesChoose(t *testing.T) {
 	}
 }
 
-// TestEffects: what clients see of each effect, in process and on a socket.
+// TestEffects checks the result of each effect, in process and on a socket.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	create(t, s, "a", "v")
-	socket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // else it repeats what is lost
+	socket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // net/http retries on reused connections
 	for name, c := range map[string]struct {
 		effect func(http.Handler) http.Handler
 		want   string
@@ -123,8 +123,8 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestUnheardWritesHappen: a client that is told of a failure, or of nothing, finds what it wrote.
-func TestUnheardWritesHappen(t *testing.T) {
+// TestWritesWithLostAnswersAreExecuted checks that Timeout and Lost execute the write.
+func TestWritesWithLostAnswersAreExecuted(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
 	for name, effect := range map[string]func(http.Handler) http.Handler{"timeout": servertest.Timeout, "lost": servertest.Lost} {
@@ -136,7 +136,7 @@ func TestUnheardWritesHappen(t *testing.T) {
 	}
 }
 
-// TestFaultsInABubble: latency and hanging are exact there.
+// TestFaultsInABubble checks exact times of Slow, Hang and Drop in a synctest bubble.
 func TestFaultsInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestWatchesAreCut(t *testing.T) {
 	assert.Contains(t, string(event), `"code":410`)
 }
 
-// TestStaleReads: get, list and watch tell of what was, while writes go on.
+// TestStaleReads checks that Frozen serves old gets, lists and watches while writes succeed.
 func TestStaleReads(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
@@ -228,7 +228,7 @@ func TestStaleReads(t *testing.T) {
 	assert.Equal(t, "404", outcome(t, admin, "GET", s.Host()+maps+"/old", ""))
 }
 
-// watched is a test that may fail without failing the one that runs.
+// watched is a testing.TB whose failure does not fail the test that uses it.
 type watched struct {
 	testing.TB
 	failed   bool
@@ -253,7 +253,7 @@ func (w *watched) end() string {
 	return w.output.String()
 }
 
-// TestUnmetFaults: a test whose fault did not happen is no proof.
+// TestUnmetFaults checks that a fault that was not applied often enough fails the test.
 func TestUnmetFaults(t *testing.T) {
 	t.Parallel()
 	w := &watched{TB: t}
@@ -263,13 +263,13 @@ func TestUnmetFaults(t *testing.T) {
 	s.Fail(servertest.On("update", "secrets").With(servertest.Conflict)).Stop()
 	s.Fail(servertest.On("get", "configmaps").With(servertest.Unavailable))
 	assert.Equal(t, "503", outcome(t, s.Client(), "GET", s.Host()+maps+"/x", ""))
-	assert.Equal(t, "the fault on update configmaps/status named x was to happen 2 times and happened 0 times\n"+
-		"the fault on update secrets never happened: no request matched it; use Rule.AtMost if none may\n", w.end())
+	assert.Equal(t, "the fault on update configmaps/status named x was applied 0 of 2 times\n"+
+		"the fault on update secrets was never applied: no request matched; use Rule.AtMost if that is allowed\n", w.end())
 	assert.True(t, w.failed)
 }
 
-// TestFailedTestsTell: the output of a test that failed ends with what the server saw.
-func TestFailedTestsTell(t *testing.T) {
+// TestFailedTestsLogRequests checks that the log of a failed test ends with the last requests.
+func TestFailedTestsLogRequests(t *testing.T) {
 	t.Parallel()
 	w := &watched{TB: t}
 	s := servertest.New(w, func(b *server.Builder) { b.Serving.Version = "v1.2.3" })
@@ -288,7 +288,7 @@ func TestFailedTestsTell(t *testing.T) {
 	assert.Regexp(t, `s jane watch configmaps default/ → 200, not ended\n`, output)
 }
 
-// TestHangEndsWithTheClient, over a socket too, where a body is on its way.
+// TestHangEndsWithTheClient checks it on a socket, too, with an unread request body.
 func TestHangEndsWithTheClient(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -300,7 +300,7 @@ func TestHangEndsWithTheClient(t *testing.T) {
 	go func() {
 		r, err := http.NewRequestWithContext(ctx, "POST", s.URL()+maps, strings.NewReader(`{"metadata":{"name":"a"}}`))
 		if err == nil {
-			_, err = socket.Do(r) //nolint:bodyclose // there is none
+			_, err = socket.Do(r) //nolint:bodyclose // there is no response
 		}
 		ended <- err
 	}()
@@ -312,8 +312,8 @@ func TestHangEndsWithTheClient(t *testing.T) {
 	require.Eventually(t, func() bool { return !strings.Contains(s.Requests(), "not ended") }, 10*time.Second, time.Millisecond)
 }
 
-// TestRulesThatChooseNothing end the test where they are used.
-func TestRulesThatChooseNothing(t *testing.T) {
+// TestInvalidRules checks that a rule that can match no request ends the test.
+func TestInvalidRules(t *testing.T) {
 	t.Parallel()
 	w := &watched{TB: t}
 	s := servertest.New(w)
@@ -321,14 +321,14 @@ func TestRulesThatChooseNothing(t *testing.T) {
 		rule servertest.Rule
 		want string
 	}{
-		{servertest.On("updat", "configmaps"), `"updat" is no verb of the API; did you mean "update"?`},
-		{servertest.On("put", "configmaps"), `"put" is no verb of the API`},
+		{servertest.On("updat", "configmaps"), `unknown verb "updat"; did you mean "update"?`},
+		{servertest.On("put", "configmaps"), `unknown verb "put"`},
 		{servertest.On("update", "pods/status"), `On("update", "pods", "status")`},
-		{servertest.On("get", "ConfigMap"), `"ConfigMap" is no resource`},
-		{servertest.On("get", ""), `"" is no resource`},
+		{servertest.On("get", "ConfigMap"), `invalid resource "ConfigMap"`},
+		{servertest.On("get", ""), `invalid resource ""`},
 		{servertest.On("get", "pods", "status", "scale"), `one sub-resource`},
-		{servertest.On("get", "pods").Times(0), `0 requests are none`},
-		{servertest.On("get", "pods").AtMost(-1), `-1 requests are none`},
+		{servertest.On("get", "pods").Times(0), `must be positive, not 0`},
+		{servertest.On("get", "pods").AtMost(-1), `must be positive, not -1`},
 	} {
 		for name, use := range map[string]func(servertest.Rule){
 			"Fail":   func(r servertest.Rule) { s.Fail(r.With(servertest.Conflict)) },

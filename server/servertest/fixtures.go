@@ -20,13 +20,16 @@ import (
 	"orch.io/controlplane/internal/manifests"
 )
 
-// Load creates the objects in the YAML and JSON files of a directory and those below it,
-// or replaces them: namespaces and definitions first, the others in the order of the files,
-// owners before what they own. They may be what a cluster was asked for: their
-// status is kept, what only a server sets is made anew, owners are found by the uids
-// that they had, or else by their names, and what was being deleted is. Objects of namespaces
-// that name none are of default. A field that a kind does not have, like every other fault,
-// ends the test, and so does an owner that is nowhere: what it owned would be garbage.
+// Load creates or replaces the objects in the YAML and JSON files of a directory and its subdirectories. It
+// loads namespaces first, then definitions, then the other objects in the order of the files, each after its
+// owners. An object without a namespace is put into default.
+//
+// The files may be the output of kubectl get: Load keeps the status, drops fields that only the server sets,
+// deletes objects that have a deletionTimestamp, and adapts owner references, which it resolves by the uid in
+// the files, else by name.
+//
+// An error, such as a field that the kind does not have, ends the test, and so does an owner that does not
+// exist, because the garbage collector would delete the object.
 func (s *Server) Load(files fs.FS) {
 	s.t.Helper()
 	list, err := manifests.Read(files)
@@ -34,7 +37,7 @@ func (s *Server) Load(files fs.FS) {
 		s.t.Fatalf("reading fixtures: %v", err)
 	}
 	if list = items(list); len(list) == 0 {
-		s.t.Fatal("the files hold no objects")
+		s.t.Fatal("the files contain no objects")
 	}
 	slices.SortStableFunc(list, func(a, b *meta.Object) int { return cmp.Compare(rank(a), rank(b)) })
 	l := loader{s: s, uids: map[string]string{}, client: &http.Client{
@@ -53,12 +56,12 @@ func (s *Server) Load(files fs.FS) {
 		}
 	}
 	s.Settle()
-	if err := l.kept(ctx); err != nil {
+	if err := l.checkOwned(ctx); err != nil {
 		s.t.Fatalf("loading %v", err)
 	}
 }
 
-// items returns the objects with those of lists in their places.
+// items replaces lists by their items.
 func items(list []*meta.Object) (all []*meta.Object) {
 	for _, o := range list {
 		if o.Kind() == "List" {
@@ -70,7 +73,7 @@ func items(list []*meta.Object) (all []*meta.Object) {
 	return all
 }
 
-// rank orders what others need before them.
+// rank returns the order of kinds: namespaces, definitions, others.
 func rank(o *meta.Object) int {
 	switch o.Kind() {
 	case "Namespace":
@@ -81,14 +84,13 @@ func rank(o *meta.Object) int {
 	return 2
 }
 
-// inOrder returns the objects with each after its namespace and its owners, as far as they
-// are among them.
+// inOrder returns the objects so that each comes after its namespace and its owners, if they are in the list.
 func inOrder(list []*meta.Object) (ordered []*meta.Object) {
-	uids, namespaces := map[string]bool{}, map[string]bool{} // that are still to come
-	note := func(o *meta.Object, toCome bool) {
-		uids[o.UID()] = toCome && o.UID() != ""
+	uids, namespaces := map[string]bool{}, map[string]bool{} // not yet in ordered
+	note := func(o *meta.Object, pending bool) {
+		uids[o.UID()] = pending && o.UID() != ""
 		if rank(o) == 0 {
-			namespaces[o.Name()] = toCome
+			namespaces[o.Name()] = pending
 		}
 	}
 	for _, o := range list {
@@ -105,22 +107,22 @@ func inOrder(list []*meta.Object) (ordered []*meta.Object) {
 			ordered = append(ordered, o)
 		}
 		if len(later) == len(list) {
-			return append(ordered, later...) // they own each other
+			return append(ordered, later...) // a cycle of owners
 		}
 		list = later
 	}
 	return ordered
 }
 
-// loader writes fixtures as a client does that may do everything.
+// loader writes fixtures as a client with all rights.
 type loader struct {
 	s      *Server
 	client *http.Client
-	uids   map[string]string // those that objects had, and those that they have now
-	owned  []fixture         // that stay only as long as an owner does
+	uids   map[string]string // from the uid in the files to the present uid
+	owned  []fixture         // objects with owners
 }
 
-// fixture is an object that was loaded.
+// fixture is a loaded object and its path.
 type fixture struct {
 	path string
 	of   *meta.Object
@@ -149,7 +151,7 @@ func (l *loader) load(ctx context.Context, o *meta.Object) error {
 			shown["status"] = status
 			return shown
 		})
-		if code != http.StatusNotFound && code != http.StatusMethodNotAllowed && err != nil { // else it is a field like others
+		if code != http.StatusNotFound && code != http.StatusMethodNotAllowed && err != nil { // without a sub-resource, status was written with the object
 			return fmt.Errorf("its status: %w", err)
 		}
 	}
@@ -163,8 +165,8 @@ func (l *loader) load(ctx context.Context, o *meta.Object) error {
 	return nil
 }
 
-// replace writes what becomes of an object as it is now. Controllers may write it, too, and
-// come between; they do not forever.
+// replace updates an object to the result of change, and retries conflicts, for example with controllers, up
+// to 20 times. below is the path of a sub-resource, or empty.
 func (l *loader) replace(ctx context.Context, item, below string, change func(now *meta.Object) map[string]any) (made *meta.Object, code int, err error) {
 	for range 20 {
 		now, code, err := l.send(ctx, http.MethodGet, item, nil)
@@ -180,12 +182,13 @@ func (l *loader) replace(ctx context.Context, item, below string, change func(no
 	return made, code, err
 }
 
-// kept reports which of the objects is not there any more for want of an owner.
-func (l *loader) kept(ctx context.Context) error {
+// checkOwned returns an error for an object that was deleted by the garbage collector because its owner does
+// not exist.
+func (l *loader) checkOwned(ctx context.Context) error {
 	for _, f := range l.owned {
 		if _, code, err := l.send(ctx, http.MethodGet, f.path, nil); code == http.StatusNotFound {
 			owner := f.of.OwnerReferences()[0]
-			return fmt.Errorf("%s %s: it was collected as garbage: its owner %s %s is neither in the files nor on the server", f.of.Kind(), f.of.Name(), owner.Kind, owner.Name)
+			return fmt.Errorf("%s %s: deleted by the garbage collector: its owner %s %s is neither in the files nor on the server", f.of.Kind(), f.of.Name(), owner.Kind, owner.Name)
 		} else if err != nil {
 			return fmt.Errorf("%s %s: %w", f.of.Kind(), f.of.Name(), err)
 		}
@@ -193,7 +196,7 @@ func (l *loader) kept(ctx context.Context) error {
 	return nil
 }
 
-// path is where objects of a kind are created.
+// path returns the path of the collection of a kind.
 func (l *loader) path(apiVersion, kind, namespace string) (string, error) {
 	for _, t := range l.s.Objects().Types() {
 		for _, v := range t.ServedVersions {
@@ -210,10 +213,10 @@ func (l *loader) path(apiVersion, kind, namespace string) (string, error) {
 			return path + "/" + t.Plural, nil
 		}
 	}
-	return "", fmt.Errorf("no kind %s of %s is served", kind, apiVersion)
+	return "", fmt.Errorf("kind %s in %s is not served", kind, apiVersion)
 }
 
-// clean returns an object without what a server sets.
+// clean returns the object without the fields that the server sets, and with present owner uids.
 func (l *loader) clean(ctx context.Context, o *meta.Object) map[string]any {
 	tree := o.Clone().Tree()
 	metadata := map[string]any{}
@@ -240,7 +243,7 @@ func (l *loader) clean(ctx context.Context, o *meta.Object) map[string]any {
 	return tree
 }
 
-// owner is the uid that an owner has now, or what the reference says of one that is nowhere.
+// owner returns the present uid of an owner; the uid in the reference if the owner does not exist.
 func (l *loader) owner(ctx context.Context, reference *meta.Object, namespace string) string {
 	uid := reference.String("uid")
 	if now := l.uids[uid]; now != "" {

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// tenants is a definition as a cluster shows it, status and all.
+// tenants is a definition as kubectl get returns it, with its status.
 const tenants = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -32,7 +32,7 @@ status:
 
 func fixtures(text string) fstest.MapFS { return fstest.MapFS{"a.yaml": {Data: []byte(text)}} }
 
-// TestLoadBesideControllers loads what controllers write at the same time.
+// TestLoadBesideControllers checks objects that controllers write at the same time.
 func TestLoadBesideControllers(t *testing.T) {
 	t.Parallel()
 	for range 10 {
@@ -42,8 +42,8 @@ func TestLoadBesideControllers(t *testing.T) {
 	}
 }
 
-// TestLoadOwnedNamespace: the namespace comes after the definition of its owner and the owner,
-// and before what is in it.
+// TestLoadOwnedNamespace checks that a namespace is loaded after its owner and the definition of the owner,
+// and before its objects.
 func TestLoadOwnedNamespace(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -64,7 +64,7 @@ metadata: {name: big, uid: "1"}
 	require.NoError(t, err)
 }
 
-// TestLoadFindsOwners that an earlier call has loaded, and says which one is nowhere.
+// TestLoadFindsOwners checks owners that an earlier call loaded, and the error for a missing owner.
 func TestLoadFindsOwners(t *testing.T) {
 	t.Parallel()
 	const owned = `
@@ -82,10 +82,11 @@ metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: ow
 		defer func() { message = fmt.Sprint(recover()) }()
 		servertest.New(t).Load(fixtures(owned))
 	})
-	assert.Equal(t, "loading ConfigMap a: it was collected as garbage: its owner ConfigMap owner is neither in the files nor on the server", message)
+	assert.Equal(t, "loading ConfigMap a: deleted by the garbage collector: its owner ConfigMap owner is neither in the files nor on the server", message)
 }
 
-// TestLoadDeletesNothingElse: an object without a name that was being deleted is one object.
+// TestLoadDeletesNothingElse checks that loading a terminating object with generateName deletes only that
+// object.
 func TestLoadDeletesNothingElse(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -96,7 +97,7 @@ func TestLoadDeletesNothingElse(t *testing.T) {
 	assert.Equal(t, 1, count(t, s))
 }
 
-// TestRecorderHasRoom for what its rules choose, whatever else is asked for.
+// TestRecorderHasRoom checks that requests that no rule matches take no room.
 func TestRecorderHasRoom(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -108,7 +109,7 @@ func TestRecorderHasRoom(t *testing.T) {
 	assert.Equal(t, "system:anonymous create configmaps default/a → 201\n", r.String())
 }
 
-// TestRecorderKeepsNoBodies, neither what it looks into nor what clients hold.
+// TestRecorderKeepsNoBodies checks that a Recorder keeps neither request bodies nor writers.
 func TestRecorderKeepsNoBodies(t *testing.T) {
 	s := servertest.New(t)
 	r := s.Record()

@@ -12,36 +12,36 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// front is what clients reach: it knows the requests under way, lets faults happen to them,
-// keeps what they were, and stays when the server behind it crashes.
+// front is the handler that clients call. It tracks the requests in flight, applies faults, records requests,
+// and stays when the server behind it crashes or restarts.
 type front struct {
-	mu        sync.Mutex     // guards the rest
-	server    *server.Server // nil: crashed
-	who       auth.Authenticator
+	mu        sync.Mutex     // guards the fields below
+	server    *server.Server // nil: crashed or restarting
+	authn     auth.Authenticator
 	open      map[*call]struct{}
 	faults    []*Fault
 	recorders []*Recorder
 	log       requestLog
 
-	busy sync.WaitGroup // calls; added to while there is a server
+	busy sync.WaitGroup // calls in flight; Add only while server is not nil
 }
 
-// call is one request, and the way of its answer.
+// call is a request and the ResponseWriter of its response.
 type call struct {
 	target target
 	agent  string
 	began  time.Time
-	as     *auth.User // the user of Server.Conn; nil: the request's credentials count
+	as     *auth.User // the user of Server.Conn; nil: use the credentials of the request
 
-	mu     sync.Mutex          // guards the rest
-	writer http.ResponseWriter // these three until the request has ended: a Recorder keeps calls
+	mu     sync.Mutex          // guards the fields below
+	writer http.ResponseWriter // writer, cancel and sent are released by end, because a Recorder keeps calls
 	cancel context.CancelFunc
-	sent   *capture // the body of a creation, nil of others
-	made   string   // the name in that body, when the request has ended
-	user   string   // "": nobody that is known
-	code   int      // 0: not answered yet
-	text   []byte   // the beginning of the answer, if it is a refusal
-	gone   bool     // the connection is cut
+	sent   *capture // the body of a create, else nil
+	made   string   // the name in that body, set by end
+	user   string   // empty: unknown
+	code   int      // 0: no response yet
+	text   []byte   // the beginning of an error response
+	gone   bool     // the connection was cut
 	ended  bool
 }
 
@@ -51,8 +51,7 @@ type callKey struct{}
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.serve(w, r, nil) }
 
-// serve answers a request. If as is not nil, it is the caller, whatever credentials the
-// request carries.
+// serve serves a request. If as is not nil, it is the user, and the credentials of the request are ignored.
 func (f *front) serve(w http.ResponseWriter, r *http.Request, as *auth.User) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -62,21 +61,21 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, as *auth.User) {
 		c.sent = &capture{ReadCloser: r.Body}
 		r.Body = c.sent
 	}
-	server, who, faults := f.enter(c)
+	server, authn, faults := f.enter(c)
 	if server == nil {
-		abort() // nobody is there
+		abort() // crashed
 	}
 	defer f.leave(c)
 	h := http.Handler(server)
 	if len(faults) > 0 {
-		_, _ = who.Authenticate(r) // which notes who calls, whom the server may not be asked about
+		_, _ = authn.Authenticate(r) // records the user in c, which rules match on, even if a fault answers before the server authenticates
 	}
 	for _, x := range slices.Backward(faults) {
 		if x.rule.name != "" && c.sent != nil {
 			c.sent.peek()
 		}
-		if x.rule.chooses(c) {
-			h = x.around(c, h)
+		if x.rule.matches(c) {
+			h = x.wrap(c, h)
 		}
 	}
 	h.ServeHTTP(c, r)
@@ -94,7 +93,7 @@ func (f *front) enter(c *call) (*server.Server, auth.Authenticator, []*Fault) {
 	f.busy.Add(1)
 	f.open[c] = struct{}{}
 	for _, r := range f.recorders {
-		if slices.ContainsFunc(r.rules, func(x Rule) bool { return x.mayChoose(c) }) {
+		if slices.ContainsFunc(r.rules, func(x Rule) bool { return x.mayMatch(c) }) {
 			r.add(c)
 		}
 	}
@@ -104,7 +103,7 @@ func (f *front) enter(c *call) (*server.Server, auth.Authenticator, []*Fault) {
 			faults = append(faults, x)
 		}
 	}
-	return f.server, f.who, faults
+	return f.server, f.authn, faults
 }
 
 func (f *front) leave(c *call) {
@@ -117,7 +116,7 @@ func (f *front) leave(c *call) {
 	f.log.add(of)
 }
 
-// calls are the requests under way, the oldest first.
+// calls returns the requests in flight, the oldest first.
 func (f *front) calls() []*call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,17 +128,17 @@ func (f *front) calls() []*call {
 	return list
 }
 
-// put has requests go to another server, or to none.
-func (f *front) put(next *server.Server, who auth.Authenticator) {
+// put sets the server that gets new requests; nil refuses them.
+func (f *front) put(next *server.Server, authn auth.Authenticator) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.server, f.who = next, who
+	f.server, f.authn = next, authn
 }
 
 func (f *front) authenticator() auth.Authenticator {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.who
+	return f.authn
 }
 
 func (f *front) isDown() bool {
@@ -148,8 +147,7 @@ func (f *front) isDown() bool {
 	return f.server == nil
 }
 
-// cutOff refuses requests from now on and cuts those under way. It returns when nothing of
-// them is left.
+// cutOff refuses new requests, cuts those in flight, and waits until they have ended.
 func (f *front) cutOff() {
 	f.put(nil, nil)
 	for _, c := range f.calls() {
@@ -158,7 +156,7 @@ func (f *front) cutOff() {
 	f.busy.Wait()
 }
 
-// identified notes who calls, or as whom.
+// identified records the user, or the impersonated user as.
 func (c *call) identified(user, as string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +169,7 @@ func (c *call) caller() string {
 	return c.user
 }
 
-// name is the name that the request is about, "" if it names none.
+// name returns the name of the object that the request is for, empty if it has none.
 func (c *call) name() string {
 	c.mu.Lock()
 	name, sent := cmp.Or(c.target.Name, c.made), c.sent
@@ -182,16 +180,16 @@ func (c *call) name() string {
 	return name
 }
 
-// end keeps of a request what may still be asked for, and nothing as large as a body.
+// end marks the call as ended, and releases the body and writer.
 func (c *call) end() {
 	made := c.name()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended, c.made = true, made
-	c.writer, c.cancel, c.sent = unheard{}, nil, nil
+	c.writer, c.cancel, c.sent = discard{}, nil, nil
 }
 
-// cut ends the request, and its connection: what was not sent yet never is.
+// cut cancels the request and cuts its connection. Nothing more is sent.
 func (c *call) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,8 +199,8 @@ func (c *call) cut() {
 	c.gone = true
 	c.cancel()
 	control, past := http.NewResponseController(c.writer), time.Unix(1, 0)
-	_ = control.SetWriteDeadline(past) // wakes who waits for the reader,
-	_ = control.SetReadDeadline(past)  // and who waits for the rest of a body
+	_ = control.SetWriteDeadline(past) // unblocks a Write
+	_ = control.SetReadDeadline(past)  // unblocks a Read of the body
 }
 
 func (c *call) isCut() bool {
@@ -211,7 +209,8 @@ func (c *call) isCut() bool {
 	return c.gone
 }
 
-// answer notes what is sent and returns where to, nil if nothing may be.
+// answer records the status code and the beginning of an error, and returns the writer to use; nil if the
+// connection was cut.
 func (c *call) answer(code int, b []byte) http.ResponseWriter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +245,7 @@ func (c *call) Write(b []byte) (int, error) {
 	return w.Write(b)
 }
 
-// FlushError is for http.ResponseController.
+// FlushError implements the interface of http.ResponseController.
 func (c *call) FlushError() error {
 	w := c.answer(http.StatusOK, nil)
 	if w == nil {
@@ -255,7 +254,8 @@ func (c *call) FlushError() error {
 	return http.NewResponseController(w).Flush()
 }
 
-// SetReadDeadline is for http.ResponseController. Once cut, a request gets no more time.
+// SetReadDeadline implements the interface of http.ResponseController. It does nothing after cut, which has
+// set a deadline in the past.
 func (c *call) SetReadDeadline(at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +265,7 @@ func (c *call) SetReadDeadline(at time.Time) error {
 	return http.NewResponseController(c.writer).SetReadDeadline(at)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements the interface of http.ResponseController.
 func (c *call) Unwrap() http.ResponseWriter {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// example is what an example has in place of a test.
+// example is the testing.TB of examples.
 type example struct {
 	testing.TB
 	ctx      context.Context
@@ -24,7 +24,7 @@ func (e *example) Fatal(args ...any)                 { panic(fmt.Sprintln(args..
 func (e *example) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (e *example) FailNow()                          { panic("failed") }
 
-// test runs the body of an example and what it left to clean up.
+// test runs the body of an example and its cleanups.
 func test(body func(t testing.TB)) {
 	e := &example{ctx: context.Background()}
 	defer func() {

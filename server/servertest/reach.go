@@ -22,19 +22,18 @@ import (
 	"orch.io/controlplane/server/internal/impersonate"
 )
 
-// Host is a base URL for clients that use Transport, those of users too.
+// Host returns the base URL for clients that use the Transport of the server or of a user.
 func (s *Server) Host() string { return "http://in-process" }
 
-// Transport returns the way to the server in process: no socket, and no user, as which the
-// server takes who has no credentials. It goes on over a Crash and Restart.
+// Transport returns a RoundTripper that calls the server in process, without a socket and without
+// credentials. It continues to work after Crash and Restart.
 func (s *Server) Transport() http.RoundTripper { return s.transport("") }
 
 // Client returns an HTTP client that uses Transport.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: s.Transport()} }
 
-// Conn returns an in-process connection as the given user for the typed clients of package
-// client, like Conn of server.Server. Faults and recorders see its requests, and it works
-// on after a Crash or Restart.
+// Conn returns an in-process connection as the given user for the typed clients of package client, like Conn
+// of server.Server. Its requests pass faults and recorders, and it continues to work after Crash and Restart.
 func (s *Server) Conn(user auth.User) client.Conn {
 	user.Groups, user.Extra = slices.Clone(user.Groups), maps.Clone(user.Extra)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.front.serve(w, r, &user) })
@@ -45,9 +44,8 @@ func (s *Server) transport(token string) http.RoundTripper {
 	return transport{front: s.front, next: inprocess.Transport(s.front), token: token}
 }
 
-// URL returns the base URL of the server on a loopback socket, which is opened
-// when first asked for. It is plain HTTP; nothing but this machine reaches it. For TLS
-// see User.Kubeconfig.
+// URL returns the base URL of the server on a loopback socket, which the first call opens. It is plain HTTP.
+// For TLS see User.Kubeconfig.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +55,7 @@ func (s *Server) URL() string {
 	return s.plain.URL
 }
 
-// tls is the server on a socket with TLS.
+// tls returns the server's TLS socket, and opens it on the first call.
 func (s *Server) tls() *httptest.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,16 +67,15 @@ func (s *Server) tls() *httptest.Server {
 	return s.secure
 }
 
-// User is the way of one user to a server.
+// User gives access to a server as one user.
 type User struct {
 	s           *Server
 	name, token string
 }
 
-// As returns the way of a user to the server, who shows a token made for this. The server
-// finds out who he is and asks what he may do like anybody else. Groups such as
-// auth.Masters may do everything, also with RBAC; service accounts, by the name
-// system:serviceaccount:NAMESPACE:NAME, have theirs without being told.
+// As returns access to the server as a user, with a new bearer token. The server authenticates and authorizes
+// its requests like any others. The group auth.Masters has all rights, with RBAC, too. A service account,
+// named system:serviceaccount:NAMESPACE:NAME, has its standard groups if no groups are given.
 func (s *Server) As(name string, groups ...string) *User {
 	if namespace, _, ok := auth.SplitServiceAccount(name); ok && len(groups) == 0 {
 		groups = auth.ServiceAccountGroups(namespace)
@@ -86,22 +83,22 @@ func (s *Server) As(name string, groups ...string) *User {
 	return &User{s: s, name: name, token: s.users.add(&auth.User{Name: name, Groups: groups})}
 }
 
-// Host is a base URL for clients that use Transport.
+// Host returns the base URL for clients that use Transport.
 func (u *User) Host() string { return u.s.Host() }
 
-// Transport returns the user's way to the server in process. A request that brings an
-// Authorization header of its own keeps it.
+// Transport returns a RoundTripper that calls the server in process with the token of the user. A request
+// that has an Authorization header keeps it.
 func (u *User) Transport() http.RoundTripper { return u.s.transport(u.token) }
 
 // Client returns an HTTP client that uses Transport.
 func (u *User) Client() *http.Client { return &http.Client{Transport: u.Transport()} }
 
-// Token is the bearer token by which the server knows the user, for clients of URL.
+// Token returns the bearer token of the user, for clients of URL.
 func (u *User) Token() string { return u.token }
 
-// Kubeconfig returns the path of a kubeconfig for other programs, such as kubectl: with the
-// server's address on a loopback socket with TLS, which is opened when first asked for,
-// what verifies it, and the user's token. It goes with the test.
+// Kubeconfig returns the path of a kubeconfig file for programs such as kubectl. It has the address of a
+// loopback socket with TLS, which the first call opens, the CA certificate and the token of the user. The
+// file is deleted with the test.
 func (u *User) Kubeconfig() string {
 	u.s.t.Helper()
 	socket := u.s.tls()
@@ -121,19 +118,19 @@ users:
   user: {token: %s}
 `, socket.URL, base64.StdEncoding.EncodeToString(ca), u.name, u.token), 0o600)
 	if err != nil {
-		u.s.t.Fatalf("writing a kubeconfig: %v", err)
+		u.s.t.Fatalf("writing kubeconfig: %v", err)
 	}
 	return file
 }
 
-// transport is the way in process of one user.
+// transport is the in-process RoundTripper of one user.
 type transport struct {
 	front *front
 	next  http.RoundTripper
 	token string // "": none
 }
 
-// RoundTrip implements http.RoundTripper. A server that crashed refuses connections.
+// RoundTrip implements http.RoundTripper. It returns a connection refused error if the server has crashed.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.front != nil && t.front.isDown() {
 		if r.Body != nil {
@@ -148,17 +145,17 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// users are those of As, by their tokens.
+// users maps tokens to the users of As.
 type users struct {
-	mu sync.RWMutex // guards of
-	of map[string]*auth.User
+	mu      sync.RWMutex // guards byToken
+	byToken map[string]*auth.User
 }
 
 func (u *users) add(user *auth.User) (token string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	token = rand.Text()
-	u.of[token] = user
+	u.byToken[token] = user
 	return token
 }
 
@@ -171,10 +168,10 @@ func (u *users) Authenticate(r *http.Request) (*auth.User, error) {
 func (u *users) AuthenticateToken(_ context.Context, token string, _ []string) (*auth.User, []string, error) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	return u.of[token], nil, nil
+	return u.byToken[token], nil, nil
 }
 
-// callers notes who makes which call.
+// callers records the user of each call.
 type callers struct{ *auth.Methods }
 
 // Authenticate implements auth.Authenticator.
@@ -187,7 +184,7 @@ func (a *callers) Authenticate(r *http.Request) (*auth.User, error) {
 	return user, err
 }
 
-// find returns the user of the connection, or else the one whom the request's credentials name.
+// find returns the user of the connection if the call has one, else authenticates the request.
 func (a *callers) find(r *http.Request, c *call) (*auth.User, error) {
 	switch {
 	case c == nil || c.as == nil:

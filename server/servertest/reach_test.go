@@ -61,7 +61,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: devs}]
 	assert.Equal(t, "403", outcome(t, s.As("jane").Client(), "GET", s.Host()+maps+"/x", ""))
 	assert.Equal(t, "403", outcome(t, s.Client(), "GET", s.Host()+maps+"/x", ""), "who has no user may nothing")
 
-	// Nobody becomes a user by what anybody can say.
+	// Headers and names that a client chooses do not authenticate it.
 	socket := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(socket.CloseIdleConnections)
 	for token, want := range map[string]int{"jane": 401, "": 403, s.As("jane", "devs").Token(): 404} {
@@ -84,7 +84,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: devs}]
 	assert.True(t, answer.Status.Authenticated, "token reviews know users")
 }
 
-// TestOwnAuthenticators stay what they are, beside users.
+// TestOwnAuthenticators checks that configured authenticators work beside the users of As.
 func TestOwnAuthenticators(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
@@ -99,7 +99,7 @@ func TestOwnAuthenticators(t *testing.T) {
 	assert.Equal(t, "200", outcome(t, s.As("jane").Client(), "GET", s.Host()+maps, ""))
 }
 
-// TestKubeconfig reads the file as a client would.
+// TestKubeconfig uses the file as a client does.
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -122,7 +122,7 @@ func TestKubeconfig(t *testing.T) {
 	assert.Contains(t, s.Requests(), "jane list configmaps default/ → 200")
 }
 
-// TestLoad reads what a cluster was asked for.
+// TestLoad loads the output of kubectl get.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -185,13 +185,13 @@ metadata: {name: default, labels: {a: b}}
 	assert.Empty(t, s.Requests(), "fixtures are nobody's requests")
 }
 
-// TestFaultyFixtures end the test.
+// TestFaultyFixtures checks that invalid fixtures end the test.
 func TestFaultyFixtures(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
 		`loading ConfigMap x: `: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"daat":{}}`,
-		`loading Ship pequod: no kind Ship of sea.example.com/v1 is served`: `{"apiVersion":"sea.example.com/v1","kind":"Ship","metadata":{"name":"pequod"}}`,
-		`the files hold no objects`:                                         `# nothing`,
+		`loading Ship pequod: kind Ship in sea.example.com/v1 is not served`: `{"apiVersion":"sea.example.com/v1","kind":"Ship","metadata":{"name":"pequod"}}`,
+		`the files contain no objects`:                                       `# nothing`,
 	} {
 		w := &watched{TB: t}
 		s := servertest.New(w)

@@ -13,23 +13,23 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Recorder is what clients asked a server for.
+// Recorder records the requests of clients. Its methods are safe for concurrent use.
 type Recorder struct {
 	front *front
 	rules []Rule
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	calls []*call
-	lost  int // calls that it had no room for
+	lost  int // calls after maxRecorded
 }
 
-// maxRecorded is how many requests a Recorder keeps.
+// maxRecorded is the maximum number of requests that a Recorder keeps.
 const maxRecorded = 10_000
 
-// Record begins to note the requests of clients that one of the rules chooses, or all about
-// resources without any; what rules say beside that does not matter. The text of what is
-// noted can be compared with a file: On("write", "*") leaves out reads, whose number
-// and order is often a matter of time.
+// Record starts to record the requests of clients that match one of the rules, or, without rules, all
+// requests for resources. Effects and Times of the rules are ignored. A test can compare the text of the
+// recorder with a golden file; the rule On("write", "*") leaves out reads, whose number and order often
+// depends on timing.
 func (s *Server) Record(rules ...Rule) *Recorder {
 	if len(rules) == 0 {
 		rules = []Rule{On("*", "*", "*")}
@@ -45,7 +45,7 @@ func (s *Server) Record(rules ...Rule) *Recorder {
 	return r
 }
 
-// Stop ends the recording.
+// Stop stops the recording.
 func (r *Recorder) Stop() {
 	r.front.mu.Lock()
 	defer r.front.mu.Unlock()
@@ -62,30 +62,30 @@ func (r *Recorder) add(c *call) {
 	r.calls = append(r.calls, c)
 }
 
-// String returns a line for each request, in the order in which they came: who, what, and
-// the code of the answer.
+// String returns a line for each request, in the order of arrival: the user, the request, and the status
+// code.
 //
 //	jane create configmaps default/x → 201
 //	jane update configmaps/status default/x → 409
 //
-// A creation has the name that its body says, if the server read that; one that the server
-// is to choose ends in a star. In place of the code stands "cut" if the connection was, and "…" until there is an answer.
-// A read that is repeated, as by who waits for something, is one line with the last answer.
-// What comes after 10,000 requests is counted in a line at the end.
+// A create has the name in its body, if the server read that, or generateName followed by a star. In place of
+// the code, "cut" means that the connection was cut, and "…" that there is no response yet. Consecutive equal
+// reads, as of a client that polls, are one line with the last code. Requests after the first 10,000 are only
+// counted, in the last line.
 func (r *Recorder) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var text strings.Builder
-	var last, whole string // of the line that is not written yet: what it asks for, and all of it
+	var last, whole string // the pending line: without and with its result
 	for _, c := range r.calls {
-		if !slices.ContainsFunc(r.rules, func(rule Rule) bool { return rule.chooses(c) }) {
+		if !slices.ContainsFunc(r.rules, func(rule Rule) bool { return rule.matches(c) }) {
 			continue
 		}
 		l := c.line()
-		if l.what() != last || !verbs("read", c.target.Verb) {
+		if l.text() != last || !verbs("read", c.target.Verb) {
 			text.WriteString(whole)
 		}
-		last, whole = l.what(), l.what()+" → "+l.answer()+"\n"
+		last, whole = l.text(), l.text()+" → "+l.answer()+"\n"
 	}
 	text.WriteString(whole)
 	if r.lost > 0 {
@@ -94,20 +94,20 @@ func (r *Recorder) String() string {
 	return text.String()
 }
 
-// line says who asks for what, and how that ended.
+// line is a request and its result.
 type line struct {
-	user   string
-	asked  string // a target as text
-	code   int    // 0: none
-	cut    bool
-	ended  bool
-	reason string // of a refusal
+	user    string
+	request string // a target as text
+	code    int    // 0: no response
+	cut     bool
+	ended   bool
+	reason  string // the message of an error response
 }
 
 func (c *call) line() line {
-	asked := c.target
-	asked.Name = c.name()
-	l := line{asked: asked.String()}
+	request := c.target
+	request.Name = c.name()
+	l := line{request: request.String()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.user, l.code, l.ended = cmp.Or(c.user, "nobody"), c.code, c.ended
@@ -116,7 +116,7 @@ func (c *call) line() line {
 	return l
 }
 
-func (l line) what() string { return l.user + " " + l.asked }
+func (l line) text() string { return l.user + " " + l.request }
 
 func (l line) answer() string {
 	switch {
@@ -128,10 +128,10 @@ func (l line) answer() string {
 	return "…"
 }
 
-// maxText is how much of a refusal is kept.
+// maxText is how many bytes of an error response are kept.
 const maxText = 2 << 10
 
-// reason is the message of a refusal.
+// reason returns the message of an error response.
 func reason(body []byte) string {
 	if len(body) == 0 {
 		return ""
@@ -142,31 +142,31 @@ func reason(body []byte) string {
 	return codec.ScalarText(codec.FindField(body, "message"))
 }
 
-// requestLog is what clients asked for last, each line once.
+// requestLog has the most recent requests of clients; equal lines are one entry. front.mu guards it.
 type requestLog struct {
 	begun time.Time
-	seen  list.List // of seen, the last one at the end
+	seen  list.List // of logEntry, the most recent at the back
 	at    map[line]*list.Element
 }
 
-type seen struct {
+type logEntry struct {
 	line  line
 	times int
 	last  time.Time
 }
 
-// maxLog is how many lines a requestLog has.
+// maxLog is the maximum number of entries of a requestLog.
 const maxLog = 60
 
-// add costs the same however many lines there are: a flood of requests waits for it.
+// add adds a request in constant time, because every request waits for it under front.mu.
 func (l *requestLog) add(of line) {
-	x := seen{line: of, last: time.Now()}
+	x := logEntry{line: of, last: time.Now()}
 	if e := l.at[of]; e != nil {
-		x.times = l.seen.Remove(e).(seen).times
+		x.times = l.seen.Remove(e).(logEntry).times
 	}
 	x.times++
 	if l.seen.Len() == maxLog {
-		delete(l.at, l.seen.Remove(l.seen.Front()).(seen).line)
+		delete(l.at, l.seen.Remove(l.seen.Front()).(logEntry).line)
 	}
 	if l.at == nil {
 		l.at = map[line]*list.Element{}
@@ -174,25 +174,24 @@ func (l *requestLog) add(of line) {
 	l.at[of] = l.seen.PushBack(x)
 }
 
-// lines are what the log has, the last one at the end.
-func (l *requestLog) lines() (all []seen) {
+// lines returns the entries, the most recent last.
+func (l *requestLog) lines() (all []logEntry) {
 	for e := l.seen.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(seen))
+		all = append(all, e.Value.(logEntry))
 	}
 	return all
 }
 
-// Requests tells of the last requests of clients, for the message of a wait that failed: who
-// asked for what, when, seconds after the start, and what the server said; how often, if
-// more than once, and in the end those that are not answered yet. There are 60 at most.
-// It is also at the end of the output of a test that failed.
+// Requests returns the last requests of clients as text, for the message of a test that failed: the time in
+// seconds since the start, the user, the request, the result, and the count if it was repeated; then the
+// requests in flight. It has at most 60 lines of each. A failed test logs it when it ends.
 func (s *Server) Requests() string {
 	var text strings.Builder
 	s.front.mu.Lock()
 	all, begun := s.front.log.lines(), s.front.log.begun
 	s.front.mu.Unlock()
 	for _, x := range all {
-		fmt.Fprintf(&text, "%8.3fs %s → %s", x.last.Sub(begun).Seconds(), x.line.what(), x.line.answer())
+		fmt.Fprintf(&text, "%8.3fs %s → %s", x.last.Sub(begun).Seconds(), x.line.text(), x.line.answer())
 		if x.line.reason != "" {
 			text.WriteString(": " + x.line.reason)
 		}
@@ -206,7 +205,7 @@ func (s *Server) Requests() string {
 			break
 		}
 		l := c.line()
-		fmt.Fprintf(&text, "%8.3fs %s → %s, not ended\n", c.began.Sub(begun).Seconds(), l.what(), l.answer())
+		fmt.Fprintf(&text, "%8.3fs %s → %s, not ended\n", c.began.Sub(begun).Seconds(), l.text(), l.answer())
 	}
 	return text.String()
 }

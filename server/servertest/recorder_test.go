@@ -75,7 +75,7 @@ jane create configmaps default/proto → 201
 	require.NoError(t, watch.Body.Close())
 }
 
-// configMapProto is the message of a ConfigMap with a name.
+// configMapProto returns a ConfigMap with a name in Protobuf.
 func configMapProto(name string) []byte {
 	metadata := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), name)
 	return codec.Envelope(nil, "v1", "ConfigMap", protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), metadata))

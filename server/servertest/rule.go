@@ -11,27 +11,26 @@ import (
 	"orch.io/controlplane/server/internal/requestinfo"
 )
 
-// Rule chooses requests, by what they ask for and who sends them, and says what becomes
-// of them. Make it with On; its methods return a rule that is changed by one thing.
+// Rule matches requests by their attributes and user, and has the effects for Fail. Create it by On. Its
+// methods return a changed copy.
 type Rule struct {
 	verb, resource, subresource string
 	namespace, name             string
 	user, agent                 string
 
-	times   int // 0: every one, and at least one
+	times   int // 0: no limit, but at least one
 	strict  bool
 	effects []func(http.Handler) http.Handler
 
-	wrong string // why there can be no such request
+	invalid string // why no request can match; empty: valid
 }
 
-// On returns the rule for requests with a verb of the API (get, list, watch, create,
-// update, patch, apply, delete, deletecollection) about a resource. apply is a patch, too;
-// read and write stand for several verbs. The resource is a plural, such as deployments,
-// or deployments.apps where that has to be clear. Requests about a sub-resource are others:
-// it is named, or "*" to mean the object and all below it. "*" stands for any verb and any
-// resource. What is not about a resource, such as /version, no rule chooses. A rule that can
-// choose nothing ends the test where it is used.
+// On returns a rule for requests with a verb for a resource. The verb is get, list, watch, create, update,
+// patch, apply (patch matches it, too), delete or deletecollection; read and write match several verbs. The
+// resource is a plural such as deployments, or deployments.apps to name the group. A rule without a
+// sub-resource matches only the object itself; the sub-resource "*" matches the object and all its
+// sub-resources. "*" matches every verb or resource. No rule matches requests that are not for resources,
+// such as /version. If no request can match a rule, its first use ends the test.
 func On(verb, resource string, subresource ...string) Rule {
 	r := Rule{verb: verb, resource: resource}
 	if len(subresource) > 0 {
@@ -41,56 +40,54 @@ func On(verb, resource string, subresource ...string) Rule {
 	main, sub, slash := strings.Cut(resource, "/")
 	switch {
 	case !slices.Contains(known, verb):
-		r.wrong = fmt.Sprintf("%q is no verb of the API%s", verb, suggest.Near(verb, known...))
+		r.invalid = fmt.Sprintf("unknown verb %q%s", verb, suggest.Near(verb, known...))
 	case slash:
-		r.wrong = fmt.Sprintf("a sub-resource is named by itself: On(%q, %q, %q)", verb, main, sub)
+		r.invalid = fmt.Sprintf("pass the sub-resource as an argument of its own: On(%q, %q, %q)", verb, main, sub)
 	case resource == "" || resource != strings.ToLower(resource):
-		r.wrong = fmt.Sprintf("%q is no resource, which is a plural such as deployments", resource)
+		r.invalid = fmt.Sprintf("invalid resource %q: use a plural such as deployments", resource)
 	case len(subresource) > 1:
-		r.wrong = fmt.Sprintf("a rule is about one sub-resource, or all of them by %q", "*")
+		r.invalid = fmt.Sprintf("a rule matches one sub-resource, or all by %q", "*")
 	}
 	return r
 }
 
-// limited is the rule for n requests.
+// limited returns the rule for at most n requests; strict requires all n.
 func (r Rule) limited(n int, strict bool) Rule {
-	if r.times, r.strict = n, strict; n < 1 && r.wrong == "" {
-		r.wrong = fmt.Sprintf("%d requests are none", n)
+	if r.times, r.strict = n, strict; n < 1 && r.invalid == "" {
+		r.invalid = fmt.Sprintf("the number of requests must be positive, not %d", n)
 	}
 	return r
 }
 
-// check ends a test that uses a rule that can choose nothing.
+// check ends the test if no request can match the rule.
 func (r Rule) check(t testing.TB) {
 	t.Helper()
-	if r.wrong != "" {
-		t.Fatalf("the rule on %s: %s", r, r.wrong)
+	if r.invalid != "" {
+		t.Fatalf("the rule on %s: %s", r, r.invalid)
 	}
 }
 
 // In narrows the rule to a namespace.
 func (r Rule) In(namespace string) Rule { r.namespace = namespace; return r }
 
-// Named narrows the rule to an object, also to its creation, if the name stands in the
-// first 64 KiB of a body in JSON or Protobuf. A list or watch of that name alone counts.
+// Named narrows the rule to an object. It matches a create if the name is in the first 64 KiB of the body, in
+// JSON or Protobuf, and a list or watch that selects only that name.
 func (r Rule) Named(name string) Rule { r.name = name; return r }
 
-// By narrows the rule to a user. An impersonated one counts, not who impersonates him.
+// By narrows the rule to a user. If a request impersonates a user, that user counts.
 func (r Rule) By(user string) Rule { r.user = user; return r }
 
 // Agent narrows the rule to clients whose User-Agent contains a text.
 func (r Rule) Agent(text string) Rule { r.agent = text; return r }
 
-// Times ends the rule after n requests. A test that ends before that fails: what was
-// to be tested did not happen.
+// Times makes the rule match n requests. The test fails if there are fewer when it ends.
 func (r Rule) Times(n int) Rule { return r.limited(n, true) }
 
-// AtMost ends the rule after n requests. There may be fewer of them, or none.
+// AtMost makes the rule match at most n requests.
 func (r Rule) AtMost(n int) Rule { return r.limited(n, false) }
 
-// With says what happens to the requests, from the outside in: Slow, then Conflict, is a
-// late refusal. Effects are those of this package, or any other middleware; the handler
-// that they get carries the request out.
+// With adds effects for Fail, the outermost first: Slow, then Conflict, is a delayed refusal. An effect is a
+// function of this package or any other middleware; the handler that it wraps executes the request.
 func (r Rule) With(effects ...func(http.Handler) http.Handler) Rule {
 	r.effects = slices.Concat(r.effects, effects)
 	return r
@@ -109,14 +106,13 @@ func (r Rule) String() string {
 	return text
 }
 
-// chooses reports whether the rule is for a request.
-func (r Rule) chooses(c *call) bool {
-	return r.mayChoose(c) && (r.name == "" || r.name == c.name()) && (r.user == "" || r.user == c.caller())
+// matches reports whether the rule matches a request.
+func (r Rule) matches(c *call) bool {
+	return r.mayMatch(c) && (r.name == "" || r.name == c.name()) && (r.user == "" || r.user == c.caller())
 }
 
-// mayChoose reports whether the rule is for a request as far as its head tells: the
-// name of a creation and the caller are known later.
-func (r Rule) mayChoose(c *call) bool {
+// mayMatch is like matches, but ignores the name and the user, which may not be known yet.
+func (r Rule) mayMatch(c *call) bool {
 	t, group := c.target, c.target.Resource
 	if t.Group != "" {
 		group += "." + t.Group
@@ -143,8 +139,8 @@ func verbs(want, verb string) bool {
 	return false
 }
 
-// target is what a request asks for; patches that apply have a verb of their own, and
-// what is no verb of the API is called by its method.
+// target has the attributes of a request. The verb of an apply patch is apply, and that of a request that is
+// not for a resource is the HTTP method in lower case.
 type target struct{ requestinfo.Info }
 
 func targetOf(r *http.Request) target {

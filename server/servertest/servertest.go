@@ -1,18 +1,17 @@
-// Package servertest gives a test an API server of its own.
+// Package servertest runs an API server for a test.
 //
 //	s := servertest.New(t, func(b *server.Builder) { b.Register(widgets) })
 //	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: s.Host(), Transport: s.Transport(), QPS: -1})
 //
-// A server lives in the test's process and in memory, needs no socket, starts
-// in milliseconds, runs its controllers, and cleans up after itself. Any
-// number of them run side by side. It works inside a testing/synctest bubble, which
-// is also its clock: hours of retention and expiry pass at once.
+// The server runs in the process of the test, with a memory store and without a socket. It starts in
+// milliseconds, runs its controllers, and stops with the test. Any number of servers can run at the same
+// time. It works in a testing/synctest bubble and uses its clock, so that hours of retention and expiry pass
+// at once.
 //
-// The kinds of a cluster and the admission plugins that run by default are there. What a
-// test adds is a line each: Server.InstallCRDs, InstallWebhooks, Load for fixtures, Conn and As for
-// users, RBAC for their rights, Fail for what goes wrong, Crash and Restart, and Record for
-// what was asked for. When a test fails, its output ends with the requests that
-// the server saw last.
+// The server has the built-in kinds and the default admission plugins. Use InstallCRDs, InstallWebhooks and
+// Load for definitions, webhooks and fixtures, Conn and As for users, RBAC for their rights, Fail to inject
+// faults, Crash and Restart, and Record to check requests. When a test fails, its log ends with the last
+// requests that the server got.
 package servertest
 
 import (
@@ -37,67 +36,65 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Server is a server under a test. Clients that a test makes from it (Conn, Transport, Client,
-// URL, and those of As) pass its faults and recorders and work on after a Restart. Its own access,
-// which does neither, is the embedded server with Objects, and Load and InstallCRDs, which use it.
+// Server is a server for a test. Its clients (those of Conn, Transport, Client, URL and As) pass faults and
+// recorders, and continue to work after Restart. The embedded server with its Objects bypasses them, and so
+// do Load and InstallCRDs, which use it.
 type Server struct {
-	*server.Server // another one after a Restart
+	*server.Server // replaced by Restart
 
 	t         testing.TB
 	front     *front
 	users     *users
-	store     *memstore.Store // nil: the Builder has a Storage of its own
-	kept      *keptOpen       // store, as Server has it
+	store     *memstore.Store // nil: the configuration set a Storage
+	kept      *keptOpen       // wraps store for Server
 	configure []func(*server.Builder)
 	services  *services
-	ran       chan struct{} // closed when the controllers of Server have ended
+	ran       chan struct{} // closed when Server.Run has returned
 
-	mu     sync.Mutex       // guards the rest
-	plain  *httptest.Server // nil: not asked for
+	mu     sync.Mutex       // guards the fields below
+	plain  *httptest.Server // nil: not open
 	secure *httptest.Server
 }
 
-// New builds and runs a server that ends with the test. Without configuration
-// it has the built-in kinds, the Kubernetes names, a memory store, and lets
-// everybody do everything; configure may change or add to that (Builder.Kind), but a
-// server with a Storage given there cannot be forked or crash. Faults end the test.
+// New builds and starts a server that stops when the test ends. By default it has the built-in kinds, the
+// Kubernetes names, a memory store, and allows every request. The configure functions may change that; a
+// server with a Storage set by them does not support Fork, Crash and Frozen. An error ends the test.
 func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 	t.Helper()
 	return start(&Server{t: t, store: memstore.New(memstore.Options{}), configure: configure, services: &services{}})
 }
 
-// RBAC is a configuration of New: what users may do is what roles say, as package access
-// sets it up, with service accounts and their tokens. Who comes without a user is anonymous
-// and may do next to nothing. The tokens of service accounts end with a Restart, and
-// forks do not take them.
+// RBAC configures a server, as an argument of New, with RBAC and service accounts as set up by package
+// access. Requests without credentials are anonymous and have next to no rights. Tokens of service accounts
+// become invalid with Restart and are not valid for forks.
 func RBAC(b *server.Builder) {
-	c := access.Config{Methods: b.Authenticators} // the users of As among them, so that token reviews know them
+	c := access.Config{Methods: b.Authenticators} // includes the users of As, so that TokenReviews accept their tokens
 	b.Authenticators, b.Authorizer = nil, nil
 	if err := access.Setup(b, c); err != nil {
-		b.Authorizer = nil // which fails Build
+		b.Authorizer = nil // Build fails without an Authorizer
 	}
 }
 
 func start(s *Server) *Server {
 	s.t.Helper()
 	s.front = &front{open: map[*call]struct{}{}, log: requestLog{begun: time.Now()}}
-	s.users = &users{of: map[string]*auth.User{}}
+	s.users = &users{byToken: map[string]*auth.User{}}
 	s.run()
 	s.t.Cleanup(s.end)
 	return s
 }
 
-// keptOpen is a store that outlives its server.
+// keptOpen is a store that stays open when its server closes it.
 type keptOpen struct {
 	*memstore.Store
 
-	mu      sync.RWMutex // guards crashed; held for reading while a commit is made
+	mu      sync.RWMutex // guards crashed; read-locked during a commit
 	crashed bool
 }
 
 func (*keptOpen) Close() error { return nil }
 
-// Commit implements storage.Backend. Nothing is acknowledged that a crash loses.
+// Commit implements storage.Backend. It fails after crash, so that no lost write is acknowledged.
 func (k *keptOpen) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -107,7 +104,7 @@ func (k *keptOpen) Commit(ctx context.Context, ws ...storage.Write) (storage.Rev
 	return k.Store.Commit(ctx, ws...)
 }
 
-// crash returns a store with all that was committed, which is the last of it.
+// crash waits for commits in flight, fails later ones, and returns a fork of the store.
 func (k *keptOpen) crash() *memstore.Store {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -115,20 +112,20 @@ func (k *keptOpen) crash() *memstore.Store {
 	return k.Store.Fork()
 }
 
-// build makes a server over a store, which the configuration may replace. who finds out
-// who calls; nil: what the configuration says, and the users of As.
-func (s *Server) build(store storage.Backend, who auth.Authenticator) (*server.Builder, *server.Server) {
+// build builds a server over a store, unless the configuration sets another. authn authenticates requests;
+// nil: the configured authenticators and the users of As.
+func (s *Server) build(store storage.Backend, authn auth.Authenticator) (*server.Builder, *server.Server) {
 	s.t.Helper()
 	b := &server.Builder{Names: names.Kubernetes, Authorizer: auth.AllowAll, Storage: store, Authenticators: []auth.Authenticator{s.users}}
 	b.Register(builtin.Kinds()...)
 	for _, c := range s.configure {
 		c(b)
 	}
-	if who == nil {
-		who = &callers{auth.Union(s.authenticators(b.Authenticators)...)}
+	if authn == nil {
+		authn = &callers{auth.Union(s.authenticators(b.Authenticators)...)}
 	}
-	b.Authenticators = []auth.Authenticator{who}
-	b.ServiceResolver = s.services.or(b.ServiceResolver)
+	b.Authenticators = []auth.Authenticator{authn}
+	b.ServiceResolver = s.services.resolver(b.ServiceResolver)
 	built, err := b.Build(context.Background())
 	if err != nil {
 		s.t.Fatalf("building the server: %v", err)
@@ -136,20 +133,20 @@ func (s *Server) build(store storage.Backend, who auth.Authenticator) (*server.B
 	return b, built
 }
 
-// authenticators are those of a configuration, with the users of As: first, unless they have
-// another place there.
+// authenticators returns the configured authenticators with the users of As, which come first unless the
+// configuration includes them.
 func (s *Server) authenticators(configured []auth.Authenticator) []auth.Authenticator {
 	all := configured
 	if !slices.Contains(all, auth.Authenticator(s.users)) {
 		all = slices.Concat([]auth.Authenticator{s.users}, configured)
 	}
 	if len(all) == 1 {
-		return append(all, auth.AnonymousAccess) // as in a Builder without any
+		return append(all, auth.AnonymousAccess) // the default of a Builder without authenticators
 	}
 	return all
 }
 
-// run starts a server over the store.
+// run builds and starts a server over the store.
 func (s *Server) run() {
 	s.t.Helper()
 	s.kept = &keptOpen{Store: s.store}
@@ -172,7 +169,7 @@ func (s *Server) run() {
 	s.front.put(built, b.Authenticators[0])
 }
 
-// stop ends the server that runs.
+// stop shuts the present server down and waits until it has.
 func (s *Server) stop() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -183,13 +180,13 @@ func (s *Server) stop() {
 	<-s.ran
 }
 
-// end ends everything with the test.
+// end reports unmet faults, stops the server and closes everything when the test ends.
 func (s *Server) end() {
 	s.t.Helper()
 	if requests := s.Requests(); requests != "" && s.t.Failed() {
 		s.t.Logf("the last requests to the server:\n%s", requests)
 	}
-	s.unmet()
+	s.reportUnmetFaults()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sockets := []*httptest.Server{s.plain, s.secure}
@@ -212,26 +209,24 @@ func (s *Server) end() {
 	}
 }
 
-// Fork starts another server that begins with this one's objects, revisions and
-// history; from then on they know nothing of each other. It costs the same
-// however many objects there are to copy. Typical use: fill one server, fork it
-// for each sub-test. What InstallWebhooks was given answers for the fork, too; users,
-// faults and recorders are this one's alone.
+// Fork starts another server with a copy of the objects, revisions and history of this one, in constant time.
+// Changes of either do not affect the other. Typical use: fill one server, and fork it for each sub-test. The
+// fork has the handlers of InstallWebhooks, but no users, faults and recorders.
 func (s *Server) Fork(t testing.TB) *Server {
 	t.Helper()
 	s.needsStore(t, "forked")
 	return start(&Server{t: t, store: s.store.Fork(), configure: s.configure, services: s.services.clone()})
 }
 
-func (s *Server) needsStore(t testing.TB, what string) {
+func (s *Server) needsStore(t testing.TB, operation string) {
 	t.Helper()
 	if s.store == nil {
-		t.Fatalf("a server with a Storage of its own cannot be %s", what)
+		t.Fatalf("a server with a configured Storage cannot be %s", operation)
 	}
 }
 
-// Settle waits until the controllers, also those of the Builder, have nothing left to
-// do: namespaces emptied, garbage collected. It fails the test after a minute.
+// Settle waits until the controllers, including those of the Builder, are idle: for example, namespaces are
+// emptied and garbage is collected. It fails the test after a minute.
 func (s *Server) Settle() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -241,10 +236,9 @@ func (s *Server) Settle() {
 	}
 }
 
-// InstallCRDs creates the CustomResourceDefinitions in the files of a directory,
-// such as those that a code generator wrote (registry.CRDFiles), and waits until
-// they are served. Faults end the test. Where definitions need not be objects,
-// registering the kinds of registry.FromCRDDir is simpler.
+// InstallCRDs creates the CustomResourceDefinitions in the files of a directory, such as those of a code
+// generator (see registry.CRDFiles), and waits until they are served. An error ends the test. If the test
+// does not need the definitions as objects, it is simpler to register the kinds of registry.FromCRDDir.
 func (s *Server) InstallCRDs(files fs.FS) {
 	s.t.Helper()
 	crds, err := registry.CRDFiles(files)
@@ -264,10 +258,10 @@ func (s *Server) InstallCRDs(files fs.FS) {
 	for _, crd := range crds {
 		r := meta.GroupResource{Group: crd.String("spec", "group"), Resource: crd.String("spec", "names", "plural")}
 		if !slices.ContainsFunc(s.Objects().Types(), func(t *registry.Type) bool { return t.GroupResource() == r }) {
-			s.t.Fatalf("definition %s is not served: its names are taken", crd.Name())
+			s.t.Fatalf("definition %s is not served: its names conflict with another resource", crd.Name())
 		}
 	}
 }
 
-// ServeHTTP implements http.Handler, for a listener of the test's own.
+// ServeHTTP implements http.Handler, for tests with their own listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.front.ServeHTTP(w, r) }

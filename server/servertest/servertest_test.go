@@ -59,7 +59,7 @@ func count(t testing.TB, s *servertest.Server) int {
 	return len(list)
 }
 
-// TestManyServers has 200 servers at once, each with its own objects.
+// TestManyServers runs 200 servers at once, each with its own objects.
 func TestManyServers(t *testing.T) {
 	servers := make([]*servertest.Server, 200)
 	for i := range servers {
@@ -104,8 +104,8 @@ func TestForksAreApart(t *testing.T) {
 	}
 }
 
-// TestForkKnowsOwners deletes an owner right after a fork: what it owned goes
-// at once, since the fork's controllers know what was there.
+// TestForkKnowsOwners checks that a fork deletes the dependents of an owner that is deleted right after the
+// fork.
 func TestForkKnowsOwners(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestForkKnowsOwners(t *testing.T) {
 	})
 }
 
-// TestBubble has a watch and an event live through hours that pass at once.
+// TestBubble checks that a watch and an expiring event work in a synctest bubble over hours.
 func TestBubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,8 +218,7 @@ func TestRequestsEnd(t *testing.T) {
 	})
 }
 
-// brokenBody is the body of a request that breaks off, and knows when it was
-// closed.
+// brokenBody is a request body that fails, and records whether it was closed.
 type brokenBody struct{ closed chan struct{} }
 
 func (b brokenBody) Read([]byte) (int, error) { return 0, errors.New("broken") }
@@ -245,7 +244,7 @@ func TestTransportClosesBodies(t *testing.T) {
 	<-body.closed
 }
 
-// TestBigBodies reads, slowly, more than the transport holds for a reader.
+// TestBigBodies checks a slow reader of more than the transport buffers.
 func TestBigBodies(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -255,7 +254,7 @@ func TestBigBodies(t *testing.T) {
 	}
 	list := send(t, t.Context(), s.Client(), "GET", s.Host()+maps, "")
 	defer list.Body.Close()
-	create(t, s, "meanwhile", "v") // nobody waits for the reader
+	create(t, s, "meanwhile", "v") // the slow reader blocks no other request
 	buffer, n := make([]byte, 4096), 0
 	for {
 		m, err := list.Body.Read(buffer)
@@ -273,8 +272,7 @@ func TestBigBodies(t *testing.T) {
 	assert.Equal(t, http.StatusRequestEntityTooLarge, res.StatusCode)
 }
 
-// TestAbandonedReader ends with a reader who never reads: the server does not
-// wait for it.
+// TestAbandonedReader checks that the server does not wait for a client that never reads.
 func TestAbandonedReader(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -300,7 +298,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestConfiguration is what a fork has as well.
+// TestConfiguration checks that a fork has the configuration, too.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) { b.Limits.Body = 100 }, func(b *server.Builder) { b.Serving.Version = "v1.2.3" })

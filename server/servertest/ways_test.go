@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// lamp is a kind in code, for the typed client.
+// lamp is a Go type for the typed client.
 type lamp struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -35,7 +35,7 @@ var lampKind = registry.Definition[lamp]{Group: "example.com", Version: "v1", Ki
 
 func withLamps(b *server.Builder) { b.Register(registry.Of(lampKind)) }
 
-// bearer sends a token.
+// bearer is a RoundTripper that adds a token.
 type bearer struct{ token string }
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,8 +44,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestEveryClientMeetsFaults sends one request through each kind of client that a test can
-// make from a server. Each of them meets the fault, is recorded, and works after a Restart.
+// TestEveryClientMeetsFaults sends a request through each kind of client of a server, and checks that faults
+// and recorders see it, and that it works after Restart.
 func TestEveryClientMeetsFaults(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, withLamps)
@@ -83,7 +83,7 @@ func TestEveryClientMeetsFaults(t *testing.T) {
 	}
 }
 
-// byKubeconfig returns what a program reads in the user's kubeconfig.
+// byKubeconfig returns a client for the kubeconfig of a user.
 func byKubeconfig(t *testing.T, u *servertest.User) (base string, c *http.Client) {
 	t.Helper()
 	config, err := kubeconfig.Load(u.Kubeconfig())
@@ -95,7 +95,7 @@ func byKubeconfig(t *testing.T, u *servertest.User) (base string, c *http.Client
 	return strings.TrimRight(remote.URL.String(), "/"), c
 }
 
-// TestConn shows that the typed client is the named user in all that the server does.
+// TestConn checks that the server handles requests of a Conn as the given user everywhere.
 func TestConn(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC, withLamps)
@@ -138,8 +138,8 @@ func TestConn(t *testing.T) {
 	frozen.Stop()
 }
 
-// serversOwn are the methods of server.Server that a test reaches through servertest.Server as
-// they are, with the reason why faults and recorders do not concern them.
+// serversOwn are the methods of server.Server that servertest.Server promotes, each with the reason why
+// faults and recorders do not apply to it.
 var serversOwn = map[string]string{
 	"Objects":        "documented as the server's own",
 	"Metrics":        "no requests",
@@ -152,8 +152,8 @@ var serversOwn = map[string]string{
 	"SetFlowControl": "no requests",
 }
 
-// TestNoMethodBypassesFaults fails if server.Server gains a method that servertest.Server
-// neither replaces nor lists as the server's own.
+// TestNoMethodBypassesFaults checks that each method of server.Server is either replaced by servertest.Server
+// or in serversOwn.
 func TestNoMethodBypassesFaults(t *testing.T) {
 	replaced := map[string]bool{}
 	paths, err := filepath.Glob("*.go")

@@ -15,12 +15,12 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// InstallWebhooks creates the webhook configurations in the files of a directory, such as
-// those that a code generator wrote, and lets handler answer what their services are
-// asked: no socket, no certificate. It also answers for the services of the conversion
-// webhooks that definitions name, those in the files, which InstallCRDs creates, and those
-// of the server that nobody answers for. Other documents in the files are passed over.
-// They are in effect for the next write. Faults end the test.
+// InstallWebhooks creates the webhook configurations in the files of a directory, such as those of a code
+// generator, and calls handler for requests to the services of these webhooks, without a socket or
+// certificate. It also calls handler for the services of conversion webhooks: of the definitions in the
+// files, which InstallCRDs creates, and of the definitions on the server whose service has no handler yet.
+// Other documents in the files are ignored. The configurations apply to the next write. An error ends the
+// test.
 func (s *Server) InstallWebhooks(files fs.FS, handler http.Handler) {
 	s.t.Helper()
 	list, err := manifests.Read(files, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -34,8 +34,8 @@ func (s *Server) InstallWebhooks(files fs.FS, handler http.Handler) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	installed := s.definitions(ctx)
-	if convert(definitions, s.services.put, handler)+convert(installed, s.services.offer, handler)+len(list) == 0 {
-		s.t.Fatal("the files hold no webhook configuration")
+	if convert(definitions, s.services.put, handler)+convert(installed, s.services.putIfAbsent, handler)+len(list) == 0 {
+		s.t.Fatal("the files contain no webhook configuration")
 	}
 	for _, configuration := range list {
 		group, _, _ := strings.Cut(configuration.APIVersion(), "/")
@@ -46,7 +46,7 @@ func (s *Server) InstallWebhooks(files fs.FS, handler http.Handler) {
 		}
 		for _, hook := range made.Objects("webhooks") {
 			if hook.Map("clientConfig", "service") == nil {
-				s.t.Fatalf("the webhook %s is behind no service", hook.String("name"))
+				s.t.Fatalf("the webhook %s has no service in its clientConfig", hook.String("name"))
 			}
 			s.services.put(server.Service{
 				Namespace: hook.String("clientConfig", "service", "namespace"), Name: hook.String("clientConfig", "service", "name"),
@@ -56,7 +56,7 @@ func (s *Server) InstallWebhooks(files fs.FS, handler http.Handler) {
 	}
 }
 
-// definitions returns those of the server.
+// definitions returns the definitions on the server.
 func (s *Server) definitions(ctx context.Context) []*meta.Object {
 	for _, t := range s.Objects().Types() {
 		if t.Kind == "CustomResourceDefinition" {
@@ -70,15 +70,15 @@ func (s *Server) definitions(ctx context.Context) []*meta.Object {
 	return nil
 }
 
-// convert gives the handler the services of the conversion webhooks of definitions, and
-// returns how many there are.
-func convert(definitions []*meta.Object, give func(server.Service, http.Handler), handler http.Handler) (n int) {
+// convert calls register with the handler for the service of each conversion webhook in the definitions, and
+// returns their number.
+func convert(definitions []*meta.Object, register func(server.Service, http.Handler), handler http.Handler) (n int) {
 	for _, d := range definitions {
 		service := meta.NewObject(d.Map("spec", "conversion", "webhook", "clientConfig", "service"))
 		if service.String("name") == "" {
 			continue
 		}
-		give(server.Service{
+		register(server.Service{
 			Namespace: service.String("namespace"), Name: service.String("name"), Port: int32(cmp.Or(service.Int("port"), 443)),
 		}, handler)
 		n++
@@ -86,25 +86,25 @@ func convert(definitions []*meta.Object, give func(server.Service, http.Handler)
 	return n
 }
 
-// services are those that handlers of the test answer for.
+// services maps services to the handlers of the test.
 type services struct {
-	mu sync.RWMutex // guards of
-	of map[server.Service]http.Handler
+	mu       sync.RWMutex // guards handlers
+	handlers map[server.Service]http.Handler
 }
 
 func (s *services) put(of server.Service, handler http.Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[server.Service]http.Handler{}
+	if s.handlers == nil {
+		s.handlers = map[server.Service]http.Handler{}
 	}
-	s.of[of] = handler
+	s.handlers[of] = handler
 }
 
-// offer is put unless another handler answers.
-func (s *services) offer(of server.Service, handler http.Handler) {
+// putIfAbsent is put, unless the service has a handler.
+func (s *services) putIfAbsent(of server.Service, handler http.Handler) {
 	s.mu.RLock()
-	taken := s.of[of] != nil
+	taken := s.handlers[of] != nil
 	s.mu.RUnlock()
 	if !taken {
 		s.put(of, handler)
@@ -114,14 +114,14 @@ func (s *services) offer(of server.Service, handler http.Handler) {
 func (s *services) clone() *services {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return &services{of: maps.Clone(s.of)}
+	return &services{handlers: maps.Clone(s.handlers)}
 }
 
-// or is what finds services: those here first.
-func (s *services) or(next server.ServiceResolver) server.ServiceResolver {
+// resolver returns a resolver that finds these services first, and then those of next.
+func (s *services) resolver(next server.ServiceResolver) server.ServiceResolver {
 	return func(ctx context.Context, of server.Service) (server.Endpoint, error) {
 		s.mu.RLock()
-		handler := s.of[of]
+		handler := s.handlers[of]
 		s.mu.RUnlock()
 		if handler != nil || next == nil {
 			return server.Endpoint{Handler: handler}, nil

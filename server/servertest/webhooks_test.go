@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// One file holds all that an operator installs, as `kubectl apply` gets it: the test takes
-// its definitions and its webhooks from there.
+// A file has all manifests of an operator, as for kubectl apply. The test installs its definitions and
+// webhooks.
 func ExampleServer_InstallCRDs() {
 	operator := fstest.MapFS{"operator.yaml": {Data: []byte(`
 apiVersion: apiextensions.k8s.io/v1
@@ -65,8 +65,8 @@ webhooks:
 	// Output: Ahab
 }
 
-// The manifests are an operator's own; the handler is its webhook server, such as that of
-// controller-runtime, here one that refuses everything.
+// The manifests are those of an operator. The handler is its webhook server, for example of
+// controller-runtime; here it refuses everything.
 func ExampleServer_InstallWebhooks() {
 	manifests := fstest.MapFS{"manifests.yaml": {Data: []byte(`
 apiVersion: admissionregistration.k8s.io/v1

@@ -1,6 +1,5 @@
-// Package serving is what a program of its own needs around a server: a certificate
-// authority that it makes and keeps itself, a kubeconfig for its clients, and the
-// way to serve TLS and to end in order.
+// Package serving has the tools that a program needs around a server: a certificate authority that is created
+// and kept in a directory, kubeconfig files for clients, and Run, which serves TLS and shuts down gracefully.
 //
 //	ca, err := serving.LoadAuthority(dir)
 //	config, err := ca.TLS("127.0.0.1", "localhost")
@@ -26,22 +25,22 @@ import (
 	"time"
 )
 
-// How long certificates hold. They are valid a little before they are made, for
-// clients whose clocks are late.
+// The lifetimes of certificates. They are valid from clockSkew before their creation, for clients whose
+// clocks are slow.
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
 	clockSkew       = 5 * time.Minute
 )
 
-// Authority is a certificate authority: what it signs, clients that know its
-// certificate trust. Certificates hold for a year, its own for ten.
+// Authority is a certificate authority. Its own certificate is valid for ten years, and those that it issues
+// for one year. It is immutable, so its methods are safe for concurrent use.
 type Authority struct {
 	Cert *x509.Certificate
 	Key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority of that common name.
+// NewAuthority creates an authority with a new key and the given common name.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -59,12 +58,12 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{cert, key}, err
 }
 
-// authorityFile is where an authority lies in its directory, key and certificate.
+// authorityFile is the name of the file with the key and certificate of an authority.
 const authorityFile = "authority.pem"
 
-// LoadAuthority reads the authority that is kept in a directory. If there is none it
-// makes one and keeps it there, in a file that only its owner can read. Of several
-// processes that do so at once one makes it, and all have the same.
+// LoadAuthority reads the authority that is kept in a directory. If there is none, it creates one and keeps
+// it in a file that only the owner can read. If several processes call it at once, they all get the same
+// authority.
 func LoadAuthority(dir string) (*Authority, error) {
 	path := filepath.Join(dir, authorityFile)
 	data, err := os.ReadFile(path)
@@ -82,7 +81,7 @@ func LoadAuthority(dir string) (*Authority, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s: the key is no ECDSA key", path)
+		return nil, fmt.Errorf("%s: not an ECDSA key", path)
 	}
 	return &Authority{pair.Leaf, key}, nil
 }
@@ -96,22 +95,21 @@ func newAuthorityPEM() ([]byte, error) {
 	return append(key, ca.PEM()...), err
 }
 
-// PEM returns the certificate that clients verify servers with.
+// PEM returns the certificate of the authority, with which clients verify servers.
 func (ca *Authority) PEM() []byte { return certPEM(ca.Cert.Raw) }
 
-// Pool returns the authority alone, to verify what it signed.
+// Pool returns a pool with only the certificate of the authority.
 func (ca *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.Cert)
 	return pool
 }
 
-// KeyPEM returns the authority's private key, for what signs in its name.
+// KeyPEM returns the private key of the authority, for components that sign in its name.
 func (ca *Authority) KeyPEM() ([]byte, error) { return keyPEM(ca.Key) }
 
-// TLS returns the configuration of a server that is reached at some addresses and
-// host names. Clients may show a certificate; whom to believe one, authenticators
-// decide.
+// TLS returns the configuration of a server with a new certificate for the given IP addresses and host names.
+// It requests client certificates, but leaves it to authenticators to verify them.
 func (ca *Authority) TLS(hosts ...string) (*tls.Config, error) {
 	cert, key, err := ca.Server(hosts...)
 	if err != nil {
@@ -121,8 +119,7 @@ func (ca *Authority) TLS(hosts ...string) (*tls.Config, error) {
 	return TLS(pair), err
 }
 
-// Server returns a certificate of a server that is reached at some addresses and
-// host names, and its key, as PEM.
+// Server returns a new server certificate for the given IP addresses and host names, and its key, as PEM.
 func (ca *Authority) Server(hosts ...string) (cert, key []byte, err error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -137,7 +134,7 @@ func (ca *Authority) Server(hosts ...string) (cert, key []byte, err error) {
 	return ca.issue(template)
 }
 
-// TLS returns the configuration of a server with a certificate from elsewhere, see
+// TLS returns the configuration of a server with the given certificate. It requests client certificates like
 // Authority.TLS.
 func TLS(cert tls.Certificate) *tls.Config {
 	return &tls.Config{
@@ -146,15 +143,15 @@ func TLS(cert tls.Certificate) *tls.Config {
 	}
 }
 
-// Client returns a certificate of a user in groups, and its key, as PEM: what the
-// authenticator of client certificates takes.
+// Client returns a new client certificate of a user in groups, and its key, as PEM. The authenticator for
+// client certificates accepts it.
 func (ca *Authority) Client(user string, groups ...string) (cert, key []byte, err error) {
 	return ca.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 }
 
-// issue signs a certificate for a new key, both PEM.
+// issue creates a key and signs a certificate for it. It returns both as PEM.
 func (ca *Authority) issue(template *x509.Certificate) (cert, private []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -188,12 +185,12 @@ func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }
 
-// WritePrivate writes a file that only its owner can read, whatever was there:
-// whole or not at all. Missing directories are made.
+// WritePrivate writes a file that only the owner can read. It replaces an existing file atomically, and
+// creates missing directories.
 func WritePrivate(path string, data []byte) error { return putPrivate(path, data, os.Rename) }
 
-// KeepPrivate writes a file as WritePrivate does unless there is one, and returns what
-// is there then: of several processes that do so at once all get the same.
+// KeepPrivate is like WritePrivate, but does not replace an existing file. It returns the contents of the
+// file. If several processes call it at once, they all get the same contents.
 func KeepPrivate(path string, data []byte) (kept []byte, err error) {
 	if err := putPrivate(path, data, linkOrRename); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -201,8 +198,8 @@ func KeepPrivate(path string, data []byte) (kept []byte, err error) {
 	return os.ReadFile(path)
 }
 
-// linkOrRename takes no name that is taken, but where there are no links, as on some
-// file systems: processes that begin at once may overwrite each other's files there.
+// linkOrRename gives a file a name that does not exist yet. On file systems without hard links it renames,
+// which can replace the file of a process that started at the same time.
 func linkOrRename(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -211,13 +208,13 @@ func linkOrRename(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// putPrivate writes a file for its owner alone and gives it its name by put.
+// putPrivate writes a temporary file in the directory of path, and names it by put.
 func putPrivate(path string, data []byte, put func(from, to string) error) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, filepath.Base(path)+"-") // for its owner alone
+	file, err := os.CreateTemp(dir, filepath.Base(path)+"-") // readable by the owner only
 	if err != nil {
 		return err
 	}
@@ -225,8 +222,8 @@ func putPrivate(path string, data []byte, put func(from, to string) error) error
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = put(file.Name(), path)
 	}
-	if gone := os.Remove(file.Name()); !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if removeErr := os.Remove(file.Name()); !errors.Is(removeErr, fs.ErrNotExist) {
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }

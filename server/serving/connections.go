@@ -11,29 +11,30 @@ import (
 	"time"
 )
 
-// listener knows the connections that it took, to end those that carry nothing at
-// once: http.Server.Shutdown waits five seconds for the first request of a new one,
-// and leaves one of HTTP/2 open for a second after it told the client of the end.
+// listener tracks the connections that it accepted, to close idle ones at once on shutdown:
+// http.Server.Shutdown waits five seconds for the first request of a new connection, and keeps an HTTP/2
+// connection open for a second after GOAWAY.
 type listener struct {
 	net.Listener
 	closed sync.Once
 
-	parting atomic.Bool // clients are asked to come by another connection
+	parting atomic.Bool // ask clients to open new connections
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards open
 	open   map[*conn]struct{}
-	ending atomic.Bool // written under mu
+	ending atomic.Bool // shutdown has begun; written under mu
 }
 
-// Close implements net.Listener. A second time it does nothing.
+// Close implements net.Listener. A second call does nothing.
 func (l *listener) Close() (err error) {
 	l.closed.Do(func() { err = l.Listener.Close() })
 	return err
 }
 
-// around lets clients know which answer is the last on its connection, once they are to come by
-// another one. One of HTTP/2 takes no more requests then, and those under way go on.
-func (l *listener) around(h http.Handler) http.Handler {
+// wrap returns a handler that adds "Connection: close" to responses while parting is set. net/http closes an
+// HTTP/1.1 connection after such a response, and sends GOAWAY on an HTTP/2 connection, whose requests in
+// flight complete.
+func (l *listener) wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l.parting.Load() && r.Header.Get("Upgrade") == "" {
 			w.Header().Set("Connection", "close")
@@ -59,21 +60,22 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// conn is one of them.
+// conn is a connection that the listener accepted.
 type conn struct {
 	net.Conn
 	listener *listener
 
-	outer net.Conn     // what net/http has, with TLS or without; guarded by listener.mu
+	outer net.Conn     // the connection of net/http: a *tls.Conn or c itself; guarded by listener.mu
 	state atomic.Int32 // an http.ConnState; written under listener.mu
 
-	flushed   atomic.Bool // something was written since the state is what it is, so that nothing is left to be
-	asked     atomic.Bool // the client sent something since the end began
+	flushed   atomic.Bool // something was written in the present state, so the last response was flushed
+	asked     atomic.Bool // the client sent something after shutdown began
 	once      sync.Once
-	goingAway chan struct{} // closed when the client was told that no more requests are taken, or the connection is closed
+	goingAway chan struct{} // closed when GOAWAY was sent or the connection was closed
 }
 
-// Read implements net.Conn. What has brought no request when the end begins brings none.
+// Read implements net.Conn. A new connection that has sent no request when shutdown begins is not read any
+// more.
 func (c *conn) Read(b []byte) (int, error) {
 	if c.listener.ending.Load() && c.state.Load() == int32(http.StateNew) {
 		return 0, net.ErrClosed
@@ -85,8 +87,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. What is written at the end to a client that has sent nothing, and
-// has got all that was for it, tells it of the end.
+// Write implements net.Conn. A write during shutdown to an idle client that has sent nothing, after the last
+// response was flushed, is the GOAWAY.
 func (c *conn) Write(b []byte) (int, error) {
 	last := c.listener.ending.Load() && c.flushed.Load()
 	n, err := c.Conn.Write(b)
@@ -97,8 +99,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite lets net/http end our side alone where the client still sends, so that he
-// reads the answer. The error is errors.ErrUnsupported if the connection cannot.
+// CloseWrite lets net/http close only the write side while the client still sends, so that the client can
+// read the response. It returns errors.ErrUnsupported if the connection cannot do that.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -115,7 +117,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// follow is the http.Server's ConnState.
+// follow is the ConnState hook of the http.Server.
 func (l *listener) follow(outer net.Conn, state http.ConnState) {
 	inner := outer
 	if t, ok := outer.(*tls.Conn); ok {
@@ -127,17 +129,17 @@ func (l *listener) follow(outer net.Conn, state http.ConnState) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if state == http.StateNew { // the first of all
+	if state == http.StateNew { // always the first state
 		c.outer = outer
 	}
 	if l.ending.Load() && c.state.Load() == int32(http.StateNew) {
-		_ = c.SetReadDeadline(time.Time{}) // the request was read before end set one
+		_ = c.SetReadDeadline(time.Time{}) // the first request was read before end set the deadline: allow it to complete
 	}
 	c.flushed.Store(false)
 	c.state.Store(int32(state))
 }
 
-// in returns the connections in a state.
+// in returns the connections in a state of http.ConnState.
 func (l *listener) in(state http.ConnState) (list []*conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,20 +151,21 @@ func (l *listener) in(state http.ConnState) (list []*conn) {
 	return list
 }
 
-// notice is how long before their watches end clients hear that their connections do, so that
-// they go on by others.
+// notice is the time between asking clients to open new connections and the end of their watches, so that
+// they resume the watches on other connections.
 const notice = 10 * time.Millisecond
 
-// end shuts a server down that serves the listener: clients come by other connections,
-// watches end, requests under way finish, and what is left when the context ends is cut off.
+// end shuts down the http.Server of the listener. It asks clients to open new connections, ends watches, and
+// waits for requests in flight. If the context ends first, it cuts the remaining connections and returns the
+// error.
 func (l *listener) end(ctx context.Context, web *http.Server, endWatches func()) error {
-	_ = l.Close() // before clients are told to come by another connection; Shutdown closes it, too
+	_ = l.Close() // before clients are asked to reconnect, so that they reach another server; Shutdown closes it again
 	l.parting.Store(true)
 	l.mu.Lock()
 	l.ending.Store(true)
 	for c := range l.open {
 		if c.state.Load() == int32(http.StateNew) {
-			_ = c.SetReadDeadline(time.Unix(1, 0)) // wakes who waits for a request, see Read
+			_ = c.SetReadDeadline(time.Unix(1, 0)) // unblocks the Read that waits for the first request
 		}
 	}
 	l.mu.Unlock()
@@ -183,7 +186,7 @@ func (l *listener) end(ctx context.Context, web *http.Server, endWatches func())
 	return err
 }
 
-// cutOff closes the connections below TLS, which would wait to take leave of clients.
+// cutOff closes the connections below TLS, because closing a TLS connection waits to send an alert.
 func (l *listener) cutOff() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,10 +195,9 @@ func (l *listener) cutOff() {
 	}
 }
 
-// hangUp ends an idle connection of HTTP/2 when the client was told which requests
-// were taken. That flushes what may be left of the last answer. Only our side is
-// closed: then the client reads all of it, whatever it sends meanwhile, and closes
-// the other. Other connections net/http closes when they are idle.
+// hangUp closes the write side of an idle HTTP/2 connection after GOAWAY was sent, which also means that the
+// last response was flushed. The client reads the rest and closes its own side; closing both sides could make
+// it lose the response. net/http itself closes idle connections of other protocols.
 func (c *conn) hangUp(ctx context.Context) {
 	select {
 	case <-c.goingAway:

@@ -24,12 +24,12 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// pipes is a listener within the process, whose connections block as synctest knows.
+// pipes is an in-process listener whose connections block durably for synctest.
 type pipes struct {
 	taken chan net.Conn
 	ended chan struct{}
 	once  sync.Once
-	wrap  func(net.Conn) net.Conn // what the server has; nil: the end of the pipe
+	wrap  func(net.Conn) net.Conn // wraps the connection of the server; nil: no wrapper
 }
 
 func newPipes() *pipes { return &pipes{taken: make(chan net.Conn), ended: make(chan struct{})} }
@@ -63,11 +63,10 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// TestIdleEnd: where nothing is under way a server ends at once, whatever clients hold
-// open, and one that hears of it in the middle of a watch reads its end. The clock is
-// that of the bubble: it goes on only where somebody waits for it.
+// TestIdleEnd checks that a server without requests in flight shuts down at once, whatever connections
+// clients hold open, and that a watch is ended properly. The time is that of the synctest bubble.
 func TestIdleEnd(t *testing.T) {
-	const most = 50 * time.Millisecond // of the polls of net/http the first few
+	const most = 50 * time.Millisecond // the first few polls of http.Server.Shutdown
 	for name, protocol := range map[string]string{"HTTP/1.1": "http/1.1", "HTTP/2": "h2"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,7 +115,7 @@ func TestIdleEnd(t *testing.T) {
 	}
 }
 
-// serve runs a server on pipes, and returns what ends it and what that says.
+// serve runs a server on pipes. It returns a function that stops it, and its result.
 func serve(t *testing.T, l *pipes, o serving.Options) (stop func(), ended <-chan error) {
 	s, err := (&server.Builder{Authorizer: auth.AllowAll, Names: names.Kubernetes}).Build(t.Context())
 	require.NoError(t, err)
@@ -126,7 +125,7 @@ func serve(t *testing.T, l *pipes, o serving.Options) (stop func(), ended <-chan
 	return stop, end
 }
 
-// halfCloser notes that its side was closed alone.
+// halfCloser records whether only the write side was closed.
 type halfCloser struct {
 	net.Conn
 	half atomic.Bool
@@ -137,8 +136,8 @@ func (c *halfCloser) CloseWrite() error {
 	return nil
 }
 
-// TestHalfClose: where a client still sends what nobody reads, only our side is closed
-// at first, so that he reads the answer.
+// TestHalfClose checks that the server closes only its write side first if the client still sends, so that
+// the client can read the response.
 func TestHalfClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var far *halfCloser
@@ -165,7 +164,7 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// hooked is a connection of which the server's first step to end it is seen.
+// hooked is a connection that reports the first step of the server to close it.
 type hooked struct {
 	net.Conn
 	expires, closes func()
@@ -183,8 +182,8 @@ func (c *hooked) Close() error {
 	return c.Conn.Close()
 }
 
-// TestFirstRequestAtEnd: the first request of a connection is answered if it is taken,
-// also while silent connections are being ended.
+// TestFirstRequestAtEnd checks that the first request of a connection is answered if the server has read it,
+// while silent connections are closed.
 func TestFirstRequestAtEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan struct{})
@@ -192,7 +191,7 @@ func TestFirstRequestAtEnd(t *testing.T) {
 		var made atomic.Int32
 		var once sync.Once
 		asked := make(chan net.Conn, 1)
-		ask := func(c net.Conn) { // with the end of the other under way
+		ask := func(c net.Conn) { // while the other connection is being closed
 			_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
 			assert.NoError(t, err)
 			asked <- c
@@ -227,13 +226,12 @@ func TestFirstRequestAtEnd(t *testing.T) {
 		select {
 		case <-begun:
 			assert.Contains(t, string(answer), "hello")
-		default: // it was not taken
+		default: // the server did not read it
 		}
 	})
 }
 
-// TestDeafClients: clients that read nothing more keep the end waiting no longer than
-// it may take.
+// TestDeafClients checks that clients that stop reading do not delay the shutdown beyond its timeout.
 func TestDeafClients(t *testing.T) {
 	const most = time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +250,7 @@ func TestDeafClients(t *testing.T) {
 			c := tls.Client(pipe, &tls.Config{RootCAs: ca.Pool(), ServerName: "server.example", NextProtos: []string{"h2"}})
 			clients.Go(func() {
 				frame := make([]byte, 1<<14)
-				for goAway := false; !goAway; { // each frame has a record of its own
+				for goAway := false; !goAway; { // each frame is a TLS record
 					n, err := c.Read(frame)
 					if !assert.NoError(t, err) {
 						return

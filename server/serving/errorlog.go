@@ -12,17 +12,17 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// errorLog takes what net/http says of connections, a line at a time, and counts what
-// dashboards ask for.
+// errorLog is the output of the error log of an http.Server. It counts TLS handshake errors and passes the
+// lines on.
 type errorLog struct {
 	next       io.Writer
 	handshakes prometheus.Counter
 }
 
-// newErrorLog makes the log of an http.Server.
+// newErrorLog returns the ErrorLog of an http.Server. It logs at level debug.
 func newErrorLog(to prometheus.Registerer, logger *slog.Logger) (*log.Logger, error) {
 	set := metrics.For(to)
-	failed := set.Counters(metrics.Family{Name: "apiserver_tls_handshake_errors_total", Help: "Connections that ended before TLS was agreed on."})
+	failed := set.Counters(metrics.Family{Name: "apiserver_tls_handshake_errors_total", Help: "Connections that failed in the TLS handshake."})
 	next := slog.NewLogLogger(cmp.Or(logger, slog.New(slog.DiscardHandler)).Handler(), slog.LevelDebug)
 	return log.New(&errorLog{next.Writer(), failed.WithLabelValues()}, "", 0), set.Err()
 }

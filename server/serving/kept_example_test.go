@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/server/serving"
 )
 
-// A server whose certificate comes from elsewhere, and clients whose certificates are
-// of an authority that is kept in a directory.
+// The certificate of the server comes from another authority; client certificates are issued by an authority
+// that is kept in a directory.
 func ExampleLoadAuthority() {
 	dir, err := os.MkdirTemp("", "serving")
 	if err != nil {
@@ -64,7 +64,7 @@ func ExampleLoadAuthority() {
 	// -rw-------
 }
 
-// What a program makes at its first start stays what it is, whoever makes it first.
+// A file that is created on the first start is not replaced.
 func ExampleKeepPrivate() {
 	dir, err := os.MkdirTemp("", "serving")
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// Kubeconfig returns a client configuration for the server at a URL, with a new
-// certificate of a user in groups.
+// Kubeconfig returns a kubeconfig for the server at a URL, with a new client certificate of a user in groups.
 func (ca *Authority) Kubeconfig(url, user string, groups ...string) ([]byte, error) {
 	cert, key, err := ca.Client(user, groups...)
 	if err != nil {
@@ -15,8 +14,8 @@ func (ca *Authority) Kubeconfig(url, user string, groups ...string) ([]byte, err
 	return Kubeconfig(url, user, ca.PEM(), cert, key), nil
 }
 
-// Kubeconfig returns a client configuration for the server at a URL: ca verifies the
-// server, cert and key are the user's, all of them PEM.
+// Kubeconfig returns a kubeconfig for the server at a URL. ca verifies the server; cert and key are those of
+// the user. All are PEM.
 func Kubeconfig(url, user string, ca, cert, key []byte) []byte {
 	b64 := base64.StdEncoding.EncodeToString
 	return fmt.Appendf(nil, `apiVersion: v1

@@ -14,43 +14,41 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Options are how a server is served.
+// Options configure Run.
 type Options struct {
-	// TLS is the configuration to serve with; nil serves plain HTTP.
+	// TLS is the TLS configuration; nil serves plain HTTP.
 	TLS *tls.Config
 
-	// Handler is what requests come to; nil is the server itself.
+	// Handler handles the requests; nil is the server itself.
 	Handler http.Handler
 
-	// Drain is how long requests are still taken at the end, while /readyz already
-	// fails, so that load balancers send no more. In its second half clients that have a
-	// connection are asked to come by a new one, which balancers lead to another server.
+	// Drain is how long the server accepts requests after ctx ended, while /readyz fails, so that load
+	// balancers stop sending requests. In the second half the server asks clients to open new connections,
+	// which load balancers route to another server.
 	Drain time.Duration
 
-	// Timeout is how long requests under way may take at the end, 1 minute if it is
-	// zero. What is left then is cut off.
+	// Timeout is how long requests in flight may take after Drain. 0 means 1 minute. Then their connections
+	// are cut.
 	Timeout time.Duration
 
-	// Logger receives at level debug what clients did to their connections; nil
-	// discards.
+	// Logger receives connection errors at level debug; nil discards them.
 	Logger *slog.Logger
 }
 
-// Bounds of what a client may hold open before a request is there.
+// The limits of connections without a complete request.
 const (
 	headTime  = 10 * time.Second
 	idleTime  = 3 * time.Minute
 	headBytes = 64 << 10
 )
 
-// Run serves a server on a listener and runs its controllers until the context ends
-// or serving fails. Then it ends in order: /readyz fails, watches end, requests under way
-// finish, controllers stop, the store is closed. It takes the listener over. The error is nil
-// if all of that went well.
+// Run serves s on a listener and runs its controllers until ctx ends or serving fails. Then it shuts down:
+// /readyz fails, watches end, requests in flight complete, controllers stop, and the store is closed. Run
+// closes the listener. It returns nil if ctx ended and the shutdown succeeded.
 func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error {
 	conns := &listener{Listener: l, open: map[*conn]struct{}{}}
 	web := &http.Server{
-		Handler: conns.around(cmp.Or[http.Handler](o.Handler, s)), TLSConfig: o.TLS, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
+		Handler: conns.wrap(cmp.Or[http.Handler](o.Handler, s)), TLSConfig: o.TLS, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: headBytes,
 		ConnState: conns.follow,
 	}
 	errorLog, err := newErrorLog(s.Metrics(), o.Logger)
@@ -63,9 +61,9 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
 	}
 	failed := make(chan error, 2)
-	var both sync.WaitGroup
-	both.Go(func() { failed <- serve(conns) })
-	both.Go(func() { failed <- s.Run(context.WithoutCancel(ctx)) })
+	var tasks sync.WaitGroup
+	tasks.Go(func() { failed <- serve(conns) })
+	tasks.Go(func() { failed <- s.Run(context.WithoutCancel(ctx)) })
 	select {
 	case <-ctx.Done():
 		s.Drain()
@@ -81,9 +79,9 @@ func Run(ctx context.Context, s *server.Server, l net.Listener, o Options) error
 	rest, cancelRest := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancelRest()
 	err = errors.Join(err, s.Shutdown(rest))
-	both.Wait()
+	tasks.Wait()
 	return err
 }
 
-// shutdownTime is what controllers have to end in when no request is left, or all were cut off.
+// shutdownTime is how long controllers may take to stop after the last request.
 const shutdownTime = 10 * time.Second

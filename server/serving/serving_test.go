@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A complete server over TLS: whoever has the kubeconfig is the administrator.
+// A complete server over TLS. The user of the kubeconfig is an administrator.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -79,7 +79,7 @@ func Example() {
 	// <nil>
 }
 
-// get asks a server as its kubeconfig says.
+// get sends a request as the kubeconfig describes.
 func get(file []byte, path string) string {
 	config, err := kubeconfig.Parse(file, "")
 	if err != nil {
@@ -100,7 +100,7 @@ func get(file []byte, path string) string {
 	return fmt.Sprint(res.StatusCode, " ", string(body))
 }
 
-// TestLoadAuthority: what was signed before a restart is trusted after it.
+// TestLoadAuthority checks that certificates are valid after a restart.
 func TestLoadAuthority(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	first, err := serving.LoadAuthority(dir)
@@ -127,7 +127,7 @@ func TestLoadAuthority(t *testing.T) {
 	assert.Error(t, err, "a file without its key is not replaced in silence")
 }
 
-// TestWritePrivate: a file that others could read is not written into.
+// TestWritePrivate checks that a file that others can read is replaced, not written to.
 func TestWritePrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -145,8 +145,8 @@ func TestWritePrivate(t *testing.T) {
 	assert.Error(t, serving.WritePrivate(filepath.Dir(path), nil))
 }
 
-// TestRun: plain HTTP with a handler around the server; a request that is under way
-// at the end is answered, one that takes too long is cut off.
+// TestRun serves plain HTTP with a handler around the server. A request in flight is answered at shutdown,
+// and cut if it takes too long.
 func TestRun(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		t.Run(fmt.Sprint("patient=", patient), func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// served is a server that runs, and ends when it is told to.
+// served is a running server that a test can stop.
 type served struct {
 	url   string
 	stop  func()
@@ -216,15 +216,15 @@ func begin(t *testing.T, o serving.Options) *served {
 	return out
 }
 
-// client has connections of its own, of HTTP/1.1 or HTTP/2.
+// client returns an HTTP client with its own connections, HTTP/1.1 or HTTP/2.
 func (s *served) client(t *testing.T, version int) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.ca.Pool()}, ForceAttemptHTTP2: version == 2}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
 
-// TestClientsMoveOn: while a server drains, clients come by new connections, which a balancer
-// leads elsewhere. A watch goes on where it is.
+// TestClientsMoveOn checks that clients open new connections while a server drains, which a load balancer
+// routes elsewhere. A watch stays.
 func TestClientsMoveOn(t *testing.T) {
 	for version := 1; version <= 2; version++ {
 		t.Run(fmt.Sprint("HTTP/", version), func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestClientsMoveOn(t *testing.T) {
 			require.False(t, reused())
 			require.True(t, reused())
 			s.stop()
-			for reused() { // until it ends, which would be an error
+			for reused() { // until the server ends, which is an error
 			}
 			_, err = io.Copy(io.Discard, watch.Body)
 			assert.NoError(t, err, "the watch ends in order")
@@ -256,8 +256,8 @@ func TestClientsMoveOn(t *testing.T) {
 	}
 }
 
-// TestNothingIsRefused: a server that ends takes each request that comes to it, or lets the
-// client know that it does not.
+// TestNothingIsRefused checks that a server that shuts down answers each request that it received, or lets
+// the client know that it did not take it.
 func TestNothingIsRefused(t *testing.T) {
 	s := begin(t, serving.Options{})
 	var all, begun sync.WaitGroup
@@ -289,7 +289,7 @@ func TestNothingIsRefused(t *testing.T) {
 	assert.NoError(t, <-s.ended)
 }
 
-// TestHandshakeErrors: who does not speak TLS is counted.
+// TestHandshakeErrors checks that a client that does not speak TLS is counted.
 func TestHandshakeErrors(t *testing.T) {
 	ca, err := serving.NewAuthority("example")
 	require.NoError(t, err)
@@ -306,7 +306,7 @@ func TestHandshakeErrors(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Write([]byte(strings.Repeat("what is TLS?", 100)))
 	require.NoError(t, err)
-	_, _ = io.Copy(io.Discard, c) // the server hangs up
+	_, _ = io.Copy(io.Discard, c) // the server closes the connection
 	page := func() string {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -318,7 +318,7 @@ func TestHandshakeErrors(t *testing.T) {
 	assert.NoError(t, <-ended)
 }
 
-// TestOneAuthority: processes that start at once in an empty directory have one authority.
+// TestOneAuthority checks that processes that start at once in an empty directory get the same authority.
 func TestOneAuthority(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup

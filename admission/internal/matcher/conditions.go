@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/internal/cel/library"
 )
 
-// Conditions are expressions of which all have to be true of a request.
+// Conditions are compiled match conditions, all of which must be true. They are immutable.
 type Conditions struct {
 	env  *cel.RequestEnv
 	list []condition
@@ -20,33 +20,33 @@ type Conditions struct {
 type condition struct {
 	text    string
 	program *cel.Program
-	fault   error // why it cannot be evaluated
+	fault   error // compilation error
 }
 
-// NewConditions compiles the matchConditions of a webhook or policy; env is called only if
-// there are some.
+// NewConditions compiles the matchConditions of a webhook or policy. Errors are reported when the conditions
+// are evaluated. env is called only if there are conditions.
 func NewConditions(env func() (*cel.RequestEnv, error), o *meta.Object) (c Conditions) {
 	for _, m := range o.Objects("matchConditions") {
-		one := condition{text: m.String("expression")}
-		if c.env, one.fault = env(); one.fault == nil {
-			one.program, one.fault = c.env.Compile(one.text, cel.Boolean)
+		compiled := condition{text: m.String("expression")}
+		if c.env, compiled.fault = env(); compiled.fault == nil {
+			compiled.program, compiled.fault = c.env.Compile(compiled.text, cel.Boolean)
 		}
-		c.list = append(c.list, one)
+		c.list = append(c.list, compiled)
 	}
 	return c
 }
 
-// Match reports whether all conditions are true of a request as a version shows it.
+// Match reports whether all conditions are true for a request in the version of the view.
 func (c *Conditions) Match(ctx context.Context, r *Request, v *View) (bool, error) {
-	if c.env == nil { // which cannot be made
+	if c.env == nil { // there are no conditions, or env failed
 		return c.True(ctx, nil)
 	}
 	left := int64(cel.ConditionsCost)
 	return c.True(ctx, r.Vars(ctx, c.env, v, nil, nil, &left))
 }
 
-// True reports whether all conditions are true. If one is not, nobody asks for what is wrong
-// with the others.
+// True reports whether all conditions are true. If one is false, it returns false without an error, even if
+// others cannot be evaluated.
 func (c *Conditions) True(ctx context.Context, vars map[string]any) (bool, error) {
 	left := int64(cel.ConditionsCost)
 	var faults []error
@@ -71,7 +71,8 @@ func (c *Conditions) True(ctx context.Context, vars map[string]any) (bool, error
 // Empty reports whether there are no conditions.
 func (c *Conditions) Empty() bool { return len(c.list) == 0 }
 
-// Vars returns the variables of expressions about a request as a version shows it.
+// Vars returns the variables for expressions about a request in the version of the view. left is the
+// remaining cost budget that lazily evaluated variables share.
 func (r *Request) Vars(ctx context.Context, env *cel.RequestEnv, v *View, namespace, params *meta.Object, left *int64) map[string]any {
 	about := r.About(v)
 	if r.Options != nil {

@@ -10,22 +10,23 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Constraints select requests.
+// Constraints select requests by the rules and selectors of a webhook, policy or binding. They are immutable
+// after OrAll.
 type Constraints struct {
 	rules, excluded []rule
-	all             bool // there are no rules, and need not be
-	equivalent      bool // rules hold for other versions of what they name
+	all             bool // no rules select everything, see OrAll
+	equivalent      bool // matchPolicy is Equivalent
 	namespaces      meta.LabelSelector
 	objects         meta.LabelSelector
 }
 
 type rule struct {
 	admission.Rule
-	names []string // of objects; none: all
+	names []string // of objects; empty: all
 }
 
-// New returns the constraints that a webhook or policy has: the rules stand in fields of
-// these names. The error says what is wrong with the selectors, which select nothing then.
+// New compiles the constraints of a webhook or policy; rules and excluded are the names of the fields with
+// its rules. After an error, which is of a selector, that selector matches nothing.
 func New(o *meta.Object, rules, excluded string) (Constraints, error) {
 	c := Constraints{rules: rulesOf(o, rules), excluded: rulesOf(o, excluded), equivalent: o.String("matchPolicy") != "Exact"}
 	var faults [2]error
@@ -50,7 +51,7 @@ func rulesOf(o *meta.Object, field string) []rule {
 	return out
 }
 
-// selector compiles a selector; without one everything is selected.
+// selector compiles a selector. A missing one selects everything.
 func selector(o *meta.Object, field string) (meta.LabelSelector, error) {
 	tree := o.Map(field)
 	if tree == nil {
@@ -63,9 +64,8 @@ func selector(o *meta.Object, field string) (meta.LabelSelector, error) {
 	return s, nil
 }
 
-// Match reports whether a request is selected, and the version in which it is shown: that of
-// the caller if a rule covers it, else one that the rules do cover. The error ends the
-// request.
+// Match reports whether a request is selected, and in which version its objects are shown: the version of the
+// request if a rule covers it, else the first served version that a rule covers. The error ends the request.
 func (c *Constraints) Match(ctx context.Context, r *Request) (version meta.GroupVersion, ok bool, err error) {
 	if version, ok = c.covered(r, c.rules); !ok && !c.all || !c.selects(r) {
 		return version, false, nil
@@ -77,13 +77,13 @@ func (c *Constraints) Match(ctx context.Context, r *Request) (version meta.Group
 		return version, true, nil
 	}
 	namespace, err := r.NamespaceObject(ctx)
-	if err != nil || namespace == nil { // for other objects of the cluster its labels say nothing
+	if err != nil || namespace == nil { // cluster-scoped objects are not subject to namespaceSelector
 		return version, err == nil, err
 	}
 	return version, selects(c.namespaces, namespace), nil
 }
 
-// covered returns the version of the resource that rules mean.
+// covered returns the version of the resource that one of the rules covers, the version of the request first.
 func (c *Constraints) covered(r *Request, rules []rule) (meta.GroupVersion, bool) {
 	own := meta.GroupVersion{Group: r.RequestResource.Group, Version: r.RequestResource.Version}
 	if covers(rules, r, own) {
@@ -113,7 +113,7 @@ func covers(rules []rule, r *Request, version meta.GroupVersion) bool {
 	return false
 }
 
-// selects reports whether the labels of the object, before or after, are selected.
+// selects reports whether the object selector matches the old or the new object.
 func (c *Constraints) selects(r *Request) bool {
 	return c.objects.Empty() || selects(c.objects, r.Object) || selects(c.objects, r.Old)
 }
@@ -122,7 +122,7 @@ func selects(s meta.LabelSelector, obj *meta.Object) bool {
 	if obj == nil {
 		return false
 	}
-	if _, ok := obj.Get("metadata"); !ok { // of what cannot have labels
+	if _, ok := obj.Get("metadata"); !ok { // it cannot have labels
 		return false
 	}
 	labels := obj.Map("metadata", "labels")
@@ -132,5 +132,5 @@ func selects(s meta.LabelSelector, obj *meta.Object) bool {
 	})
 }
 
-// OrAll lets constraints without rules select requests about every resource.
+// OrAll makes constraints without rules select every resource. Call it before the first Match.
 func (c *Constraints) OrAll() { c.all = len(c.rules) == 0 }

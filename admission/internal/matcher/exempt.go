@@ -15,8 +15,8 @@ func ExemptFromPolicies(r *admission.Request) bool {
 	return writesPolicy(r) || isReview(r)
 }
 
-// ExemptFromWebhooks reports whether no webhook is called for a request. Besides what
-// ExemptFromPolicies names, requests that write webhook configurations are exempt: a webhook
+// ExemptFromWebhooks reports whether no webhook is called for a request. Besides the requests
+// of ExemptFromPolicies, requests that write webhook configurations are exempt: a webhook
 // could otherwise make its own configuration impossible to remove.
 func ExemptFromWebhooks(r *admission.Request) bool {
 	return writesPolicy(r) || in(r, names.GroupRegistration, "mutatingwebhookconfigurations", "validatingwebhookconfigurations") ||

@@ -9,16 +9,15 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// Figures are what operators watch of the match conditions of webhooks or policies, under the
-// names that dashboards know. Plugins that make them over one Registerer share them.
+// Figures are the metrics of match conditions of webhooks or policies, under the names of kube-apiserver.
+// Figures of the same Registerer share the metric families.
 type Figures struct {
 	kind, sort     string
 	took           *prometheus.HistogramVec
 	failed, passed *prometheus.CounterVec
 }
 
-// NewFigures returns those of a kind, webhook or policy, and of a sort of it as metrics name
-// it.
+// NewFigures returns the metrics for a kind, webhook or policy, and a type, such as validating.
 func NewFigures(s *metrics.Set, kind, sort string) *Figures {
 	labels := []string{"name", "kind", "type", "operation"}
 	return &Figures{
@@ -31,12 +30,12 @@ func NewFigures(s *metrics.Set, kind, sort string) *Figures {
 			Name: "apiserver_admission_match_condition_evaluation_errors_total", Help: "Evaluations of the match conditions of a webhook or policy that failed.", Labels: labels,
 		}),
 		passed: s.Counters(metrics.Family{
-			Name: "apiserver_admission_match_condition_exclusions_total", Help: "Requests that a webhook or policy was not asked about, since a match condition of it was not true.", Labels: labels,
+			Name: "apiserver_admission_match_condition_exclusions_total", Help: "Requests that a match condition excluded from a webhook or policy.", Labels: labels,
 		}),
 	}
 }
 
-// Observe counts an evaluation: whether the conditions are true, or why nobody knows.
+// Observe counts an evaluation: ok is whether all conditions are true, err why they could not be evaluated.
 func (f *Figures) Observe(name string, op admission.Operation, took time.Duration, ok bool, err error) {
 	labels := []string{name, f.kind, f.sort, string(op)}
 	f.took.WithLabelValues(labels...).Observe(took.Seconds())
@@ -48,7 +47,7 @@ func (f *Figures) Observe(name string, op admission.Operation, took time.Duratio
 	}
 }
 
-// Forget drops what is told of a name.
+// Forget deletes the series of a webhook or policy.
 func (f *Figures) Forget(name string) {
 	gone := prometheus.Labels{"name": name, "kind": f.kind, "type": f.sort}
 	f.took.DeletePartialMatch(gone)

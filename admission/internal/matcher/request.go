@@ -1,5 +1,5 @@
-// Package matcher says which requests a webhook or a policy is about, and shows it what it
-// may see of them.
+// Package matcher selects the requests that match a webhook or a policy, and converts their objects to the
+// version that it sees.
 package matcher
 
 import (
@@ -9,23 +9,23 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Request is a request as webhooks and policies see it.
+// Request is an admission request with a cache of its views. It is not safe for concurrent use.
 type Request struct {
 	*admission.Request
-	views map[meta.GroupVersion]*View // of the versions that somebody asked for
+	views map[meta.GroupVersion]*View // by version, as far as requested
 }
 
-// View is a request as callers of a version see it. Nobody changes it.
+// View is a request in one version of its resource. It must not be changed.
 type View struct {
 	Kind        meta.GroupVersionKind
 	Resource    meta.Resource
-	Object, Old *meta.Object // nil: there is none
+	Object, Old *meta.Object // nil if the request has none
 }
 
-// Changed says that the object is another than those that were shown.
+// Changed drops the cached views. Call it after each change of Object.
 func (r *Request) Changed() { r.views = nil }
 
-// See returns the request as callers of a version see it.
+// See returns the request in a version of its resource.
 func (r *Request) See(ctx context.Context, version meta.GroupVersion) (*View, error) {
 	if v := r.views[version]; v != nil {
 		return v, nil
@@ -51,8 +51,7 @@ func (r *Request) See(ctx context.Context, version meta.GroupVersion) (*View, er
 	return v, nil
 }
 
-// About returns what reviews and expressions say of a request besides its objects and its
-// options.
+// About returns the fields of an AdmissionRequest, except uid, objects and options.
 func (r *Request) About(v *View) map[string]any {
 	kind := r.RequestKind
 	if r.Forms != nil {
@@ -111,7 +110,7 @@ func (r *Request) isNamespace() bool {
 	return r.Resource.GroupResource() == meta.GroupResource{Resource: "namespaces"}
 }
 
-// InNamespace returns the namespace of the object; that of a namespace is itself.
+// InNamespace returns the namespace of the object; for a namespace, its own name.
 func (r *Request) InNamespace() string {
 	if r.isNamespace() {
 		return r.Name
@@ -119,8 +118,8 @@ func (r *Request) InNamespace() string {
 	return r.Namespace
 }
 
-// NamespaceObject returns the namespace that the request is in, nil if it is in none. A
-// namespace that is made is not there yet: it is what the request makes of it.
+// NamespaceObject returns the namespace of the request, nil for a cluster-scoped object. For a write of a
+// namespace it is the object of the request, because a new namespace is not stored yet.
 func (r *Request) NamespaceObject(ctx context.Context) (*meta.Object, error) {
 	name := r.InNamespace()
 	switch {

@@ -9,22 +9,22 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// call is one evaluation of a policy.
+// call is one evaluation of a policy, for a binding and a parameter object.
 type call struct {
 	policy    *policy
 	binding   *binding
-	version   meta.GroupVersion // in which the policy sees the objects
-	params    *meta.Object      // nil: it has none
-	namespace *meta.Object      // of the request; nil: it is in none
+	version   meta.GroupVersion // the version in which the policy sees the objects
+	params    *meta.Object      // nil: no parameters
+	namespace *meta.Object      // of the request; nil: not namespaced
 }
 
-// mostCalls bounds how often policies are evaluated about one request: a binding that
-// selects its parameters calls a policy once for each.
-const mostCalls = 10_000
+// maxCalls is the maximum number of evaluations for one request: a binding that selects several parameter
+// objects evaluates its policy for each.
+const maxCalls = 10_000
 
-// calls returns the policies that a request concerns, once for each of their bindings and
-// parameters, by their names. fail is told of those that cannot be called, of one that no
-// binding could call without a binding; the error ends the request.
+// calls returns the evaluations for a request, one for each binding and parameter object of the policies that
+// match, sorted by policy and binding. It calls fail for a policy that cannot be evaluated, with a nil
+// binding if that is so for all its bindings. The error ends the request.
 func (s *policies) calls(ctx context.Context, r *matcher.Request, fail func(*policy, *binding, error)) (list []call, err error) {
 	s.index.Update()
 	all := *s.bound.Load()
@@ -32,7 +32,7 @@ func (s *policies) calls(ctx context.Context, r *matcher.Request, fail func(*pol
 		return nil, nil
 	}
 	for _, p := range all {
-		version, ok, err := p.about.Match(ctx, r)
+		version, ok, err := p.constraints.Match(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (s *policies) calls(ctx context.Context, r *matcher.Request, fail func(*pol
 			fail(p.policy, nil, fmt.Errorf("failed to configure policy: failed to find resource referenced by paramKind: '%s'", p.params))
 			continue
 		}
-		var namespace *meta.Object // which a namespace itself has none of
+		var namespace *meta.Object // nil for a namespace and other cluster-scoped objects
 		if r.Namespace != "" {
 			if namespace, err = r.NamespaceObject(ctx); err != nil {
 				return nil, err
@@ -51,7 +51,7 @@ func (s *policies) calls(ctx context.Context, r *matcher.Request, fail func(*pol
 		}
 		for _, b := range p.by {
 			if b.narrows {
-				if _, ok, err = b.about.Match(ctx, r); err != nil {
+				if _, ok, err = b.constraints.Match(ctx, r); err != nil {
 					return nil, err
 				} else if !ok {
 					continue
@@ -62,8 +62,8 @@ func (s *policies) calls(ctx context.Context, r *matcher.Request, fail func(*pol
 				continue
 			}
 			params, err := s.paramsOf(ctx, p.policy, b, r.Namespace)
-			if err == nil && len(list)+len(params) > mostCalls {
-				params, err = nil, fmt.Errorf("policies are evaluated at most %d times about one request", mostCalls)
+			if err == nil && len(list)+len(params) > maxCalls {
+				params, err = nil, fmt.Errorf("too many policy evaluations for one request: the maximum is %d", maxCalls)
 			}
 			if err != nil {
 				fail(p.policy, b, fmt.Errorf("failed to configure binding: %w", err))

@@ -17,27 +17,27 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// round is the evaluation of all policies about one request.
-type round struct {
+// evaluation is the evaluation of all policies for one request, used by one goroutine.
+type evaluation struct {
 	*policies
 	matcher.Request
-	denied      *denial                        // nil: the request may be made
-	failures    []any                          // for the audit
-	annotations map[string]map[string][]string // of policies, by their names and keys
+	denied      *denial                        // the first denial; nil: admitted so far
+	failures    []any                          // validation failures for the audit event
+	annotations map[string]map[string][]string // audit annotations by policy and key
 }
 
-// denial is why a request may not be made.
+// denial is the reason for a refusal.
 type denial struct {
 	policy  *policy
-	binding *binding // nil: the policy itself is wrong
+	binding *binding // nil: the policy could not be evaluated
 	message string
 	reason  meta.Reason
 }
 
-// validate evaluates the policies. Of those that refuse the request, the first one in the
-// order of their names answers.
+// validate evaluates the policies that match a request. If several refuse it, the caller gets the refusal of
+// the first one by name.
 func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
-	r := &round{policies: s, Request: matcher.Request{Request: ar}, annotations: map[string]map[string][]string{}}
+	r := &evaluation{policies: s, Request: matcher.Request{Request: ar}, annotations: map[string]map[string][]string{}}
 	list, err := s.calls(ctx, &r.Request, r.fail)
 	if err != nil {
 		return err
@@ -47,21 +47,21 @@ func (s *policies) validate(ctx context.Context, ar *admission.Request) error {
 			return err
 		}
 	}
-	r.tell()
+	r.annotateAudit()
 	if r.denied == nil {
 		return nil
 	}
 	return r.denied.status(ar)
 }
 
-// deny refuses the request, unless it is refused already.
-func (r *round) deny(d denial) {
+// deny records a denial, if it is the first.
+func (r *evaluation) deny(d denial) {
 	if r.denied == nil {
 		r.denied = &d
 	}
 }
 
-// status is the answer to a request that is refused.
+// status returns the Status for the refused caller.
 func (d *denial) status(r *admission.Request) *meta.Status {
 	by := "ValidatingAdmissionPolicy '" + d.policy.name + "'"
 	if d.binding != nil {
@@ -84,23 +84,24 @@ func (d *denial) status(r *admission.Request) *meta.Status {
 	return st
 }
 
-// err notes that an expression of a policy gave an error, which concerns only bindings that
-// refuse.
-func (r *round) err(p *policy, b *binding, err error) {
+// expressionError records the error of a match condition or annotation. It refuses the request only if the
+// binding has the action Deny and the failure policy is not Ignore.
+func (r *evaluation) expressionError(p *policy, b *binding, err error) {
 	if b.deny {
 		r.fail(p, b, err)
 	}
 }
 
-// fail notes that a policy could not be called as it should be.
-func (r *round) fail(p *policy, b *binding, err error) {
+// fail records that a policy could not be evaluated, which refuses the request unless its failure policy is
+// Ignore.
+func (r *evaluation) fail(p *policy, b *binding, err error) {
 	if !p.ignore {
 		r.deny(denial{p, b, err.Error(), meta.ReasonInvalid})
 	}
 }
 
-// evaluate evaluates a policy. The error ends the request.
-func (r *round) evaluate(ctx context.Context, c call) error {
+// evaluate evaluates one policy. The error ends the request, whatever the failure policy.
+func (r *evaluation) evaluate(ctx context.Context, c call) error {
 	view, err := r.See(ctx, c.version)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 	ok, err := p.conditions.True(ctx, vars)
 	r.counts.matched(p, r.Operation, time.Since(begun), ok, err)
 	if err != nil {
-		r.err(p, b, err)
+		r.expressionError(p, b, err)
 		return ctx.Err()
 	} else if !ok {
 		return nil
@@ -123,15 +124,15 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 		if err == nil {
 			ok, err = v.holds.True(ctx, vars, &left)
 		}
-		if ctx.Err() != nil { // whatever the failure policy is, it was not evaluated
+		if ctx.Err() != nil { // the expression was interrupted: do not apply the failure policy
 			return ctx.Err()
 		}
 		r.checked(c, time.Since(begun), ok || err != nil && p.ignore, errorType(v.fault, err))
 		switch {
 		case err != nil && !p.ignore:
-			r.broken(p, b, i, fmt.Sprintf("expression '%s' resulted in error: %v", strings.TrimSpace(v.text), err), meta.ReasonInvalid)
+			r.takeActions(p, b, i, fmt.Sprintf("expression '%s' resulted in error: %v", strings.TrimSpace(v.text), err), meta.ReasonInvalid)
 		case err == nil && !ok:
-			r.broken(p, b, i, v.says(ctx, vars, &left), v.reason)
+			r.takeActions(p, b, i, v.failureMessage(ctx, vars, &left), v.reason)
 		}
 		if left < 0 {
 			return nil
@@ -144,7 +145,7 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 		}
 		switch text = strings.TrimSpace(text); {
 		case err != nil:
-			r.err(p, b, fmt.Errorf("audit annotation '%s' resulted in error: %w", a.key, err))
+			r.expressionError(p, b, fmt.Errorf("audit annotation '%s' resulted in error: %w", a.key, err))
 		case ok && text != "":
 			r.annotate(p.name, a.key, text)
 		}
@@ -152,9 +153,8 @@ func (r *round) evaluate(ctx context.Context, c call) error {
 	return ctx.Err()
 }
 
-// checked counts a validation: for each action that the binding wants if the request may not
-// go on because of it.
-func (r *round) checked(c call, took time.Duration, passes bool, failed string) {
+// checked counts a validation: as allowed if it passes, else once for each action of the binding.
+func (r *evaluation) checked(c call, took time.Duration, passes bool, failed string) {
 	if passes {
 		r.counts.check(c, took, failed, "allow")
 		return
@@ -169,16 +169,15 @@ func (r *round) checked(c call, took time.Duration, passes bool, failed string) 
 	}
 }
 
-// broken does what the binding wants of a request that is not valid, or of which that
-// cannot be said.
-func (r *round) broken(p *policy, b *binding, index int, message string, reason meta.Reason) {
+// takeActions applies the actions of the binding to a validation that is false, or whose expression failed.
+func (r *evaluation) takeActions(p *policy, b *binding, index int, message string, reason meta.Reason) {
 	if b.deny {
 		r.deny(denial{p, b, message, reason})
 	}
 	if b.warn {
 		r.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.name, b.name, message))
 	}
-	if b.note && len(r.failures) < mostFailures {
+	if b.note && len(r.failures) < maxFailures {
 		actions := []any{}
 		for _, a := range []struct {
 			taken bool
@@ -194,21 +193,20 @@ func (r *round) broken(p *policy, b *binding, index int, message string, reason 
 	}
 }
 
-// longestAnnotation bounds what the audit is told under one key, in bytes. Values stand there
-// with a separator between them.
+// maxAnnotation is the maximum length in bytes of an audit annotation, which joins its values with separator.
 const (
-	longestAnnotation = 10 << 10
-	separator         = ", "
+	maxAnnotation = 10 << 10
+	separator     = ", "
 )
 
-// mostFailures bounds how many validations that failed the audit is told of.
-const mostFailures = 100
+// maxFailures is the maximum number of failed validations in the audit event.
+const maxFailures = 100
 
-func (r *round) annotate(policy, key, text string) {
+func (r *evaluation) annotate(policy, key, text string) {
 	if r.annotations[policy] == nil {
 		r.annotations[policy] = map[string][]string{}
 	}
-	values, room := r.annotations[policy][key], longestAnnotation
+	values, room := r.annotations[policy][key], maxAnnotation
 	for _, v := range values {
 		room -= len(v) + len(separator)
 	}
@@ -217,7 +215,7 @@ func (r *round) annotate(policy, key, text string) {
 	}
 }
 
-// clip returns so many bytes of a text at most, in whole characters.
+// clip truncates a text to at most so many bytes, at a character boundary.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -228,8 +226,8 @@ func clip(text string, most int) string {
 	return text[:max(most, 0)]
 }
 
-// tell tells the audit.
-func (r *round) tell() {
+// annotateAudit writes the failures and annotations to the audit event.
+func (r *evaluation) annotateAudit() {
 	if len(r.failures) > 0 {
 		r.Annotate(r.audit, string(codec.EncodeValue(nil, r.failures)))
 	}

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// counts are what operators watch of the policies of a sort, under the names that dashboards
-// know. Series are those of policies and bindings that there are.
+// counts are the metrics of validating or mutating policies, under the names of kube-apiserver. Only existing
+// policies and bindings have series.
 type counts struct {
 	checks     *prometheus.CounterVec
 	took       *prometheus.HistogramVec
@@ -21,15 +21,14 @@ type counts struct {
 	bindings   metrics.Named // by policy/binding
 }
 
-// How a check ended, in metrics.
+// The values of the label error_type.
 const (
 	noError      = "no_error"
 	compileError = "compile_error"
 	invalidError = "invalid_error"
 )
 
-// errorType is how metrics know the error of an expression; fault is why it could not be
-// compiled.
+// errorType returns the label for the error of an expression. fault is its compilation error.
 func errorType(fault, err error) string {
 	switch {
 	case fault != nil:
@@ -40,17 +39,17 @@ func errorType(fault, err error) string {
 	return noError
 }
 
-// newCounts makes those of a sort, validating or mutating. Labels come after those of the
-// policy, the binding and the error.
+// newCounts registers the metrics of a type of policies, validating or mutating. labels are added after those
+// of the policy, the binding and the error.
 func newCounts(to prometheus.Registerer, sort, phase string, class metrics.Stability, labels ...string) (*counts, error) {
 	s, prefix := metrics.For(to), "apiserver_"+sort+"_admission_policy_"
 	labels = append([]string{"policy", "policy_binding", "error_type"}, labels...)
 	c := &counts{
 		checks: s.Counters(metrics.Family{
-			Name: prefix + "check_total", Help: "Evaluations of an expression of a policy, by the binding that asked for it and what came of it.", Stability: class, Labels: labels,
+			Name: prefix + "check_total", Help: "Evaluations of an expression of a policy, by binding and result.", Stability: class, Labels: labels,
 		}),
 		took: s.Histograms(metrics.Family{
-			Name: prefix + "check_duration_seconds", Help: "Time to evaluate an expression of a policy, in seconds, by the binding that asked for it and what came of it.",
+			Name: prefix + "check_duration_seconds", Help: "Time to evaluate an expression of a policy, in seconds, by binding and result.",
 			Stability: class, Labels: labels, Buckets: []float64{5e-7, .001, .01, .1, 1},
 		}),
 		conditions: matcher.NewFigures(s, "policy", phase),
@@ -67,14 +66,14 @@ func (c *counts) check(of call, took time.Duration, about ...string) {
 	})
 }
 
-// matched counts the evaluation of the conditions of a policy, if it has some.
+// matched counts the evaluation of the match conditions of a policy, if it has any.
 func (c *counts) matched(p *policy, op admission.Operation, took time.Duration, ok bool, err error) {
 	if !p.conditions.Empty() {
 		c.policies.Count(p.name, func() { c.conditions.Observe(p.name, op, took, ok, err) })
 	}
 }
 
-// show makes the policies in effect those that are told of.
+// show sets the policies and bindings that have series to those of the list, and deletes the other series.
 func (c *counts) show(list []bound) {
 	policies, bindings := map[string]bool{}, map[string]bool{}
 	for _, b := range list {
@@ -92,5 +91,5 @@ func (c *counts) show(list []bound) {
 	})
 }
 
-// bindingName names a binding of a policy; names of objects have no slash.
+// bindingName returns a unique name of a binding of a policy. Object names contain no slash.
 func bindingName(policy, binding string) string { return policy + "/" + binding }

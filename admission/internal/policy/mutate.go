@@ -16,37 +16,37 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// changes is what the policies make of the object of one request.
-type changes struct {
+// mutator applies the policies to the object of one request. It is used by one goroutine.
+type mutator struct {
 	matcher.Request
-	counts   *counts
-	failures []failure
-	told     int // bytes of their messages
-	most     int // bytes that the object may have
-	*passes
+	counts       *counts
+	failures     []failure
+	messageBytes int // total length of the messages of failures
+	maxSize      int // maximum size of the object in bytes
+	*reinvocation
 }
 
-// What policies may do to one request, in bytes: what they add to its object, and what they
-// say when they refuse it.
+// The limits for one request, in bytes: of growth of its object, and of the messages of a refusal.
 const (
-	mostAdded = 8 << 20
-	mostTold  = 64 << 10
+	maxGrowth   = 8 << 20
+	maxMessages = 64 << 10
 )
 
-// failure is why a policy could not be evaluated.
+// failure is a policy that could not be evaluated.
 type failure struct {
 	message string
 	reason  meta.Reason
 }
 
-// passes is what is known from one pass of admission to the next.
-type passes struct {
-	called []callKey        // that want to see later changes, and saw the last one
-	again  map[callKey]bool // that did not see it
-	output *meta.Object     // what the policies left
+// reinvocation is kept from the first pass of the mutating phase to the second, to reinvoke the policies that
+// did not see the final object.
+type reinvocation struct {
+	called []callKey        // want reinvocation, saw the last change
+	again  map[callKey]bool // to reinvoke: did not see the last change
+	output *meta.Object     // the object after the last policy
 }
 
-// callKey names a call.
+// callKey identifies a call.
 type callKey struct {
 	policy, binding string
 	params          meta.Key
@@ -60,27 +60,27 @@ func (c *call) key() callKey {
 	return k
 }
 
-// changed says that the object is another one than those who were called saw.
-func (p *passes) changed() {
+// changed records a change of the object, which the policies called so far have not seen.
+func (p *reinvocation) changed() {
 	for _, k := range p.called {
 		p.again[k] = true
 	}
 	p.called = nil
 }
 
-// mutate has the policies change the object of a request, one after the other. All that can
-// be evaluated are, and then those that cannot refuse the request.
+// mutate applies the policies to the object of a request, one after the other. It evaluates all of them, and
+// then refuses the request if one failed.
 func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 	if ar.Operation == admission.Delete {
 		return nil
 	}
-	r := &changes{Request: matcher.Request{Request: ar}, counts: s.counts, passes: &passes{again: map[callKey]bool{}}}
+	r := &mutator{Request: matcher.Request{Request: ar}, counts: s.counts, reinvocation: &reinvocation{again: map[callKey]bool{}}}
 	if ar.Pass > 0 {
-		before, ok := ar.State[s].(*passes)
+		before, ok := ar.State[s].(*reinvocation)
 		if !ok {
 			return nil
 		}
-		if r.passes = before; !same(before.output, ar.Object) { // others changed it
+		if r.reinvocation = before; !same(before.output, ar.Object) { // changed by other plugins
 			r.changed()
 		}
 	}
@@ -89,7 +89,7 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 		return err
 	}
 	if len(list) > 0 {
-		r.most = codec.EstimateSize(ar.Object.Tree(), math.MaxInt) + mostAdded
+		r.maxSize = codec.EstimateSize(ar.Object.Tree(), math.MaxInt) + maxGrowth
 	}
 	if err := r.callAll(ctx, list); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *policies) mutate(ctx context.Context, ar *admission.Request) error {
 		if ar.State == nil {
 			ar.State = map[any]any{}
 		}
-		ar.State[s] = r.passes
+		ar.State[s] = r.reinvocation
 		if ar.Object != nil {
 			r.output = ar.Object.Clone()
 		}
@@ -113,9 +113,9 @@ func same(a, b *meta.Object) bool {
 	return meta.Equal(a.Tree(), b.Tree())
 }
 
-// callAll makes the mutations of policies. Those that made one see the object once more if
-// they want to see what others make of it, whether there is more to change or not.
-func (r *changes) callAll(ctx context.Context, list []call) error {
+// callAll evaluates the policies. If a mutation was applied, even without an effect, it requests
+// reinvocation.
+func (r *mutator) callAll(ctx context.Context, list []call) error {
 	patched := false
 	for _, c := range list {
 		made, err := r.call(ctx, c)
@@ -131,9 +131,9 @@ func (r *changes) callAll(ctx context.Context, list []call) error {
 	return nil
 }
 
-// call makes the mutations of one policy; patched reports whether there was one that could
-// be made. The error ends the request.
-func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
+// call applies the mutations of one policy. patched reports whether a mutation was applied. The error ends
+// the request.
+func (r *mutator) call(ctx context.Context, c call) (patched bool, err error) {
 	p, key := c.policy, c.key()
 	view, err := r.See(ctx, c.version)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 		}
 		begun := time.Now()
 		made, err := r.make(ctx, c, m, view)
-		if ctx.Err() != nil { // whatever the failure policy is, it was not evaluated
+		if ctx.Err() != nil { // the expression was interrupted: do not apply the failure policy
 			return false, ctx.Err()
 		}
 		r.counts.check(c, time.Since(begun), errorType(m.fault, err))
@@ -175,13 +175,13 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 		if made == nil || same(made, view.Object) {
 			continue
 		}
-		if err := r.take(ctx, c, view.Object, made); err != nil {
+		if err := r.setObject(ctx, c, view.Object, made); err != nil {
 			return false, err
 		}
 		changed = true
 	}
 	if changed {
-		r.passes.changed()
+		r.reinvocation.changed()
 	}
 	if p.reinvoked {
 		r.called = append(r.called, key)
@@ -189,9 +189,9 @@ func (r *changes) call(ctx context.Context, c call) (patched bool, err error) {
 	return patched, nil
 }
 
-// make evaluates a mutation and returns what it makes of the object as a version shows it,
-// nil if it leaves it as it is.
-func (r *changes) make(ctx context.Context, c call, m mutation, view *matcher.View) (*meta.Object, error) {
+// make evaluates a mutation and returns the changed object in the version of the view, or nil if it does not
+// change.
+func (r *mutator) make(ctx context.Context, c call, m mutation, view *matcher.View) (*meta.Object, error) {
 	if m.fault != nil {
 		return nil, m.fault
 	}
@@ -205,21 +205,22 @@ func (r *changes) make(ctx context.Context, c call, m mutation, view *matcher.Vi
 		return nil, err
 	}
 	made, err := r.change(c, m, view.Object, tree)
-	if err == nil && made != nil && codec.EstimateSize(made.Tree(), r.most) > r.most {
-		return nil, fmt.Errorf("policies may add %d bytes to an object at most", mostAdded)
+	if err == nil && made != nil && codec.EstimateSize(made.Tree(), r.maxSize) > r.maxSize {
+		return nil, fmt.Errorf("policies may add at most %d bytes to an object", maxGrowth)
 	}
 	return made, err
 }
 
-// change returns an object as the value of a mutation changes it.
-func (r *changes) change(c call, m mutation, shown *meta.Object, value any) (*meta.Object, error) {
+// change returns a copy of the object with the value of a mutation applied, nil if a test of a JSON patch
+// failed.
+func (r *mutator) change(c call, m mutation, shown *meta.Object, value any) (*meta.Object, error) {
 	if m.patch {
 		patched, err := apply.JSONPatch(shown.Tree(), codec.EncodeValue(nil, value), apply.Limits{})
 		switch {
 		case errors.Is(err, apply.ErrTestFailed):
 			return nil, nil
 		case err != nil:
-			return nil, fmt.Errorf("JSON Patch: %v", err) // which is no status of the caller's
+			return nil, fmt.Errorf("JSON Patch: %v", err) // %v, because its Status is not for the caller
 		}
 		return meta.NewObject(patched), nil
 	}
@@ -228,7 +229,7 @@ func (r *changes) change(c call, m mutation, shown *meta.Object, value any) (*me
 	case !ok:
 		return nil, fmt.Errorf("unsupported return type from ApplyConfiguration expression: %T", value)
 	case r.Forms == nil:
-		return nil, errors.New("error applying patch: nobody knows the fields of the object")
+		return nil, errors.New("error applying patch: the schema of the object is unknown")
 	}
 	merged, err := r.Forms.Merge(shown, fields, c.version)
 	if err != nil {
@@ -237,8 +238,8 @@ func (r *changes) change(c call, m mutation, shown *meta.Object, value any) (*me
 	return merged, nil
 }
 
-// take makes the object what a policy made of it.
-func (r *changes) take(ctx context.Context, c call, shown, made *meta.Object) error {
+// setObject sets the object of the request to the changed one, and drops the cached views.
+func (r *mutator) setObject(ctx context.Context, c call, shown, made *meta.Object) error {
 	defer r.Changed()
 	if r.Forms == nil {
 		tree := made.Tree()
@@ -256,25 +257,25 @@ func (r *changes) take(ctx context.Context, c call, shown, made *meta.Object) er
 	if err == nil {
 		return nil
 	}
-	return meta.Internal(fmt.Errorf("what MutatingAdmissionPolicy '%s' with binding '%s' made: %w", c.policy.name, c.binding.name, err))
+	return meta.Internal(fmt.Errorf("invalid object from MutatingAdmissionPolicy '%s' with binding '%s': %w", c.policy.name, c.binding.name, err))
 }
 
-// fail notes that a policy could not be evaluated.
-func (r *changes) fail(p *policy, b *binding, err error, reason meta.Reason) {
-	if p.ignore || r.told >= mostTold {
+// fail records that a policy could not be evaluated, unless its failure policy is Ignore.
+func (r *mutator) fail(p *policy, b *binding, err error, reason meta.Reason) {
+	if p.ignore || r.messageBytes >= maxMessages {
 		return
 	}
-	who := fmt.Sprintf("policy %q", p.name)
+	subject := fmt.Sprintf("policy %q", p.name)
 	if b != nil {
-		who = fmt.Sprintf("policy '%s' with binding '%s'", p.name, b.name)
+		subject = fmt.Sprintf("policy '%s' with binding '%s'", p.name, b.name)
 	}
-	message := clip(fmt.Sprintf("%s denied request: %v", who, err), mostTold-r.told)
-	r.told += len(message)
+	message := clip(fmt.Sprintf("%s denied request: %v", subject, err), maxMessages-r.messageBytes)
+	r.messageBytes += len(message)
 	r.failures = append(r.failures, failure{message, reason})
 }
 
-// status is the answer to a request that is refused, nil if it is not.
-func (r *changes) status() error {
+// status returns the Status of a refused request, nil if no policy failed.
+func (r *mutator) status() error {
 	if len(r.failures) == 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// patches compiles a policy whose mutations are JSON patches.
+// patches returns a compiled policy with JSON patch mutations.
 func patches(t *testing.T, failure string, expressions ...string) *policy {
 	t.Helper()
 	var mutations []any
@@ -36,23 +36,24 @@ func patches(t *testing.T, failure string, expressions ...string) *policy {
 	return p
 }
 
-// request is one that makes an object, for which one policy is called.
-func request(t *testing.T, object string, authorizer auth.Authorizer) *changes {
+// request returns the mutator for a create request.
+func request(t *testing.T, object string, authorizer auth.Authorizer) *mutator {
 	t.Helper()
 	tree := map[string]any{}
 	require.NoError(t, yaml.Unmarshal([]byte(object), &tree))
 	counts, err := newCounts(prometheus.NewRegistry(), "mutating", "admit", metrics.Alpha)
 	require.NoError(t, err)
-	return &changes{
+	return &mutator{
 		counts: counts,
 		Request: matcher.Request{Request: &admission.Request{
 			Operation: admission.Create, Object: meta.NewObject(tree), Server: &admission.PluginContext{Authorizer: authorizer},
 		}},
-		passes: &passes{again: map[callKey]bool{}}, most: mostAdded,
+		reinvocation: &reinvocation{again: map[callKey]bool{}}, maxSize: maxGrowth,
 	}
 }
 
-// A request that nobody waits for any more ends, whatever the failure policy is.
+// TestMutationsEndWithTheRequest checks that the end of the context ends the request, whatever the failure
+// policy.
 func TestMutationsEndWithTheRequest(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []string{"Fail", "Ignore"} {
@@ -71,7 +72,7 @@ func TestMutationsEndWithTheRequest(t *testing.T) {
 	}
 }
 
-// Each mutation adds little enough, all of them do not.
+// TestObjectsGrowWithinBounds checks that the growth by all mutations together is limited.
 func TestObjectsGrowWithinBounds(t *testing.T) {
 	t.Parallel()
 	var adds []string
@@ -80,8 +81,8 @@ func TestObjectsGrowWithinBounds(t *testing.T) {
 	}
 	r := request(t, `{big: `+strings.Repeat("x", 1<<20)+`}`, nil)
 	require.NoError(t, r.callAll(t.Context(), []call{{policy: patches(t, "Fail", adds...), binding: &binding{name: "b"}}}))
-	assert.True(t, len(r.Object.Tree()) == 7, "%d fields", len(r.Object.Tree())) // too large to be shown
-	assert.ErrorContains(t, r.status(), "policy 'p' with binding 'b' denied request: policies may add 8388608 bytes to an object at most")
+	assert.True(t, len(r.Object.Tree()) == 7, "%d fields", len(r.Object.Tree())) // the object is too large to print
+	assert.ErrorContains(t, r.status(), "policy 'p' with binding 'b' denied request: policies may add at most 8388608 bytes to an object")
 }
 
 func TestRefusalsAreBounded(t *testing.T) {
@@ -93,11 +94,11 @@ func TestRefusalsAreBounded(t *testing.T) {
 	for _, f := range r.failures {
 		size += len(f.message)
 	}
-	assert.Equal(t, mostTold, size)
+	assert.Equal(t, maxMessages, size)
 	assert.Len(t, r.failures, 7)
 }
 
-// Expressions ask about some objects of a kind, too.
+// TestExpressionsAskWithSelectors checks authorizer calls with field and label selectors.
 func TestExpressionsAskWithSelectors(t *testing.T) {
 	t.Parallel()
 	var asked auth.Action

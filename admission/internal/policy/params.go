@@ -10,20 +10,20 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// errNoParams says that a binding has no parameters, and lets no request pass then.
+// errNoParams means that a binding with parameterNotFoundAction Deny found no parameters.
 var errNoParams = errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 
-// paramsOf returns the objects by which a binding sets the parameters of a policy: a nil
-// object if it needs none, and none if there are none and that is as it should be.
+// paramsOf returns the parameter objects of a binding, in the version of paramKind: a single nil if the
+// policy or the binding has no parameters, and none if there are none and the binding allows that.
 func (s *policies) paramsOf(ctx context.Context, p *policy, b *binding, namespace string) ([]*meta.Object, error) {
 	if p.params == nil || b.params == nil {
 		return []*meta.Object{nil}, nil
 	}
-	of := s.resource(*p.params)
-	if of == nil {
+	typ := s.resource(*p.params)
+	if typ == nil {
 		return nil, fmt.Errorf("paramKind kind `%s` not known", p.params)
 	}
-	namespaced, where := of.Namespaced, b.params.String("namespace")
+	namespaced, where := typ.Namespaced, b.params.String("namespace")
 	switch {
 	case !namespaced && where != "":
 		return nil, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
@@ -32,7 +32,7 @@ func (s *policies) paramsOf(ctx context.Context, p *policy, b *binding, namespac
 	case namespaced && where == "":
 		where = namespace
 	}
-	found, err := s.find(ctx, of.GroupResource(), where, b.params)
+	found, err := s.find(ctx, typ.GroupResource(), where, b.params)
 	for i := 0; i < len(found) && err == nil && s.env.Convert != nil; i++ {
 		found[i], err = s.env.Convert(ctx, found[i], meta.GroupVersion{Group: p.params.Group, Version: p.params.Version})
 	}
@@ -71,7 +71,7 @@ func (s *policies) find(ctx context.Context, of meta.GroupResource, namespace st
 	return found, nil
 }
 
-// resource returns the type of a kind, nil if that is not served.
+// resource returns the type of a kind, nil if it is not served.
 func (s *policies) resource(k meta.GroupVersionKind) *registry.Type {
 	for _, t := range s.env.Client.Types() {
 		if t.Kind == k.Kind && slices.Contains(t.ServedVersions, meta.GroupVersion{Group: k.Group, Version: k.Version}) {

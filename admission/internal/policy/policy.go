@@ -1,9 +1,9 @@
-// Package policy holds the admission plugins that evaluate ValidatingAdmissionPolicies and
+// Package policy has the admission plugins that evaluate ValidatingAdmissionPolicies and
 // MutatingAdmissionPolicies.
 //
-// source.go has the policies and their bindings, compiled once, calls.go says which of them
-// a request concerns, types.go what is wrong with them by the types of what they see, params.go finds the objects by which a binding sets parameters,
-// evaluate.go decides about a request, and mutate.go changes its object.
+// source.go compiles policies and bindings once, calls.go selects those that a request matches, params.go
+// finds the parameter objects of a binding, evaluate.go validates a request, mutate.go changes its object,
+// and types.go checks expressions against schemas.
 package policy
 
 import (
@@ -56,33 +56,33 @@ func Mutating() admission.Plugin {
 	}
 }
 
-// policy is a policy of either sort, compiled. It never changes.
+// policy is a compiled policy, validating or mutating. It is immutable.
 type policy struct {
-	name       string
-	fault      error // of its selectors
-	about      matcher.Constraints
-	conditions matcher.Conditions
-	env        *cel.RequestEnv
-	params     *meta.GroupVersionKind // nil: it has none
+	name        string
+	fault       error // of its selectors or environment
+	constraints matcher.Constraints
+	conditions  matcher.Conditions
+	env         *cel.RequestEnv
+	params      *meta.GroupVersionKind // nil: no parameters
 
 	validations []validation
 	annotations []annotation
 	mutations   []mutation
-	reinvoked   bool // the mutations are made again after others changed the object
-	ignore      bool // what fails lets the request pass
+	reinvoked   bool // reinvocationPolicy is IfNeeded
+	ignore      bool // failurePolicy is Ignore
 }
 
-// validation is an expression that has to be true.
+// validation is an expression that must be true.
 type validation struct {
 	text    string
 	holds   *cel.Program
-	made    *cel.Program // makes the message; nil: none
+	made    *cel.Program // the message expression; nil: none
 	message string
 	reason  meta.Reason
-	fault   error // why it cannot be evaluated
+	fault   error // compilation error
 }
 
-// annotation is an expression whose value the audit is told.
+// annotation is an expression whose value is an audit annotation.
 type annotation struct {
 	key   string
 	value *cel.Program
@@ -93,25 +93,25 @@ type annotation struct {
 type mutation struct {
 	text  string
 	made  *cel.Program
-	patch bool  // it makes a JSON patch, and no fields to be merged
-	fault error // why it cannot be evaluated
+	patch bool  // the value is a JSON patch, not an apply configuration
+	fault error // compilation error
 }
 
-// binding puts a policy into effect.
+// binding is a compiled policy binding. It is immutable.
 type binding struct {
 	name, policy     string
 	fault            error
 	narrows          bool
-	about            matcher.Constraints
-	params           *meta.Object // where the parameters are; nil: there are none
-	deny, warn, note bool         // what becomes of a request that is not valid
+	constraints      matcher.Constraints
+	params           *meta.Object // spec.paramRef; nil: none
+	deny, warn, note bool         // validationActions
 }
 
-// compile makes a policy of its object.
+// compile compiles a policy. Errors are stored in it, so that they are subject to its failure policy.
 func compile(o *meta.Object, profile names.Profile) *policy {
 	spec := sub(o, "spec")
 	p := &policy{name: o.Name(), ignore: spec.String("failurePolicy") == "Ignore", reinvoked: spec.String("reinvocationPolicy") == "IfNeeded"}
-	p.about, p.fault = matcher.New(sub(spec, "matchConstraints"), "resourceRules", "excludeResourceRules")
+	p.constraints, p.fault = matcher.New(sub(spec, "matchConstraints"), "resourceRules", "excludeResourceRules")
 	if kind := spec.Map("paramKind"); kind != nil {
 		gv := meta.ParseAPIVersion(spec.String("paramKind", "apiVersion"))
 		p.params = &meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: spec.String("paramKind", "kind")}
@@ -121,22 +121,22 @@ func compile(o *meta.Object, profile names.Profile) *policy {
 		p.fault = errors.Join(p.fault, err)
 		return p
 	}
-	p.conditions = matcher.NewConditions(func() (*cel.RequestEnv, error) { return p.env, nil }, spec) // they see no variables
+	p.conditions = matcher.NewConditions(func() (*cel.RequestEnv, error) { return p.env, nil }, spec) // match conditions see no variables, which are declared below
 	for _, v := range spec.Objects("variables") {
-		_ = p.env.Variable(v.String("name"), v.String("expression")) // who uses it is told
+		_ = p.env.Variable(v.String("name"), v.String("expression")) // an expression that uses an invalid variable fails to compile
 	}
 	for _, v := range spec.Objects("validations") {
-		one := validation{text: v.String("expression"), message: v.String("message"), reason: meta.Reason(cmp.Or(v.String("reason"), string(meta.ReasonInvalid)))}
-		one.holds, one.fault = p.env.Compile(one.text, cel.Boolean)
+		compiled := validation{text: v.String("expression"), message: v.String("message"), reason: meta.Reason(cmp.Or(v.String("reason"), string(meta.ReasonInvalid)))}
+		compiled.holds, compiled.fault = p.env.Compile(compiled.text, cel.Boolean)
 		if text := v.String("messageExpression"); text != "" {
-			one.made, _ = p.env.Compile(text, cel.Text)
+			compiled.made, _ = p.env.Compile(text, cel.Text)
 		}
-		p.validations = append(p.validations, one)
+		p.validations = append(p.validations, compiled)
 	}
 	for _, a := range spec.Objects("auditAnnotations") {
-		one := annotation{key: a.String("key")}
-		one.value, one.fault = p.env.Compile(a.String("valueExpression"), cel.TextOrNull)
-		p.annotations = append(p.annotations, one)
+		compiled := annotation{key: a.String("key")}
+		compiled.value, compiled.fault = p.env.Compile(a.String("valueExpression"), cel.TextOrNull)
+		p.annotations = append(p.annotations, compiled)
 	}
 	for _, m := range spec.Objects("mutations") {
 		field, of := "applyConfiguration", cel.Configuration
@@ -144,9 +144,9 @@ func compile(o *meta.Object, profile names.Profile) *policy {
 		if patch {
 			field, of = "jsonPatch", cel.Patch
 		}
-		one := mutation{text: m.String(field, "expression"), patch: patch}
-		one.made, one.fault = p.env.Compile(one.text, of)
-		p.mutations = append(p.mutations, one)
+		compiled := mutation{text: m.String(field, "expression"), patch: patch}
+		compiled.made, compiled.fault = p.env.Compile(compiled.text, of)
+		p.mutations = append(p.mutations, compiled)
 	}
 	return p
 }
@@ -156,8 +156,8 @@ func bind(o *meta.Object) *binding {
 	b := &binding{name: o.Name(), policy: spec.String("policyName")}
 	if spec.Map("matchResources") != nil {
 		b.narrows = true
-		b.about, b.fault = matcher.New(sub(spec, "matchResources"), "resourceRules", "excludeResourceRules")
-		b.about.OrAll()
+		b.constraints, b.fault = matcher.New(sub(spec, "matchResources"), "resourceRules", "excludeResourceRules")
+		b.constraints.OrAll()
 	}
 	if spec.Map("paramRef") != nil {
 		b.params = sub(spec, "paramRef")
@@ -168,11 +168,12 @@ func bind(o *meta.Object) *binding {
 	return b
 }
 
-// sub returns an object in a field, an empty one if there is none.
+// sub returns the object in a field, an empty one if the field is missing.
 func sub(o *meta.Object, field string) *meta.Object { return meta.NewObject(o.Map(field)) }
 
-// says evaluates what a broken validation tells.
-func (v *validation) says(ctx context.Context, vars map[string]any, left *int64) string {
+// failureMessage returns the message of a failed validation: the value of messageExpression if it is valid,
+// else the message, else the expression.
+func (v *validation) failureMessage(ctx context.Context, vars map[string]any, left *int64) string {
 	if v.made != nil {
 		text, ok, err := v.made.Text(ctx, vars, left)
 		text = strings.TrimSpace(text)

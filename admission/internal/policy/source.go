@@ -13,30 +13,30 @@ import (
 	"orch.io/controlplane/internal/metrics"
 )
 
-// policies are those of one sort of a server.
+// policies has the policies of one plugin in a server. Its methods are safe for concurrent use.
 type policies struct {
 	env    admission.PluginContext
 	log    *slog.Logger
 	kind   meta.GroupResource
-	audit  string // the key of what the audit is told of requests that are not valid
+	audit  string // key of the audit annotation for validation failures
 	counts *counts
 	index  *client.Index[*table]
 	bound  atomic.Pointer[[]bound]
 }
 
-// table holds what there is, by name.
+// table has all policies and bindings by name.
 type table struct {
 	policies map[string]*policy
 	bindings map[string]*binding
 }
 
-// bound is a policy in effect, with its bindings by name.
+// bound is a policy that has bindings, sorted by name.
 type bound struct {
 	*policy
 	by []*binding
 }
 
-// open returns the policies of a resource. Their bindings are named after it.
+// open returns the policies of a resource, with an index that follows its changes and those of the bindings.
 func open(env admission.PluginContext, resource string, counts *counts) *policies {
 	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(names.AuditPolicyFailure), counts: counts}
 	if s.log == nil {
@@ -75,7 +75,7 @@ func (s *policies) close() {
 	s.counts.show(nil)
 }
 
-// bound returns the policies that have bindings, in order.
+// bound returns the policies that have bindings, sorted by name.
 func (t *table) bound() (list []bound) {
 	for _, p := range t.policies {
 		b := bound{policy: p}

@@ -13,17 +13,15 @@ import (
 	"orch.io/controlplane/internal/cel"
 )
 
-// What one policy may cost to check, and to tell of: types for one of its rules and for all,
-// and bytes of warnings.
+// The limits of checking one policy: types for one rule and in total, and bytes of warnings.
 const (
-	typesOfRule  = 10
-	typesOfAll   = 100
-	mostWarnings = 256 << 10
+	maxTypesPerRule = 10
+	maxTypes        = 100
+	maxWarnings     = 256 << 10
 )
 
-// checks returns the controller that writes into the status of a policy which of its
-// expressions do not fit the types that its rules name. That a type comes later, or
-// changes, makes no policy due.
+// checks returns the controller that checks the expressions of a policy against the types in its rules, and
+// writes type errors to its status. A policy is checked when its spec changes, not when a type does.
 func (s *policies) checks() client.Controller {
 	return client.Controller{
 		Name: "validatingadmissionpolicy-status", Types: []meta.GroupResource{s.kind},
@@ -55,12 +53,13 @@ func (s *policies) checks() client.Controller {
 	}
 }
 
-// checked reports whether the status tells of a policy as it is.
+// checked reports whether the status is that of the current spec.
 func checked(o *meta.Object) bool {
 	return o.Int("metadata", "generation") <= o.Int("status", "observedGeneration")
 }
 
-// warnings checks the validations of a policy against each type that its rules name.
+// warnings checks the validations of a policy against each type in its rules, and returns the value of
+// status.typeChecking.expressionWarnings.
 func (s *policies) warnings(ctx context.Context, o *meta.Object) (list []any) {
 	spec := sub(o, "spec")
 	kinds := s.kindsOf(spec)
@@ -72,22 +71,22 @@ func (s *policies) warnings(ctx context.Context, o *meta.Object) (list []any) {
 	for i, v := range spec.Objects("validations") {
 		for _, field := range []string{"expression", "messageExpression"} {
 			text := v.String(field)
-			if text == "" || size > mostWarnings || ctx.Err() != nil {
+			if text == "" || size > maxWarnings || ctx.Err() != nil {
 				continue
 			}
-			var told []string
+			var errs []string
 			for i, kind := range kinds {
 				if envs[i] == nil {
 					continue
 				}
 				if why := envs[i].Check(text); why != "" {
-					told = append(told, kind.String()+": "+why+"\n")
+					errs = append(errs, kind.String()+": "+why+"\n")
 				}
 			}
-			if len(told) == 0 {
+			if len(errs) == 0 {
 				continue
 			}
-			warning := strings.Join(told, "\n")
+			warning := strings.Join(errs, "\n")
 			size += len(warning)
 			list = append(list, map[string]any{"fieldRef": "spec.validations[" + strconv.Itoa(i) + "]." + field, "warning": warning})
 		}
@@ -95,8 +94,7 @@ func (s *policies) warnings(ctx context.Context, o *meta.Object) (list []any) {
 	return list
 }
 
-// typed returns the environment of a policy's expressions about objects of one kind, nil if
-// there is none.
+// typed returns a CEL environment with the schemas of a kind and of paramKind, nil if it cannot be created.
 func (s *policies) typed(spec *meta.Object, kind meta.GroupVersionKind) *cel.RequestEnv {
 	sees := cel.Sees{Namespace: true, Asks: true, Variables: true, Object: s.env.Schema(kind)}
 	if params := spec.Map("paramKind"); params != nil {
@@ -106,17 +104,16 @@ func (s *policies) typed(spec *meta.Object, kind meta.GroupVersionKind) *cel.Req
 	}
 	env, err := cel.NewRequestEnv(s.env.Names, sees)
 	if err != nil {
-		s.log.Error("the expressions of a policy cannot be checked", "error", err)
+		s.log.Error("failed to check the types of policy expressions", "error", err)
 		return nil
 	}
 	for _, v := range spec.Objects("variables") {
-		_ = env.Variable(v.String("name"), v.String("expression")) // what is wrong with it is told where it is used
+		_ = env.Variable(v.String("name"), v.String("expression")) // an expression that uses an invalid variable reports its error
 	}
 	return env
 }
 
-// kindsOf returns the kinds that the rules of a policy name. Rules that stand for many, as *
-// does, name none.
+// kindsOf returns the kinds in the rules of a policy, sorted. Rules with wildcards are skipped.
 func (s *policies) kindsOf(spec *meta.Object) (kinds []meta.GroupVersionKind) {
 	types := s.env.Client.Types()
 	for _, rule := range sub(spec, "matchConstraints").Objects("resourceRules") {
@@ -124,17 +121,17 @@ func (s *policies) kindsOf(spec *meta.Object) (kinds []meta.GroupVersionKind) {
 		if slices.Contains(groups, "*") || slices.Contains(versions, "*") {
 			continue
 		}
-		left := typesOfRule
+		remaining := maxTypesPerRule
 		for _, t := range types {
 			if !slices.Contains(resources, t.Plural) {
 				continue
 			}
 			for _, v := range t.ServedVersions {
 				kind := meta.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: t.Kind}
-				if left == 0 || len(kinds) == typesOfAll || !slices.Contains(groups, v.Group) || !slices.Contains(versions, v.Version) || slices.Contains(kinds, kind) {
+				if remaining == 0 || len(kinds) == maxTypes || !slices.Contains(groups, v.Group) || !slices.Contains(versions, v.Version) || slices.Contains(kinds, kind) {
 					continue
 				}
-				left--
+				remaining--
 				kinds = append(kinds, kind)
 			}
 		}

@@ -503,7 +503,7 @@ func TestSetFlowControl(t *testing.T) {
 	}}})
 	require.NoError(t, s.SetFlowControl(later))
 	assert.Equal(t, 200, open("vip"), "its level keeps some now")
-	assert.ErrorContains(t, s.SetFlowControl(flowcontrol.Config{Levels: later.Levels[:1], Schemas: later.Schemas}), "there is no level")
+	assert.ErrorContains(t, s.SetFlowControl(flowcontrol.Config{Levels: later.Levels[:1], Schemas: later.Schemas}), "unknown level")
 	assert.Equal(t, 200, open("other"), "a fault changes nothing")
 	require.NoError(t, s.SetFlowControl(config))
 	assert.Equal(t, 429, open("vip"), "as before")

@@ -19,27 +19,27 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// asked counts what plugins ask of a server.
-type asked struct {
+// countingClient counts the calls of List and Types.
+type countingClient struct {
 	client.Client
 	lists, types int
 }
 
-func (a *asked) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
+func (a *countingClient) List(ctx context.Context, r meta.GroupResource, namespace string) ([]*meta.Object, error) {
 	a.lists++
 	return a.Client.List(ctx, r, namespace)
 }
 
-func (a *asked) Types() []*registry.Type {
+func (a *countingClient) Types() []*registry.Type {
 	a.types++
 	return a.Client.Types()
 }
 
-// TestPluginsAskOnce: what plugins ask of a server does not grow with what they are shown:
-// the class that a pod names is found alone, and the kinds of owners are looked up at once.
-func TestPluginsAskOnce(t *testing.T) {
+// TestPluginReadsDoNotGrowWithInput checks that Priority lists classes only for the default class, and that
+// the types are read once for all owner references.
+func TestPluginReadsDoNotGrowWithInput(t *testing.T) {
 	s := servertest.New(t)
-	client := &asked{Client: s.Objects()}
+	client := &countingClient{Client: s.Objects()}
 	env := &admission.PluginContext{Names: names.Kubernetes, Authorizer: auth.AllowAll, Client: client, Type: func(r meta.GroupResource) *registry.Type {
 		list := s.Objects().Types()
 		if i := slices.IndexFunc(list, func(t *registry.Type) bool { return t.GroupResource() == r }); i >= 0 {
@@ -72,8 +72,9 @@ func TestPluginsAskOnce(t *testing.T) {
 	assert.Equal(t, 1, client.types)
 }
 
-// TestOwnersAskedAbout: the authorizer is asked once about an owner, and about so many only.
-func TestOwnersAskedAbout(t *testing.T) {
+// TestOwnerChecksAreDeduplicatedAndBounded checks that the authorizer is called once for an owner and for at
+// most maxBlockers owners.
+func TestOwnerChecksAreDeduplicatedAndBounded(t *testing.T) {
 	s := servertest.New(t)
 	var asked int
 	env := &admission.PluginContext{Names: names.Kubernetes, Client: s.Objects(), Authorizer: auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {

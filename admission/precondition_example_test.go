@@ -13,7 +13,7 @@ import (
 // read it and before the lamp is stored, the plugin runs again.
 func ExamplePrecondition() {
 	rooms := meta.GroupResource{Group: "example.com", Resource: "rooms"}
-	hall := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "hall", "resourceVersion": "17"}}) // as env.Client.Get has it
+	hall := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "hall", "resourceVersion": "17"}}) // as returned by Client.Get
 	open := admission.Plugin{Name: "OpenRooms", Validate: func(_ context.Context, r *admission.Request) error {
 		if hall.Bool("spec", "locked") {
 			return errors.New("the room is locked")
