@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// sentence is one of those that the contract of a store is made of: where it stands in
-// package storage, and its words.
+// sentence is a sentence of the contract in package storage: the declaration that it documents, a colon, and its text.
 type sentence string
 
-// The sentences, as the comments of package storage have them.
+// The sentences of the contract, copied from the comments of package storage. A test verifies the copies.
 const (
 	allMethods sentence = "Backend: All methods are safe for concurrent use, return when the context ends, and fail with ErrClosed after Close."
 
@@ -55,7 +54,7 @@ const (
 	retains       sentence = "Retention: a revision stays readable until Keep has passed since the next commit replaced it, and at most Keep/32 longer, even if nothing is committed or read in the meantime."
 )
 
-// breach says which sentence a store breaks, and what it did.
+// breach is an error: a store violates a sentence.
 type breach struct {
 	of  sentence
 	did string
@@ -67,7 +66,7 @@ func breaks(of sentence, format string, args ...any) *breach {
 	return &breach{of, fmt.Sprintf(format, args...)}
 }
 
-// breachIn returns the breach that an error is, or nil.
+// breachIn returns the breach in the chain of err, or nil.
 func breachIn(err error) *breach {
 	var b *breach
 	if errors.As(err, &b) {
