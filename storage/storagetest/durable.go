@@ -26,10 +26,10 @@ type OpenDir func(t testing.TB, dir string) storage.Backend
 func RunDurable(t *testing.T, open OpenDir) {
 	h := &hang{}
 	for _, r := range []struct {
-		name string
-		of   sentence
-		says string
-		test func(d *durable)
+		name        string
+		of          sentence
+		description string
+		test        func(d *durable)
 	}{
 		{"Reopen", commitShows, "after Close and Open, keys, history, watches and revision are unchanged", reopen},
 		{"Crash", commitShows, "after a crash every acknowledged write exists", crash},
@@ -41,7 +41,7 @@ func RunDurable(t *testing.T, open OpenDir) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			err := rule{r.name, r.of, r.says, nil}.examine(h, caseTime, func(v *verdict) {
+			err := rule{r.name, r.of, r.description, nil}.examine(h, caseTime, func(v *verdict) {
 				d := &durable{t: v, test: t, open: open, dir: t.TempDir()}
 				d.start()
 				defer func() { d.end() }()

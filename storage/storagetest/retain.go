@@ -21,10 +21,10 @@ type OpenRetaining func(t testing.TB, dir string, keep time.Duration) storage.Ba
 // fake clock. durable must be true if a store that is closed and opened again in the same directory keeps its data.
 func RunRetained(t *testing.T, open OpenRetaining, durable bool) {
 	type retention struct {
-		name string
-		of   sentence
-		says string
-		test func(r *retained)
+		name        string
+		of          sentence
+		description string
+		test        func(r *retained)
 	}
 	rules := []retention{
 		{"Busy", retains, "during commits, a replaced revision is readable for the retention time and no longer", retainBusy},
@@ -42,7 +42,7 @@ func RunRetained(t *testing.T, open OpenRetaining, durable bool) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				// The case takes years of the fake clock.
-				err := rule{c.name, c.of, c.says, nil}.examine(h, 0, func(v *verdict) {
+				err := rule{c.name, c.of, c.description, nil}.examine(h, 0, func(v *verdict) {
 					r := &retained{t: v, test: t, open: open, dir: dir, ctx: t.Context()}
 					r.start()
 					defer func() { r.end() }()

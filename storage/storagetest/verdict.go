@@ -22,20 +22,20 @@ const (
 
 // rule is one case of the kit.
 type rule struct {
-	name string
-	of   sentence // the violated sentence, unless the guard finds a more specific one
-	says string   // description of the rule, shown if the case fails
-	test func(s *store)
+	name        string
+	of          sentence // the violated sentence, unless the guard finds a more specific one
+	description string   // description of the rule, shown if the case fails
+	test        func(s *store)
 }
 
 // verdict collects the result of a case. It replaces testing.T for the case, because a case that hangs is abandoned and
 // may continue after its test has ended.
 type verdict struct {
-	hang  *hang
-	mu    sync.Mutex
-	first *breach  // the first violation
-	said  []string // messages of failed assertions
-	notes []string
+	hang     *hang
+	mu       sync.Mutex
+	first    *breach  // the first violation
+	failures []string // messages of failed assertions
+	notes    []string
 }
 
 // hang records for all cases of a run whether a call of the store did not return in time. After that, later calls get
@@ -64,7 +64,7 @@ func (h *hang) note() {
 func (v *verdict) Errorf(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.said = append(v.said, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	v.failures = append(v.failures, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
 // FailNow ends the goroutine of the case.
@@ -101,15 +101,15 @@ func (v *verdict) note(b *breach) *breach {
 func (v *verdict) err(r rule) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.first == nil && len(v.said) == 0 {
+	if v.first == nil && len(v.failures) == 0 {
 		return nil
 	}
-	of, did := r.of, v.said
+	of, did := r.of, v.failures
 	if v.first != nil {
-		of, did = v.first.of, append([]string{v.first.did}, v.said...)
+		of, did = v.first.of, append([]string{v.first.did}, v.failures...)
 	}
 	where, words, _ := strings.Cut(string(of), ": ")
-	text := fmt.Sprintf("the store breaks the contract of storage.%s:\n\t%q\n%s\nthe rule: %s", where, words, did[0], r.says)
+	text := fmt.Sprintf("the store breaks the contract of storage.%s:\n\t%q\n%s\nthe rule: %s", where, words, did[0], r.description)
 	for _, more := range append(did[1:], v.notes...) {
 		text += "\n" + more
 	}
