@@ -127,7 +127,7 @@ func (st step) take(t *testing.T, s *servertest.Server) {
 	switch {
 	case answer.StatusCode >= 400:
 		require.NotEmpty(t, want, "%s", raw)
-		message := meta.NewObject(got).String("message")
+		message, _, _ := strings.Cut(meta.NewObject(got).String("message"), " (audit ID ")
 		assert.True(t, strings.HasSuffix(message, want), message)
 	case want != "":
 		var part any

@@ -29,7 +29,7 @@ func ExampleFaults() {
 	// FieldValueNotSupported spec.containers[1].env[a.b]: Unsupported value: "x": supported values: "y", "z"
 }
 
-// What returns an error names fields with it, or returns nil.
+// A function returns an error that names the invalid fields, or nil.
 func ExampleFaults_Err() {
 	parse := func(size string) (q meta.Quantity, err error) {
 		var f check.Faults
@@ -129,20 +129,20 @@ func TestNumbersAndWords(t *testing.T) {
 	require.Less(t, len(f[6].Message), 300, "messages stay short")
 }
 
-// Values in messages are for people: markup is not escaped.
-func TestValuesAreShownAsTheyAre(t *testing.T) {
+// TestValuesAreShownUnescaped: messages are for people, so that markup is not escaped.
+func TestValuesAreShownUnescaped(t *testing.T) {
 	var f check.Faults
 	f.Invalid(check.At("status", "certificate"), "<certificate data>", "a & b")
 	require.Len(t, f, 1)
 	assert.Equal(t, `Invalid value: "<certificate data>": a & b`, f[0].Message)
 }
 
-// counted is a value that tells how often it is written.
+// counted counts how often it is marshaled.
 type counted struct{ written *int }
 
 func (c counted) MarshalJSON() ([]byte, error) { *c.written++; return []byte(`"x"`), nil }
 
-// What one fault tells has a bound, however much its value and its reason have.
+// TestLongValuesAndReasons: the message of a fault is bounded, however long its value and reason.
 func TestLongValuesAndReasons(t *testing.T) {
 	var f check.Faults
 	written := 0

@@ -2,11 +2,11 @@ package check
 
 import "strings"
 
-// Error is an error that names the fields that are wrong.
+// Error is an error that lists invalid fields.
 type Error struct{ Faults Faults }
 
-// Err returns the faults as an error, an *Error, for functions that return errors; nil
-// if there are none.
+// Err returns the faults as an *Error, or nil if there are none. The error does not change if
+// faults are added later.
 func (f *Faults) Err() error {
 	if len(*f) == 0 {
 		return nil
@@ -14,7 +14,7 @@ func (f *Faults) Err() error {
 	return &Error{*f}
 }
 
-// Error tells all of the faults.
+// Error returns the field and the message of each fault.
 func (e *Error) Error() string {
 	texts := make([]string, len(e.Faults))
 	for i, c := range e.Faults {

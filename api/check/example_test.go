@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/api/check"
 )
 
-// The Validate hook of a kind that starts programs: a field that has a form in other
-// kinds has the same one here, and what is wrong is told in the same words.
+// The Validate hook of a kind that starts programs checks fields with the formats and messages of
+// built-in kinds.
 func ExampleFaults_Format() {
 	type program struct {
 		Env, Settings, Headers, Sysctls map[string]string
@@ -53,7 +53,7 @@ func ExampleFaults_Format() {
 	// spec.dir FieldValueForbidden
 }
 
-// A fault of a value that has much in it says only what is wrong.
+// The fault of a large value shows only the reason.
 func ExampleHidden() {
 	var f check.Faults
 	f.Invalid(check.At("spec"), check.Hidden{}, "replicas and autoscaling exclude each other")

@@ -11,16 +11,17 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// The bounds of what is told of one object: so many faults, each with so many bytes of
-// the value and of the reason, which may quote it.
+// Limits on the faults of one object: their number, and the bytes of the value and of the
+// reason in each. A reason may quote the value.
 const (
 	maxFaults = 100
 	maxShown  = 256
 	maxReason = 16 << 10
 )
 
-// Faults is a growing list of causes, of which the first hundred are kept. The
-// zero value is empty and ready.
+// Faults is a list of causes for the fields of an object that are invalid. Methods append to
+// it, up to 100 causes; further causes are dropped. The zero value is an empty list. Faults is
+// not safe for concurrent use.
 type Faults []meta.Cause
 
 func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
@@ -29,10 +30,10 @@ func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
 	}
 }
 
-// Hidden is a value that faults do not tell, such as one with much in it.
+// Hidden is a value that messages do not show. Use it for the value of a large field.
 type Hidden struct{}
 
-// In reports whether a fault is at a path or below it.
+// In reports whether a fault is at the path or below it.
 func (f Faults) In(at *Path) bool {
 	root := at.String()
 	return slices.ContainsFunc(f, func(c meta.Cause) bool {
@@ -41,32 +42,32 @@ func (f Faults) In(at *Path) bool {
 	})
 }
 
-// Required says that a field must have a value.
+// Required adds a fault for a missing value.
 func (f *Faults) Required(at *Path, why string) {
 	f.add(wording.Required, at, nil, why)
 }
 
-// Invalid says that a value breaks a rule.
+// Invalid adds a fault for a value that violates a rule; why describes the rule.
 func (f *Faults) Invalid(at *Path, value any, why string) {
 	f.add(wording.Invalid, at, value, why)
 }
 
-// WrongType says that a value has another JSON type than its field.
+// WrongType adds a fault for a value whose JSON type is not the type of its field.
 func (f *Faults) WrongType(at *Path, value any, want string) {
 	f.add(wording.Shape, at, value, want)
 }
 
-// Forbidden says that a field may not be set, or not be changed.
+// Forbidden adds a fault for a field that must not be set or changed.
 func (f *Faults) Forbidden(at *Path, why string) {
 	f.add(wording.Forbidden, at, nil, why)
 }
 
-// Duplicate says that a value is there twice.
+// Duplicate adds a fault for a value that repeats an earlier one.
 func (f *Faults) Duplicate(at *Path, value any) {
 	f.add(wording.Duplicate, at, value, "")
 }
 
-// Unique checks that no word is in a list twice.
+// Unique adds a fault for each repeated string in list.
 func (f *Faults) Unique(at *Path, list []string) {
 	seen := make(map[string]bool, len(list))
 	for i, word := range list {
@@ -77,12 +78,12 @@ func (f *Faults) Unique(at *Path, list []string) {
 	}
 }
 
-// NotFound says that a value names something that is not there.
+// NotFound adds a fault for a reference to something that does not exist.
 func (f *Faults) NotFound(at *Path, value any) {
 	f.add(wording.NotFound, at, value, "")
 }
 
-// NotSupported says that a value is none of the known ones.
+// NotSupported adds a fault for a value that is not one of the known values.
 func (f *Faults) NotSupported(at *Path, value any, known ...string) {
 	words := make([]string, len(known))
 	for i, k := range known {
@@ -91,32 +92,32 @@ func (f *Faults) NotSupported(at *Path, value any, known ...string) {
 	f.add(wording.Enum, at, value, strings.Join(words, ", "))
 }
 
-// TooLong says that a value has more than limit bytes.
+// TooLong adds a fault for a value of more than limit bytes.
 func (f *Faults) TooLong(at *Path, limit int) {
 	f.add(wording.MaxLength, at, nil, strconv.Itoa(limit))
 }
 
-// TooMany says that a list or map has more than limit items.
+// TooMany adds a fault for a list or map of count items, more than limit.
 func (f *Faults) TooMany(at *Path, count, limit int) {
 	f.add(wording.MaxItems, at, count, strconv.Itoa(limit))
 }
 
-// Format adds an Invalid fault for each of the reasons that a format check
-// returned.
+// Format adds an Invalid fault for each of the reasons that a format check returned. Without
+// reasons, the value is valid.
 func (f *Faults) Format(at *Path, value any, reasons []string) {
 	for _, why := range reasons {
 		f.Invalid(at, value, why)
 	}
 }
 
-// OneOf checks that value is one of the known words.
+// OneOf adds a fault unless value is one of the known values.
 func (f *Faults) OneOf(at *Path, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		f.NotSupported(at, value, known...)
 	}
 }
 
-// RequiredOneOf is OneOf with its own fault for the empty value.
+// RequiredOneOf is OneOf, but reports an empty value as missing.
 func (f *Faults) RequiredOneOf(at *Path, value string, known ...string) {
 	if value == "" {
 		f.Required(at, "")
@@ -125,46 +126,46 @@ func (f *Faults) RequiredOneOf(at *Path, value string, known ...string) {
 	f.OneOf(at, value, known...)
 }
 
-// OptionalOneOf is OneOf for a value that may be unset.
+// OptionalOneOf is OneOf for a value that may be nil.
 func (f *Faults) OptionalOneOf(at *Path, value *string, known ...string) {
 	if value != nil {
 		f.OneOf(at, *value, known...)
 	}
 }
 
-// Needs checks that the text in a field below at is there.
+// Needs adds a fault if value, the named field below at, is empty.
 func (f *Faults) Needs(at *Path, field, value string) {
 	if value == "" {
 		f.Required(at.Field(field), "")
 	}
 }
 
-// Subdomain checks a DNS subdomain that may be left out.
+// Subdomain adds faults unless name is empty or a DNS subdomain.
 func (f *Faults) Subdomain(at *Path, name string) {
 	if name != "" {
 		f.Format(at, name, meta.CheckDNSSubdomain(name))
 	}
 }
 
-// Port checks the number of a port.
+// Port adds a fault unless n is a port number.
 func (f *Faults) Port(at *Path, n int64) { f.Range(at, n, 1, 65535) }
 
-// Range checks that a number lies between two bounds, both included.
+// Range adds a fault unless low <= n <= high.
 func (f *Faults) Range(at *Path, n, low, high int64) {
 	if n < low || n > high {
 		f.add(wording.Between, at, n, fmt.Sprintf("%d and %d", low, high))
 	}
 }
 
-// Unchanged checks that two JSON-like values are the same.
+// Unchanged adds a fault unless now and before are equal in the sense of Same.
 func (f *Faults) Unchanged(at *Path, now, before any) {
 	if !Same(now, before) {
 		f.add(wording.Immutable, at, now, "")
 	}
 }
 
-// show returns a value as messages quote it, cut to a length that is fit to read. Of a
-// long list the items behind that are not looked at.
+// show returns a value as messages quote it, cut to maxShown bytes. It formats at most maxShown
+// items of a list.
 func show(v any) string {
 	if v == any(Hidden{}) {
 		return ""
@@ -175,7 +176,7 @@ func show(v any) string {
 	return cut(string(wording.AppendJSON(nil, v)), maxShown)
 }
 
-// cut returns a text of at most so many bytes and the dots that tell of the others.
+// cut returns text, cut to most bytes and followed by dots if it is longer.
 func cut(text string, most int) string {
 	if len(text) > most {
 		return strings.ToValidUTF8(text[:most], "") + "..."

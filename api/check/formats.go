@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// ConfigKey returns what is wrong with the key of a configuration entry, which
-// becomes a file name: letters, digits, '-', '_' and '.', at most 253.
+// ConfigKey returns the reasons why key is not a valid key of configuration data, or nil. Keys
+// become file names: they consist of at most 253 letters, digits, '-', '_' and '.'.
 func ConfigKey(key string) []string {
 	var faults []string
 	if len(key) > 253 {
@@ -29,8 +29,8 @@ func ConfigKey(key string) []string {
 	return faults
 }
 
-// PortName returns what is wrong with the name of a port: at most 15
-// lower-case letters, digits and '-', with a letter among them.
+// PortName returns the reasons why name is not a valid port name, or nil. A port name has at
+// most 15 lower-case letters, digits and '-', and at least one letter.
 func PortName(name string) []string {
 	var faults []string
 	if len(name) > 15 {
@@ -51,7 +51,7 @@ func PortName(name string) []string {
 	return faults
 }
 
-// InnerPath returns what is wrong with a path that may not go up.
+// InnerPath returns a reason if path contains "..", or nil.
 func InnerPath(path string) []string {
 	if slices.Contains(strings.Split(path, "/"), "..") {
 		return []string{"must not contain '..'"}
@@ -59,7 +59,7 @@ func InnerPath(path string) []string {
 	return nil
 }
 
-// RelativePath returns what is wrong with a path inside a volume.
+// RelativePath returns the reasons why path is not a valid path inside a volume, or nil.
 func RelativePath(path string) (faults []string) {
 	if strings.HasPrefix(path, "/") {
 		faults = append(faults, "must be a relative path")
@@ -67,8 +67,8 @@ func RelativePath(path string) (faults []string) {
 	return append(faults, InnerPath(path)...)
 }
 
-// FilePath returns what is wrong with the path of a file that is written into a
-// volume: no part of it begins the path with two dots.
+// FilePath returns the reasons why path is not a valid path of a file that is written into a
+// volume, or nil. It must be a RelativePath and must not begin with two dots.
 func FilePath(path string) []string {
 	faults := RelativePath(path)
 	if strings.HasPrefix(path, "..") && !strings.HasPrefix(path, "../") {
@@ -77,7 +77,7 @@ func FilePath(path string) []string {
 	return faults
 }
 
-// EnvName returns what is wrong with the name of an environment variable.
+// EnvName returns the reason why name is not a valid name of an environment variable, or nil.
 func EnvName(name string) []string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '=' }) {
 		return []string{"a valid environment variable name must consist only of printable ASCII characters other than '='"}
@@ -85,9 +85,9 @@ func EnvName(name string) []string {
 	return nil
 }
 
-// SysctlName returns what is wrong with the name of a kernel parameter: at most
-// 253 characters, words of lower-case letters, digits, '-' and '_' that are
-// joined by dots or slashes.
+// SysctlName returns the reason why name is not a valid name of a kernel parameter, or nil. A
+// name has at most 253 characters: words of lower-case letters, digits, '-' and '_', joined by
+// dots or slashes.
 func SysctlName(name string) []string {
 	wrong := len(name) > 253
 	for word := range strings.SplitSeq(strings.ReplaceAll(name, "/", "."), ".") {
@@ -102,7 +102,7 @@ func SysctlName(name string) []string {
 	return nil
 }
 
-// HeaderName returns what is wrong with the name of an HTTP header.
+// HeaderName returns the reason why name is not a valid name of an HTTP header, or nil.
 func HeaderName(name string) []string {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !letter(r) && !digit(r) && r != '-' }) {
 		return []string{"a valid HTTP header consists of letters, digits or '-'"}
@@ -110,7 +110,7 @@ func HeaderName(name string) []string {
 	return nil
 }
 
-// IP returns what is wrong with the address of a host, without a zone.
+// IP returns the reason why text is not a valid IP address without a zone, or nil.
 func IP(text string) []string {
 	if a, err := netip.ParseAddr(text); err != nil || a.Zone() != "" {
 		return []string{"must be a valid IP address"}

@@ -1,7 +1,7 @@
-// Package check collects what is wrong with an object: field paths, kinds of
-// faults, and the formats that fields of several kinds share.
+// Package check collects the violations in an object: it has field paths, the kinds of
+// violations, and the formats that fields of several kinds share.
 //
-// Building a Path is cheap; its text is made only when there is a fault.
+// A Path is cheap to build; its text is only formatted for a fault.
 package check
 
 import (
@@ -11,7 +11,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Path leads to a field of an object. A nil Path is the object itself.
+// Path is the path of a field in an object. A nil Path is the object itself. A Path is
+// immutable.
 type Path struct {
 	parent *Path
 	name   string
@@ -27,7 +28,7 @@ const (
 	key
 )
 
-// At returns the path that leads through named fields.
+// At returns the path with the given field names.
 func At(names ...string) *Path {
 	var p *Path
 	for _, n := range names {
@@ -36,7 +37,7 @@ func At(names ...string) *Path {
 	return p
 }
 
-// Field returns the path of a named field below p.
+// Field returns the path of the named field below p.
 func (p *Path) Field(name string) *Path { return &Path{parent: p, name: name} }
 
 // Index returns the path of a list item below p.
@@ -45,8 +46,8 @@ func (p *Path) Index(i int) *Path { return &Path{parent: p, form: item, index: i
 // Key returns the path of a map entry below p.
 func (p *Path) Key(k string) *Path { return &Path{parent: p, form: key, name: k} }
 
-// String returns the path as causes spell it, spec.containers[0].env[1].name, cut
-// to meta.MaxPath.
+// String returns the path as causes show it, such as spec.containers[0].env[1].name, cut to
+// meta.MaxPath bytes.
 func (p *Path) String() string {
 	var steps []*Path
 	for ; p != nil; p = p.parent {

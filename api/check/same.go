@@ -2,9 +2,9 @@ package check
 
 import "reflect"
 
-// Same reports whether two values of one type hold the same. Unlike
-// reflect.DeepEqual it takes nil and empty lists and maps for the same, and
-// asks a type that has an Equal method for its own type (times, quantities).
+// Same reports whether two values are of the same type and equal. In contrast to
+// reflect.DeepEqual, nil and empty lists and maps are equal, and values of types with an Equal
+// method, such as times and quantities, are compared by it.
 func Same(a, b any) bool { return same(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
 func same(a, b reflect.Value) bool {
@@ -55,6 +55,7 @@ func same(a, b reflect.Value) bool {
 	return a.Equal(b)
 }
 
+// equalMethod calls the method Equal(T) bool of a type T, if a has one that may be called.
 func equalMethod(a, b reflect.Value) (equal, ok bool) {
 	if a.Kind() == reflect.Pointer || a.Kind() == reflect.Interface || !a.CanInterface() {
 		return false, false

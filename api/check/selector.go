@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Labels checks the keys and values of labels; all faults are at the map itself.
+// Labels adds faults for invalid label keys and values. All of them have the path of the map.
 func (f *Faults) Labels(at *Path, labels map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		f.Format(at, k, meta.CheckQualifiedName(k))
@@ -15,7 +15,7 @@ func (f *Faults) Labels(at *Path, labels map[string]string) {
 	}
 }
 
-// Selector checks a label selector; nil has no faults.
+// Selector adds faults for an invalid label selector; nil is valid.
 func (f *Faults) Selector(at *Path, s *meta.Selector) {
 	if s == nil {
 		return
@@ -36,8 +36,8 @@ func (f *Faults) expression(at *Path, e meta.SelectorExpression) {
 	}
 }
 
-// SelectorValues checks that a part of a selector has values just if its operator
-// takes some, and reports whether the operator is known.
+// SelectorValues adds a fault if a selector requirement has values although its operator takes
+// none, or lacks values that the operator needs. It reports whether the operator is known.
 func (f *Faults) SelectorValues(at *Path, operator string, values []string) bool {
 	switch operator {
 	case "In", "NotIn":

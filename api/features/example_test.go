@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/api/features"
 )
 
-// A program has a gate of its own beside those of every server. Usually a server's Builder
-// makes the set, of its fields Release, Features and Gates.
+// A program adds a gate of its own to the gates of every server. A server.Builder makes the set
+// from its fields Release, Features and Gates.
 func ExampleSet() {
 	blink := features.Gate{Name: "Blink", Alpha: "0.0", Doc: "lamps blink"}
 	set, err := features.Parse("Blink=true,WatchList=false")
@@ -45,10 +45,10 @@ func ExampleSet() {
 	// HPAScaleToZero=true|false (ALPHA - default=false)
 	// MaxUnavailableStatefulSet=true|false (ALPHA - default=false)
 	// WatchList=true|false (BETA - default=true)
-	// Features["AnyVolumeDataSource"]: it is stable since release 1.33 and cannot be switched off
+	// Features["AnyVolumeDataSource"]: the feature is stable since release 1.33 and cannot be turned off
 }
 
-// Every server has these.
+// Gates lists the gates of every server.
 func ExampleGates() {
 	for _, g := range features.Gates()[:2] {
 		fmt.Printf("%s: %s (alpha %s, beta %s, stable %s)\n", g.Name, g.Doc, g.Alpha, g.Beta, g.Stable)

@@ -1,5 +1,5 @@
-// Package features says which features of a server are on: each has a gate, whose default
-// is a matter of the release and which may be set.
+// Package features defines feature gates: each feature of a server has a gate, which is on or
+// off by default, depending on the release, and may be set.
 package features
 
 import (
@@ -17,37 +17,38 @@ import (
 	"orch.io/controlplane/internal/suggest"
 )
 
-// Gate switches a feature. Its stages begin in releases such as "1.24", in the order of
-// the fields; empty is never. A program's own gate that has nothing to do with releases
-// says "0.0" for the stage that it is in.
+// Gate is a feature gate. A stage begins in the release that its field names, such as "1.24";
+// the stages begin in the order of the fields, and an empty field means that the stage is
+// skipped. A program's own gate that does not depend on releases uses "0.0" for its current
+// stage.
 type Gate struct {
 	Name string
-	Doc  string // what works with it, in a line
+	Doc  string // the effect of the feature, one line
 
-	Alpha      string // off, unless it is set
-	BetaOff    string // beta, but off, unless it is set
-	Beta       string // on, unless it is set
-	Stable     string // on for good: whoever sets the gate is warned, to switch it off fails
-	Deprecated string // instead of Stable, the feature is to go: as it was before, but whoever sets the gate is warned
-	Removed    string // the gate is gone: to set it fails. The feature went with it, unless that is stable
+	Alpha      string // off by default
+	BetaOff    string // beta, but off by default
+	Beta       string // on by default
+	Stable     string // always on: setting the gate causes a warning, and turning it off fails
+	Deprecated string // instead of Stable: the feature will be removed; default as before, and setting the gate causes a warning
+	Removed    string // the gate no longer exists, and setting it fails; the feature is removed, too, unless it was stable
 }
 
-// State is a gate in one release, as it is set.
+// State is the state of a gate in one release.
 type State struct {
 	Gate
-	Stage   string // as metrics say it: ALPHA, BETA, DEPRECATED, and nothing for stable
-	Default bool   // whether it is on if nobody sets it
+	Stage   string // as in metrics: ALPHA, BETA, DEPRECATED, or "" for stable
+	Default bool   // whether the feature is on if the gate is not set
 	On      bool
-	Warning string // for who set it; empty: none
+	Warning string // to log if the gate was set; empty if there is none
 }
 
-// The names that set all gates of a stage, but those that are set themselves.
+// The names that set all gates of a stage, except gates that are set themselves.
 const (
 	allAlpha = "AllAlpha"
 	allBeta  = "AllBeta"
 )
 
-// The stages, in their order.
+// The stages, in order.
 const (
 	unborn = iota
 	alpha
@@ -60,24 +61,25 @@ const (
 
 var stageNames = [...]string{alpha: "ALPHA", betaOff: "BETA", beta: "BETA", stable: "", deprecated: "DEPRECATED", removed: ""}
 
-// allOf names what sets all gates of a stage.
+// allOf maps a stage to the name that sets all of its gates.
 var allOf = map[int]string{alpha: allAlpha, betaOff: allBeta, beta: allBeta}
 
-// Set are the gates of a server in one release. nil is the newest release with nothing set.
+// Set holds the feature gates of a server in one release. It is immutable. A nil Set has the
+// defaults of the newest release.
 type Set struct {
-	on   map[string]bool // what every known gate is, those that are gone included
+	on   map[string]bool // state of every known gate, including removed ones
 	list []State
 }
 
-// newest is what a nil Set stands for.
+// newest is the value of a nil Set.
 var newest = sync.OnceValue(func() *Set {
-	s, _ := New("", nil) // a test has it without faults
+	s, _ := New("", nil) // a test checks that there are no errors
 	return s
 })
 
-// New returns the gates of a release, empty for the newest: those of Gates and a program's
-// own, with what is set. The error joins what is wrong with each, and names fields as the
-// Builder of a server has them.
+// New returns the feature gates of a release, or of the newest release if named is empty:
+// Gates() and the program's own gates, with the values in set. The error joins all errors; each
+// names the field of server.Builder that is wrong.
 func New(named string, set map[string]bool, own ...Gate) (*Set, error) {
 	at, err := release.Parse(cmp.Or(named, release.Newest.String()))
 	if err != nil {
@@ -89,7 +91,7 @@ func New(named string, set map[string]bool, own ...Gate) (*Set, error) {
 	gates = append(gates, own...)
 	for _, g := range gates {
 		stage := g.stage(at)
-		state := State{Gate: g, Stage: stageNames[stage], Default: g.starts(stage), On: g.starts(stage)}
+		state := State{Gate: g, Stage: stageNames[stage], Default: g.onByDefault(stage), On: g.onByDefault(stage)}
 		if all, ok := set[allOf[stage]]; ok {
 			state.On = all
 		}
@@ -108,13 +110,13 @@ func New(named string, set map[string]bool, own ...Gate) (*Set, error) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if _, known := s.on[name]; !known && name != allAlpha && name != allBeta {
 			near := suggest.Near(name, append(slices.Sorted(maps.Keys(s.on)), allAlpha, allBeta)...)
-			faults = append(faults, faultOf(name, "there is no such gate%s", near))
+			faults = append(faults, faultOf(name, "unknown feature gate%s", near))
 		}
 	}
 	return s, errors.Join(faults...)
 }
 
-// Enabled reports whether a feature is on. One that nobody knows is off.
+// Enabled reports whether a feature is on. Unknown features are off.
 func (s *Set) Enabled(name string) bool {
 	if s == nil {
 		s = newest()
@@ -122,8 +124,7 @@ func (s *Set) Enabled(name string) bool {
 	return s.on[name]
 }
 
-// Has reports whether a name can be set in some release: that of a gate, AllAlpha or
-// AllBeta.
+// Has reports whether name is the name of a gate in any release, AllAlpha or AllBeta.
 func (s *Set) Has(name string) bool {
 	if s == nil {
 		s = newest()
@@ -132,7 +133,7 @@ func (s *Set) Has(name string) bool {
 	return ok || name == allAlpha || name == allBeta
 }
 
-// All returns the gates that the release has, by name.
+// All returns the gates of the release, sorted by name.
 func (s *Set) All() []State {
 	if s == nil {
 		s = newest()
@@ -140,7 +141,7 @@ func (s *Set) All() []State {
 	return slices.Clone(s.list)
 }
 
-// Help returns a line for each gate that one may want to set, for who asks which there are.
+// Help returns a line of help for each gate that can be set, in the format of kube-apiserver.
 func (s *Set) Help() []string {
 	lines := []string{allAlpha + "=true|false (ALPHA - default=false)", allBeta + "=true|false (BETA - default=false)"}
 	for _, g := range s.All() {
@@ -152,8 +153,8 @@ func (s *Set) Help() []string {
 	return lines
 }
 
-// Parse reads what flags say: pairs such as A=true,B=false. Of a name that is given twice
-// the last value counts, and spaces do not.
+// Parse parses the value of a flag: pairs such as A=true,B=false. Spaces are ignored. If a name
+// occurs twice, the last value is used.
 func Parse(text string) (map[string]bool, error) {
 	set := map[string]bool{}
 	for word := range strings.SplitSeq(text, ",") {
@@ -167,21 +168,21 @@ func Parse(text string) (map[string]bool, error) {
 		case !given:
 			return nil, fmt.Errorf("missing bool value for %s", name)
 		case err != nil:
-			return nil, fmt.Errorf("invalid value of %s=%s: it is neither true nor false", name, value)
+			return nil, fmt.Errorf("invalid value of %s=%s: must be true or false", name, value)
 		}
 		set[name] = on
 	}
 	return set, nil
 }
 
-// begins are the releases in which stages begin, by stage.
-func (g Gate) begins() []string {
+// stageReleases returns the releases in which the stages begin, indexed by stage.
+func (g Gate) stageReleases() []string {
 	return []string{alpha: g.Alpha, betaOff: g.BetaOff, beta: g.Beta, stable: g.Stable, deprecated: g.Deprecated, removed: g.Removed}
 }
 
-// stage returns the stage that a gate is in.
+// stage returns the stage of the gate in a release.
 func (g Gate) stage(at release.Release) (stage int) {
-	for s, text := range g.begins() {
+	for s, text := range g.stageReleases() {
 		if at.Reached(text) {
 			stage = s
 		}
@@ -189,8 +190,8 @@ func (g Gate) stage(at release.Release) (stage int) {
 	return stage
 }
 
-// starts reports whether the feature is on if nobody sets the gate.
-func (g Gate) starts(stage int) bool {
+// onByDefault reports whether the feature is on by default.
+func (g Gate) onByDefault(stage int) bool {
 	switch stage {
 	case deprecated:
 		return g.Beta != ""
@@ -200,31 +201,32 @@ func (g Gate) starts(stage int) bool {
 	return stage == beta || stage == stable
 }
 
-// set returns what a gate is that somebody sets in a stage, and what he should know.
+// set returns the state of a gate in a stage after it is set to value, and a warning to log.
 func (g Gate) set(stage int, value bool) (on bool, warning string, err error) {
-	fixed := g.starts(stage)
+	fixed := g.onByDefault(stage)
 	word := map[bool]string{true: "on", false: "off"}[fixed]
 	switch {
 	case stage == unborn:
-		return false, "", faultOf(g.Name, "there is no such gate before release %s", cmp.Or(g.begins()[1:]...))
+		return false, "", faultOf(g.Name, "the gate does not exist before release %s", cmp.Or(g.stageReleases()[1:]...))
 	case stage == stable && value != fixed:
-		return fixed, "", faultOf(g.Name, "it is stable since release %s and cannot be switched off", g.Stable)
+		return fixed, "", faultOf(g.Name, "the feature is stable since release %s and cannot be turned off", g.Stable)
 	case stage == removed:
-		return fixed, "", faultOf(g.Name, "the gate is gone since release %s, and its feature is %s for good: leave it out", g.Removed, word)
+		return fixed, "", faultOf(g.Name, "the gate was removed in release %s and its feature is always %s: remove the setting", g.Removed, word)
 	case stage == stable:
-		return value, "the feature gate is deprecated: it has no effect any more and will be removed, leave it out", nil
+		return value, "the feature gate is deprecated: it has no effect and will be removed; remove the setting", nil
 	case stage == deprecated:
-		return value, "the feature gate is deprecated and will be removed, and its feature with it", nil
+		return value, "the feature gate is deprecated: it will be removed together with its feature", nil
 	}
 	return value, "", nil
 }
 
-// faultOf is what is wrong with setting a gate.
+// faultOf returns an error about an entry of Builder.Features.
 func faultOf(name, format string, args ...any) error {
 	return fmt.Errorf("%s[%q]: %s", "Features", name, fmt.Sprintf(format, args...))
 }
 
-// faultsOf returns what is wrong with a program's own gates, beside the others.
+// faultsOf validates a program's own gates. Their names must differ from each other and from
+// those in gates.
 func faultsOf(gates, own []Gate) (faults []error) {
 	seen := map[string]bool{allAlpha: true, allBeta: true}
 	for _, g := range gates {
@@ -233,7 +235,7 @@ func faultsOf(gates, own []Gate) (faults []error) {
 	for i, g := range own {
 		why := g.fault()
 		if seen[g.Name] {
-			why = "there is a gate of this name"
+			why = "duplicate gate name"
 		}
 		seen[g.Name] = true
 		if why != "" {
@@ -245,16 +247,16 @@ func faultsOf(gates, own []Gate) (faults []error) {
 
 var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,127}$`)
 
-// fault returns what is wrong with a gate by itself.
+// fault returns the reason why the gate is invalid, or "".
 func (g Gate) fault() string {
 	if !nameForm.MatchString(g.Name) {
-		return "a name has letters and digits, a letter first"
+		return "the name must consist of letters and digits and begin with a letter"
 	}
 	if g.Stable != "" && g.Deprecated != "" {
-		return "it is stable or deprecated, not both"
+		return "Stable and Deprecated exclude each other"
 	}
 	some, last := false, release.Release{}
-	for _, text := range g.begins() {
+	for _, text := range g.stageReleases() {
 		if text == "" {
 			continue
 		}
@@ -263,12 +265,12 @@ func (g Gate) fault() string {
 			return err.Error()
 		}
 		if r.Compare(last) < 0 {
-			return fmt.Sprintf("the stage that begins in %s comes after one that begins later", text)
+			return fmt.Sprintf("the stage that begins in %s follows a stage that begins later", text)
 		}
 		some, last = true, r
 	}
 	if !some {
-		return "it is in no stage in any release"
+		return "no stage is set"
 	}
 	return ""
 }

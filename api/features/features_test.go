@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/internal/release"
 )
 
-// TestLifeOfAGate takes gates through the stages of the deprecation policy: off at first,
-// then on and optional, then on for good, then gone; or, for a feature that goes, deprecated.
-func TestLifeOfAGate(t *testing.T) {
+// TestGateStages takes gates through the stages of the deprecation policy: off by default, on by
+// default, always on, removed; or deprecated, for a feature that will be removed.
+func TestGateStages(t *testing.T) {
 	kept := Gate{Name: "Kept", Alpha: "1.20", Beta: "1.22", Stable: "1.24", Removed: "1.26"}
 	gone := Gate{Name: "Gone", Alpha: "1.20", Beta: "1.22", Deprecated: "1.24", Removed: "1.26"}
 	tried := Gate{Name: "Tried", Alpha: "1.20", Deprecated: "1.24", Removed: "1.26"}
@@ -22,18 +22,18 @@ func TestLifeOfAGate(t *testing.T) {
 		release      string
 		stage        string // "-": the release has no such gate
 		on           bool
-		setOn, unset string // what happens to who sets it: "", a warning or !fault
+		setOn, unset string // result of setting the gate: "", a part of the warning, or ! and a part of the error
 	}{
 		{kept, "1.19", "-", false, "!before release 1.20", "!before release 1.20"},
 		{kept, "1.20", "ALPHA", false, "", ""},
 		{kept, "1.21", "ALPHA", false, "", ""},
 		{kept, "1.22", "BETA", true, "", ""},
-		{kept, "1.24", "", true, "deprecated: it has no effect any more", "!stable since release 1.24"},
-		{kept, "1.26", "-", true, "!gone since release 1.26, and its feature is on", "!gone since release 1.26, and its feature is on"},
-		{kept, "2.0", "-", true, "!gone since release 1.26", "!gone since release 1.26"},
+		{kept, "1.24", "", true, "deprecated: it has no effect", "!stable since release 1.24"},
+		{kept, "1.26", "-", true, "!removed in release 1.26 and its feature is always on", "!removed in release 1.26 and its feature is always on"},
+		{kept, "2.0", "-", true, "!removed in release 1.26", "!removed in release 1.26"},
 		{gone, "1.23", "BETA", true, "", ""},
 		{gone, "1.24", "DEPRECATED", true, "deprecated", "deprecated"},
-		{gone, "1.26", "-", false, "!its feature is off", "!its feature is off"},
+		{gone, "1.26", "-", false, "!its feature is always off", "!its feature is always off"},
 		{tried, "1.25", "DEPRECATED", false, "deprecated", "deprecated"},
 	} {
 		t.Run(c.gate.Name+" "+c.release, func(t *testing.T) {
@@ -63,15 +63,15 @@ func TestLifeOfAGate(t *testing.T) {
 	}
 }
 
-// TestPolicyOfGates has a row for each rule of the deprecation policy that is about gates.
-func TestPolicyOfGates(t *testing.T) {
+// TestDeprecationPolicy has a row for each rule of the deprecation policy about gates.
+func TestDeprecationPolicy(t *testing.T) {
 	kept := Gate{Name: "Kept", Alpha: "1.20", Beta: "1.22", Stable: "1.24", Removed: "1.26"}
 	gone := Gate{Name: "Gone", Alpha: "1.20", Beta: "1.22", Deprecated: "1.24", Removed: "1.25"}
 	tried := Gate{Name: "Tried", Alpha: "1.20", Removed: "1.21"}
 	for _, c := range []struct {
 		rule, release, set string
 		on                 string // the features that are, of all three
-		warned, fault      string // the gates that are, and what is wrong, or empty
+		warned, fault      string // gates with a warning, and the error, or empty
 	}{
 		{"alpha is off", "1.20", "", "", "", ""},
 		{"alpha can be switched on", "1.20", "Kept=true,Tried=true", "Kept Tried", "", ""},
@@ -80,19 +80,19 @@ func TestPolicyOfGates(t *testing.T) {
 		{"stable is on", "1.24", "", "Gone Kept", "", ""},
 		{"8: the gate of a stable feature is deprecated; 9: it warns", "1.24", "Kept=true", "Gone Kept", "Kept", ""},
 		{"8: it can be set for two releases", "1.25", "Kept=true", "Kept", "Kept", ""},
-		{"9: to switch off what has no effect any more fails", "1.24", "Kept=false", "", "", `Features["Kept"]: it is stable since release 1.24 and cannot be switched off`},
-		{"8: after two releases the gate is gone", "1.26", "Kept=true", "", "", `Features["Kept"]: the gate is gone since release 1.26, and its feature is on for good: leave it out`},
-		{"8: it is gone for who switches it off, too", "1.26", "Kept=false", "", "", `Features["Kept"]: the gate is gone since release 1.26`},
+		{"9: turning off a gate without effect fails", "1.24", "Kept=false", "", "", `Features["Kept"]: the feature is stable since release 1.24 and cannot be turned off`},
+		{"8: after two releases the gate is gone", "1.26", "Kept=true", "", "", `Features["Kept"]: the gate was removed in release 1.26 and its feature is always on: remove the setting`},
+		{"8: turning it off fails, too", "1.26", "Kept=false", "", "", `Features["Kept"]: the gate was removed in release 1.26`},
 		{"8: the feature stays", "1.26", "", "Kept", "", ""},
-		{"8: a beta feature that goes works for a release", "1.24", "Gone=true", "Gone Kept", "Gone", ""},
-		{"9: it warns who switches it off, too, which has an effect", "1.24", "Gone=false", "Kept", "Gone", ""},
-		{"8: then it is gone", "1.25", "", "Kept", "", ""},
-		{"8: its gate, too", "1.25", "Gone=true", "", "", `Features["Gone"]: the gate is gone since release 1.25, and its feature is off for good: leave it out`},
-		{"8: an alpha feature can go at once", "1.21", "", "", "", ""},
-		{"8: its gate, too", "1.21", "Tried=true", "", "", `Features["Tried"]: the gate is gone since release 1.21`},
-		{"who sets a stage sets no gate: nobody is warned, nothing fails", "1.24", "AllAlpha=false,AllBeta=false", "Gone Kept", "", ""},
-		{"nor when the gates are gone", "1.26", "AllAlpha=true,AllBeta=false", "Kept", "", ""},
-		{"a gate of a later release is none yet", "1.19", "Kept=true", "", "", `Features["Kept"]: there is no such gate before release 1.20`},
+		{"8: a deprecated beta feature works for one release", "1.24", "Gone=true", "Gone Kept", "Gone", ""},
+		{"9: turning it off has an effect and warns", "1.24", "Gone=false", "Kept", "Gone", ""},
+		{"8: then it is removed", "1.25", "", "Kept", "", ""},
+		{"8: so is its gate", "1.25", "Gone=true", "", "", `Features["Gone"]: the gate was removed in release 1.25 and its feature is always off: remove the setting`},
+		{"8: an alpha feature can be removed at once", "1.21", "", "", "", ""},
+		{"8: so is its gate", "1.21", "Tried=true", "", "", `Features["Tried"]: the gate was removed in release 1.21`},
+		{"setting a stage neither warns nor fails", "1.24", "AllAlpha=false,AllBeta=false", "Gone Kept", "", ""},
+		{"also after the gates are removed", "1.26", "AllAlpha=true,AllBeta=false", "Kept", "", ""},
+		{"a gate of a later release is unknown", "1.19", "Kept=true", "", "", `Features["Kept"]: the gate does not exist before release 1.20`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			set, err := Parse(c.set)
@@ -118,9 +118,9 @@ func TestPolicyOfGates(t *testing.T) {
 	}
 }
 
-// TestGatesStayAsLongAsPromised: those of every server can be set for two releases after
-// their features are stable, and for one after these are to go.
-func TestGatesStayAsLongAsPromised(t *testing.T) {
+// TestGateRetention: gates of every server can be set for two releases after the feature
+// becomes stable, and for one release after it is deprecated.
+func TestGateRetention(t *testing.T) {
 	for _, g := range Gates() {
 		last := ""
 		switch {
@@ -144,8 +144,8 @@ func TestGatesStayAsLongAsPromised(t *testing.T) {
 	}
 }
 
-// TestParse: names and values may have spaces around them, pairs may be missing, and of two
-// the last counts.
+// TestParse: names and values may have spaces around them, pairs may be empty, and the last of
+// two equal names is used.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]map[string]bool{
 		"":                       {},
@@ -164,7 +164,7 @@ func TestParse(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 	_, err := New("", map[string]bool{"": true})
-	assert.ErrorContains(t, err, `Features[""]: there is no such gate`)
+	assert.ErrorContains(t, err, `Features[""]: unknown feature gate`)
 }
 
 func stateOf(s *Set, name string) (State, bool) {
@@ -208,17 +208,17 @@ func TestFaults(t *testing.T) {
 	}{
 		{release: "1.x", want: `Release: invalid release "1.x": must have a form like 1.37`},
 		{release: "99999.1", want: `Release: invalid release "99999.1"`},
-		{set: "WatchLists=true", want: `Features["WatchLists"]: there is no such gate; did you mean "WatchList"?`},
-		{set: "AllGamma=true", want: `Features["AllGamma"]: there is no such gate`},
-		{own: []Gate{{}}, want: "Gates[0] (): a name has letters and digits"},
-		{own: []Gate{{Name: "a b", Beta: "0.0"}}, want: "Gates[0] (a b): a name has letters and digits"},
-		{own: []Gate{{Name: "Blink"}}, want: "Gates[0] (Blink): it is in no stage in any release"},
+		{set: "WatchLists=true", want: `Features["WatchLists"]: unknown feature gate; did you mean "WatchList"?`},
+		{set: "AllGamma=true", want: `Features["AllGamma"]: unknown feature gate`},
+		{own: []Gate{{}}, want: "Gates[0] (): the name must consist of letters and digits"},
+		{own: []Gate{{Name: "a b", Beta: "0.0"}}, want: "Gates[0] (a b): the name must consist of letters and digits"},
+		{own: []Gate{{Name: "Blink"}}, want: "Gates[0] (Blink): no stage is set"},
 		{own: []Gate{{Name: "Blink", Beta: "soon"}}, want: `Gates[0] (Blink): invalid release "soon"`},
-		{own: []Gate{{Name: "Blink", Alpha: "1.10", Beta: "1.9"}}, want: "Gates[0] (Blink): the stage that begins in 1.9 comes after one that begins later"},
-		{own: []Gate{{Name: "Blink", Stable: "1.1", Deprecated: "1.2"}}, want: "Gates[0] (Blink): it is stable or deprecated, not both"},
-		{own: []Gate{{Name: "Blink", Beta: "0.0"}, {Name: "Blink", Beta: "0.0"}}, want: "Gates[1] (Blink): there is a gate of this name"},
-		{own: []Gate{{Name: "WatchList", Beta: "0.0"}}, want: "Gates[0] (WatchList): there is a gate of this name"},
-		{own: []Gate{{Name: "AllBeta", Beta: "0.0"}}, want: "Gates[0] (AllBeta): there is a gate of this name"},
+		{own: []Gate{{Name: "Blink", Alpha: "1.10", Beta: "1.9"}}, want: "Gates[0] (Blink): the stage that begins in 1.9 follows a stage that begins later"},
+		{own: []Gate{{Name: "Blink", Stable: "1.1", Deprecated: "1.2"}}, want: "Gates[0] (Blink): Stable and Deprecated exclude each other"},
+		{own: []Gate{{Name: "Blink", Beta: "0.0"}, {Name: "Blink", Beta: "0.0"}}, want: "Gates[1] (Blink): duplicate gate name"},
+		{own: []Gate{{Name: "WatchList", Beta: "0.0"}}, want: "Gates[0] (WatchList): duplicate gate name"},
+		{own: []Gate{{Name: "AllBeta", Beta: "0.0"}}, want: "Gates[0] (AllBeta): duplicate gate name"},
 	} {
 		set, err := Parse(c.set)
 		require.NoError(t, err)
@@ -231,8 +231,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestGates: the library's own are without faults, in their order, and what they say of
-// themselves is there.
+// TestGates: the library's gates are valid, sorted, and documented.
 func TestGates(t *testing.T) {
 	last := ""
 	for _, g := range Gates() {
@@ -249,8 +248,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestNoSet: nil is a server of the newest release with nothing set.
-func TestNoSet(t *testing.T) {
+// TestNilSet: a nil Set has the defaults of the newest release.
+func TestNilSet(t *testing.T) {
 	var none *Set
 	s, err := New("", nil)
 	require.NoError(t, err)

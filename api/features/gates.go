@@ -2,7 +2,7 @@ package features
 
 import "slices"
 
-// The gates that the library itself asks for.
+// The gates that the library uses itself.
 const (
 	APIListChunking                         = "APIListChunking"
 	APIResponseCompression                  = "APIResponseCompression"
@@ -19,7 +19,7 @@ const (
 	WatchList                               = "WatchList"
 )
 
-// Gates returns the gates that every server has, by name.
+// Gates returns the gates of every server, sorted by name.
 func Gates() []Gate { return slices.Clone(gates) }
 
 var gates = []Gate{
@@ -56,7 +56,7 @@ var gates = []Gate{
 	{Name: "EmptyDirVolumeMode", Alpha: "1.37",
 		Doc: "an emptyDir volume has permissions, by mode"},
 	{Name: "EvictionRequestAPI", Alpha: "1.37",
-		Doc: "a Pod names who responds to requests for its eviction"},
+		Doc: "a Pod names the responders to requests for its eviction"},
 	{Name: ExcludeAdmissionWebhookVirtualResources, Beta: "1.37",
 		Doc: "admission webhooks are not called for reviews of identities and permissions"},
 	{Name: ExpandCSIVolumes, Alpha: "1.14", Beta: "1.16", Stable: "1.24", Removed: "1.27",
@@ -78,13 +78,13 @@ var gates = []Gate{
 	{Name: RecoverVolumeExpansionFailure, Alpha: "1.23", Beta: "1.32", Stable: "1.34",
 		Doc: "a claim that could not grow may ask for less again"},
 	{Name: RemainingItemCount, Alpha: "1.15", Beta: "1.16", Stable: "1.29", Removed: "1.33",
-		Doc: "a page of a list tells how many objects come after it"},
+		Doc: "a page of a list has the number of remaining objects"},
 	{Name: "VolumeBindMountOptions", Alpha: "1.37",
 		Doc: "mounts in containers have options, by bindMountOptions"},
 	{Name: WatchBookmark, Alpha: "1.15", Beta: "1.16", Stable: "1.17", Removed: "1.33",
-		Doc: "watches tell now and then how far they are"},
+		Doc: "watches send bookmarks with their progress"},
 	{Name: WatchList, Alpha: "1.27", Beta: "1.32",
-		Doc: "a watch can begin with the objects that there are, and say when it had them all"},
+		Doc: "a watch can begin with the existing objects and a bookmark that marks their end"},
 	{Name: "WorkloadWithJob", Alpha: "1.36",
 		Doc: "a Job says how its Pods are scheduled together"},
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGatesOfTheReference compares the gates of the newest release with the recorded gates
-// of kube-apiserver: each of ours has the stage and the default of the reference, and each
-// gate that is not ours stands in a group that says why.
+// TestGatesOfTheReference compares the gates of the newest release with the recorded gates of
+// kube-apiserver: each gate has the stage and default of the reference, and each gate of the
+// reference that is missing here is in a group with the reason.
 func TestGatesOfTheReference(t *testing.T) {
 	record, err := os.ReadFile("testdata/gates.txt")
 	require.NoError(t, err)

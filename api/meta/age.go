@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// FormatAge returns how long ago t was as tables show it: two units at most,
-// the second only while it matters ("5m30s", "3d4h", "2y10d"); "<unknown>" for
-// the zero time.
+// FormatAge returns the time since t in the format of table cells: at most two units, and the
+// second one only for short ages ("5m30s", "3d4h", "2y10d"). It returns "<unknown>" for the
+// zero time and "<invalid>" for a time in the future.
 func FormatAge(t, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -24,7 +24,7 @@ const (
 	year = 365 * day
 )
 
-// FormatDuration returns a duration as tables show it.
+// FormatDuration returns a duration in the format of table cells.
 func FormatDuration(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:

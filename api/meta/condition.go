@@ -14,7 +14,7 @@ type Condition struct {
 	// Status is True, False or Unknown.
 	Status string `json:"status" protobuf:"bytes,2,opt,name=status" schema:"required"`
 
-	// ObservedGeneration is the generation of the object that this tells about.
+	// ObservedGeneration is the generation of the object that the condition describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,3,opt,name=observedGeneration"`
 
 	// LastTransitionTime is when the status last changed.
@@ -27,8 +27,7 @@ type Condition struct {
 	Message string `json:"message" protobuf:"bytes,6,opt,name=message" schema:"required"`
 }
 
-// HasCondition reports whether the condition of a type in status.conditions is
-// True.
+// HasCondition reports whether status.conditions has a condition of the type with status True.
 func (o *Object) HasCondition(kind string) bool {
 	return slices.ContainsFunc(o.List("status", "conditions"), func(v any) bool {
 		m, _ := v.(map[string]any)
@@ -36,8 +35,9 @@ func (o *Object) HasCondition(kind string) bool {
 	})
 }
 
-// SetCondition puts a condition into status.conditions, in the place of the one
-// of its type. Its time is now, or what it was if its status is what it was.
+// SetCondition adds a condition to status.conditions, or replaces the condition of the same
+// type. lastTransitionTime is the current time, or the previous value if the status does not
+// change. The list is replaced, so that copies of the object that share it do not change.
 func (o *Object) SetCondition(kind, status, reason, message string) {
 	c := map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": FormatTime(time.Now())}
 	list := slices.Clone(o.List("status", "conditions"))

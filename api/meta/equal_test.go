@@ -38,9 +38,9 @@ func TestEqualComparesNumbersExactly(t *testing.T) {
 	}
 }
 
-// TestEqualMeansTheSameText: two numbers are equal if and only if both are stored as numbers
-// that read back as the same value.
-func TestEqualMeansTheSameText(t *testing.T) {
+// TestEqualMatchesStoredText: two numbers are equal if and only if their stored texts have the
+// same value.
+func TestEqualMatchesStoredText(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	bases := []float64{0, 1, 1 << 52, 1 << 53, 1 << 60, 1 << 62, 1 << 63, 1 << 64, 1e21, 0.1}
 	random := func() any {

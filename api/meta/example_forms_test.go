@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// What hooks, plugins and handlers of a program can answer, and what clients see.
+// Errors that hooks, plugins and handlers of a program can return, and the responses to clients.
 func ExampleReason() {
 	lamps := meta.GroupResource{Group: "example.com", Resource: "lamps"}
 	for _, err := range []error{
@@ -52,7 +52,7 @@ func ExampleReason() {
 	// 418 Teapot this is no lamp false
 }
 
-// Who asks for something twice learns which fields were wrong the first time.
+// A client reads the invalid fields from the Status of a failed request.
 func ExampleDetails() {
 	err := error(meta.Invalid(meta.GroupKind{Kind: "Lamp"}, "hall", []meta.Cause{{Reason: meta.CauseRequired, Field: "spec.room"}}))
 	var status *meta.Status
@@ -63,8 +63,8 @@ func ExampleDetails() {
 	// Output: Lamp hall spec.room
 }
 
-// The forms of names, keys and values, for the hooks of a kind. A form says what is
-// wrong; nil is nothing.
+// The hooks of a kind check names, keys and values. A check returns the reasons why a text is
+// invalid, or nil.
 func ExampleNameChecker() {
 	room := func(name string) []string {
 		if len(name) != 3 {
@@ -94,7 +94,7 @@ func ExampleNameChecker() {
 	// 0
 }
 
-// The trees that hooks see are plain values.
+// Hooks work on trees of plain values.
 func ExampleClone() {
 	tree, err := meta.ParseJSON([]byte(`{"spec":{"watts":40,"rooms":["hall"]}}`))
 	if err != nil {
@@ -110,7 +110,7 @@ func ExampleClone() {
 	// false [hall attic]
 }
 
-// The field sets in the metadata stay text until somebody looks into them.
+// Field sets in the metadata are text until Value decodes them.
 func ExampleRawJSON() {
 	fields, ok := meta.CompactJSON([]byte(`{ "f:spec": { "f:lit": {} } }`))
 	fmt.Println(fields, ok)
@@ -121,7 +121,7 @@ func ExampleRawJSON() {
 	// true
 }
 
-// How a column, or a message, shows times.
+// Table columns and messages show times in these formats.
 func ExampleFormatAge() {
 	lit := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
 	fmt.Println(meta.FormatAge(lit, lit.Add(330*time.Second)))
@@ -133,7 +133,7 @@ func ExampleFormatAge() {
 	// 2026-05-04T03:02:01Z 2026-05-04T03:02:01.123456Z
 }
 
-// An owner as it stands in an object says the kind as callers know it.
+// An owner reference has the apiVersion and kind of the owner.
 func ExampleParseAPIVersion() {
 	owner := meta.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	gv := meta.ParseAPIVersion(owner.APIVersion)
@@ -142,8 +142,8 @@ func ExampleParseAPIVersion() {
 	// Output: apps/v1, Kind=Deployment Deployment.apps apps/v1
 }
 
-// A handler of a program, Handlers of a server.Builder, finds its caller in the
-// context. Its test puts one there.
+// A handler of a program (server.Builder.Handlers) finds its caller in the context. A test sets
+// the caller with WithUser.
 func ExampleWithUser() {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "hello", meta.UserFrom(r.Context()).Name)
@@ -155,7 +155,7 @@ func ExampleWithUser() {
 	// Output: hello ann
 }
 
-// A selector in the spec of a kind, and what a controller does with it.
+// A controller uses the label selector in the spec of a kind.
 func ExampleSelector() {
 	type LampSetSpec struct {
 		Selector *meta.Selector `json:"selector"`
@@ -179,7 +179,7 @@ func ExampleSelector() {
 	// false
 }
 
-// The fields that kinds have in common.
+// Kinds share the types of common fields.
 func ExampleCondition() {
 	type LampStatus struct {
 		Conditions []meta.Condition  `json:"conditions"`
@@ -197,7 +197,7 @@ func ExampleCondition() {
 	// {"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2026-05-04T03:02:01Z","reason":"NoCurrent","message":"the fuse has gone"}],"burnt":"1h30m0s","driver":{"volts":12}} <nil>
 }
 
-// A client of its own reads a list page by page.
+// A client reads a list page by page.
 func ExampleListMeta() {
 	var page struct {
 		meta.TypeMeta
@@ -218,8 +218,8 @@ func ExampleListMeta() {
 	// next 2 hall House <nil>
 }
 
-// What was stored under older rules may be written in several ways; a Default hook
-// stores it in one.
+// A Default hook stores quantities in canonical form, although older objects may have other
+// forms.
 func ExampleCanonicalQuantity() {
 	for _, text := range []string{"1024Mi", "1.5", "much"} {
 		canonical, err := meta.CanonicalQuantity(text)
@@ -234,7 +234,7 @@ func ExampleCanonicalQuantity() {
 	// 2Ki 1500m
 }
 
-// What a client can find out about an update before it sends it.
+// A client validates the metadata of an update before it sends it.
 func ExampleMetadataWarnings() {
 	before := meta.NewObject(map[string]any{"metadata": map[string]any{"name": "hall", "uid": "1", "resourceVersion": "7"}})
 	after := before.Clone()
@@ -250,7 +250,7 @@ func ExampleMetadataWarnings() {
 	// [metadata.finalizers: "cleanup": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers]
 }
 
-// A key of a map may be of any length, what a caller is told of it not.
+// CutPath limits the length of paths with long map keys.
 func ExampleCutPath() {
 	path := "spec.rooms[" + strings.Repeat("x", 1<<20) + "]"
 	fmt.Println(len(meta.CutPath([]byte(path))) < 2*meta.MaxPath, meta.CutPath([]byte("spec.rooms[hall]")))

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// The Check functions return what is wrong with a text, in the words that
-// clients of the field's servers know; nil means nothing is.
+// The Check functions return the reasons why a text is invalid, with the messages of the
+// reference server, or nil if it is valid.
 
 const (
 	maxLabel     = 63
 	maxSubdomain = 253
 )
 
-// How the forms are told: by their characters, and as a pattern.
+// The formats in messages: as a pattern and as a list of characters.
 const (
 	labelPattern     = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 	subdomainPattern = labelPattern + `(\.` + labelPattern + ")*"
@@ -22,7 +22,7 @@ const (
 	nameCharacters = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
 
-// Like ends the words about a form with examples of it and its pattern.
+// Like returns the description of a format with examples and its pattern appended.
 func Like(form, pattern string, examples ...string) string {
 	return fmt.Sprintf("%s (e.g. '%s', regex used for validation is '%s')", form, strings.Join(examples, "',  or '"), pattern)
 }
@@ -37,8 +37,8 @@ func qualifiedForm() string { return Like(nameCharacters, namePattern, "MyName",
 func lowerAlnum(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 func alnum(c byte) bool      { return lowerAlnum(c) || c >= 'A' && c <= 'Z' }
 
-// CheckDNSLabel checks an RFC 1123 label: at most 63 of a-z, 0-9 and '-', with
-// a letter or digit at both ends.
+// CheckDNSLabel checks an RFC 1123 label: at most 63 of a-z, 0-9 and '-', with a letter or
+// digit at both ends.
 func CheckDNSLabel(s string) []string {
 	var faults []string
 	if len(s) > maxLabel {
@@ -55,8 +55,8 @@ func CheckDNSLabel(s string) []string {
 	return faults
 }
 
-// CheckDNSSubdomain checks an RFC 1123 subdomain: at most 253 characters,
-// labels (of any length) joined by dots.
+// CheckDNSSubdomain checks an RFC 1123 subdomain: labels of any length, joined by dots, with at
+// most 253 characters.
 func CheckDNSSubdomain(s string) []string {
 	var faults []string
 	if len(s) > maxSubdomain {
@@ -68,8 +68,7 @@ func CheckDNSSubdomain(s string) []string {
 	return faults
 }
 
-// CheckDNS1035Label checks an RFC 1035 label: as a DNS label, but it begins
-// with a letter.
+// CheckDNS1035Label checks an RFC 1035 label: a DNS label that begins with a letter.
 func CheckDNS1035Label(s string) []string {
 	var faults []string
 	if len(s) > maxLabel {
@@ -82,7 +81,7 @@ func CheckDNS1035Label(s string) []string {
 	return faults
 }
 
-// CheckKind checks the name of a kind: an RFC 1035 label, in any case.
+// CheckKind checks the name of a kind: an RFC 1035 label that may have upper-case letters.
 func CheckKind(s string) []string {
 	faults := CheckDNS1035Label(strings.ToLower(s))
 	for i, f := range faults {
@@ -91,9 +90,8 @@ func CheckKind(s string) []string {
 	return faults
 }
 
-// CheckQualifiedName checks the key of a label or annotation: a name of at most
-// 63 letters, digits, '-', '_' and '.', with an optional DNS subdomain and '/'
-// before it.
+// CheckQualifiedName checks the key of a label or annotation: a name of at most 63 letters,
+// digits, '-', '_' and '.', optionally preceded by a DNS subdomain and '/'.
 func CheckQualifiedName(s string) []string {
 	var faults []string
 	prefix, name, hasPrefix := strings.Cut(s, "/")
@@ -124,8 +122,8 @@ func CheckQualifiedName(s string) []string {
 	return faults
 }
 
-// CheckLabelValue checks the value of a label: empty, or at most 63 letters,
-// digits, '-', '_' and '.', with a letter or digit at both ends.
+// CheckLabelValue checks the value of a label: empty, or at most 63 letters, digits, '-', '_'
+// and '.', with a letter or digit at both ends.
 func CheckLabelValue(s string) []string {
 	var faults []string
 	if len(s) > maxLabel {
@@ -138,7 +136,7 @@ func CheckLabelValue(s string) []string {
 	return faults
 }
 
-// CheckPathSegment checks that a name can stand as one segment of a path.
+// CheckPathSegment checks that a name can be a segment of a URL path.
 func CheckPathSegment(s string) []string {
 	if s == "." || s == ".." {
 		return []string{fmt.Sprintf("may not be '%s'", s)}
@@ -146,7 +144,7 @@ func CheckPathSegment(s string) []string {
 	return checkPathSegmentPrefix(s)
 }
 
-// checkPathSegmentPrefix checks that a text can begin a segment of a path.
+// checkPathSegmentPrefix checks that a text can begin a segment of a URL path.
 func checkPathSegmentPrefix(s string) []string {
 	var faults []string
 	for _, c := range []string{"/", "%"} {
@@ -157,9 +155,9 @@ func checkPathSegmentPrefix(s string) []string {
 	return faults
 }
 
-// NameChecker returns a check for names and, with prefix true, for
-// generateNames of a form: CheckDNSSubdomain, CheckDNSLabel, ... A prefix may
-// end with '-', which the generated part follows.
+// NameChecker returns a check for names of a format, which is one of the Check functions. If
+// prefix is true, the check is for generateName, which may end with '-' because the generated
+// part follows.
 func NameChecker(form func(string) []string) func(name string, prefix bool) []string {
 	return func(name string, prefix bool) []string {
 		if prefix && len(name) > 1 && name[len(name)-1] == '-' {

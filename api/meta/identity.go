@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// GroupVersion is an API group and a version of it; the core group is "".
+// GroupVersion is a version of an API group. The core group is "".
 type GroupVersion struct{ Group, Version string }
 
-// ParseAPIVersion splits an apiVersion field.
+// ParseAPIVersion splits the value of an apiVersion field. It does not validate the parts.
 func ParseAPIVersion(s string) GroupVersion {
 	if g, v, ok := strings.Cut(s, "/"); ok {
 		return GroupVersion{g, v}
@@ -16,7 +16,7 @@ func ParseAPIVersion(s string) GroupVersion {
 	return GroupVersion{"", s}
 }
 
-// String returns the form of the apiVersion field.
+// String returns the value of an apiVersion field.
 func (gv GroupVersion) String() string {
 	if gv.Group == "" {
 		return gv.Version
@@ -24,43 +24,43 @@ func (gv GroupVersion) String() string {
 	return gv.Group + "/" + gv.Version
 }
 
-// GroupKind names a kind in any version.
+// GroupKind is a kind in any version.
 type GroupKind struct{ Group, Kind string }
 
 // String returns "Kind.group", or "Kind" in the core group.
 func (gk GroupKind) String() string { return dotted(gk.Kind, gk.Group) }
 
-// GroupVersionKind names one version of a kind.
+// GroupVersionKind is a version of a kind.
 type GroupVersionKind struct{ Group, Version, Kind string }
 
-// APIVersion returns the apiVersion field of objects of this kind.
+// APIVersion returns the apiVersion of objects of the kind.
 func (k GroupVersionKind) APIVersion() string { return GroupVersion{k.Group, k.Version}.String() }
 
-// GroupKind drops the version.
+// GroupKind returns the kind without the version.
 func (k GroupVersionKind) GroupKind() GroupKind { return GroupKind{k.Group, k.Kind} }
 
 // String returns "group/version, Kind=kind".
 func (k GroupVersionKind) String() string { return k.APIVersion() + ", Kind=" + k.Kind }
 
-// GroupResource names a resource type in any version.
+// GroupResource is a resource type in any version.
 type GroupResource struct{ Group, Resource string }
 
 // String returns "resource.group", or "resource" in the core group.
 func (r GroupResource) String() string { return dotted(r.Resource, r.Group) }
 
-// Resource names one version of a resource type: the path of a collection.
+// Resource is a version of a resource type.
 type Resource struct{ Group, Version, Resource string }
 
-// GroupResource drops the version.
+// GroupResource returns the resource type without the version.
 func (r Resource) GroupResource() GroupResource { return GroupResource{r.Group, r.Resource} }
 
-// GroupVersion drops the resource.
+// GroupVersion returns the group and the version.
 func (r Resource) GroupVersion() GroupVersion { return GroupVersion{r.Group, r.Version} }
 
 // String returns "group/version, Resource=resource".
 func (r Resource) String() string { return r.GroupVersion().String() + ", Resource=" + r.Resource }
 
-// Key names one object of a resource type. Namespace is "" for cluster scope.
+// Key identifies an object of a resource type. Namespace is "" for cluster scope.
 type Key struct{ Namespace, Name string }
 
 // String returns "namespace/name", or "name" for cluster scope.
@@ -71,8 +71,8 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// ParseKey reads what Key.String writes: "namespace/name", or "name" for cluster scope.
-// The two need not be names that objects can have.
+// ParseKey parses the result of Key.String: "namespace/name", or "name" for cluster scope. It
+// does not validate the names.
 func ParseKey(s string) (Key, error) {
 	namespace, name, both := strings.Cut(s, "/")
 	if !both {

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestParseKey: every key comes back as it was, and what no key writes is refused.
+// TestParseKey: ParseKey inverts Key.String, and rejects texts that String cannot return.
 func TestParseKey(t *testing.T) {
 	for _, key := range []meta.Key{{Name: "a"}, {Namespace: "default", Name: "a"}, {Namespace: "x", Name: "system:node:a"}} {
 		got, err := meta.ParseKey(key.String())

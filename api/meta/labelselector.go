@@ -5,7 +5,7 @@ package meta
 type Selector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
-	// MatchLabels are labels and the values that they must have.
+	// MatchLabels are labels with the values that they must have.
 	MatchLabels map[string]string `json:"matchLabels,omitempty" protobuf:"bytes,1,rep,name=matchLabels"`
 
 	// MatchExpressions are further conditions.

@@ -17,7 +17,8 @@ func (o *Object) SetGVK(k GroupVersionKind) {
 	o.tree["kind"] = k.Kind
 }
 
-// Metadata returns the metadata object, making it if needed.
+// Metadata returns the metadata object, which it creates if it is missing. Changes to the map
+// change o.
 func (o *Object) Metadata() map[string]any {
 	m := o.Map("metadata")
 	if m == nil {
@@ -66,26 +67,26 @@ func (o *Object) SetGeneration(n int64) {
 	o.Metadata()["generation"] = n
 }
 
-// CreationTimestamp returns metadata.creationTimestamp, zero if unset.
+// CreationTimestamp returns metadata.creationTimestamp, or the zero time if it is unset.
 func (o *Object) CreationTimestamp() time.Time { return o.Time("metadata", "creationTimestamp") }
 
-// DeletionTimestamp returns metadata.deletionTimestamp, zero while the object
-// is live.
+// DeletionTimestamp returns metadata.deletionTimestamp, or the zero time if the object is not
+// being deleted.
 func (o *Object) DeletionTimestamp() time.Time { return o.Time("metadata", "deletionTimestamp") }
 
-// Terminating reports whether the object has a deletionTimestamp.
+// Terminating reports whether the object is being deleted: it has a deletionTimestamp.
 func (o *Object) Terminating() bool { return o.String("metadata", "deletionTimestamp") != "" }
 
-// Time returns the RFC 3339 time at path, zero if there is none.
+// Time returns the RFC 3339 time at path, or the zero time if there is none.
 func (o *Object) Time(path ...string) time.Time {
 	t, _ := time.Parse(time.RFC3339, o.String(path...))
 	return t
 }
 
-// SetTime puts t at path as RFC 3339 in UTC with whole seconds.
+// SetTime sets the field at path to FormatTime(t).
 func (o *Object) SetTime(t time.Time, path ...string) { o.Set(FormatTime(t), path...) }
 
-// FormatTime returns t as the API writes times: RFC 3339, UTC, whole seconds.
+// FormatTime returns t in the API's format: RFC 3339 in UTC with whole seconds.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Labels returns metadata.labels as a new map.
@@ -94,13 +95,13 @@ func (o *Object) Labels() map[string]string { return stringMap(o.Map("metadata",
 // Annotations returns metadata.annotations as a new map.
 func (o *Object) Annotations() map[string]string { return stringMap(o.Map("metadata", "annotations")) }
 
-// Annotation returns one annotation, or "".
+// Annotation returns the annotation with the key, or "".
 func (o *Object) Annotation(key string) string { return o.String("metadata", "annotations", key) }
 
 // Finalizers returns metadata.finalizers.
 func (o *Object) Finalizers() []string { return o.Strings("metadata", "finalizers") }
 
-// SetFinalizers sets metadata.finalizers; none removes the field.
+// SetFinalizers sets metadata.finalizers; an empty list removes the field.
 func (o *Object) SetFinalizers(names []string) {
 	if len(names) == 0 {
 		o.Delete("metadata", "finalizers")
@@ -109,7 +110,7 @@ func (o *Object) SetFinalizers(names []string) {
 	o.Metadata()["finalizers"] = StringList(names)
 }
 
-// RemoveFinalizer takes a name out of metadata.finalizers.
+// RemoveFinalizer removes a name from metadata.finalizers.
 func (o *Object) RemoveFinalizer(name string) {
 	o.SetFinalizers(slices.DeleteFunc(o.Finalizers(), func(f string) bool { return f == name }))
 }
@@ -129,7 +130,7 @@ func (o *Object) OwnerReferences() []OwnerReference {
 	return out
 }
 
-// OwnerReference names an object that this one belongs to.
+// OwnerReference is an entry of metadata.ownerReferences.
 type OwnerReference struct {
 	APIVersion         string `json:"apiVersion"`
 	Kind               string `json:"kind"`

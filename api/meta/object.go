@@ -1,5 +1,5 @@
-// Package meta is the vocabulary of the API: objects and their metadata, names
-// of kinds and resources, selectors, versions and the Status error.
+// Package meta has the basic types of the API: objects and their metadata, the names of kinds
+// and resources, selectors, versions, and the Status error.
 package meta
 
 import (
@@ -11,18 +11,18 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// Object is one API object as a tree of JSON values: map[string]any, []any,
-// string, bool, int64, float64 and nil; fieldsV1 values may be RawJSON. The zero value is an empty object. An
-// Object is not safe for concurrent writes.
+// Object is an API object as a tree of JSON values: map[string]any, []any, string, bool, int64,
+// float64 and nil; fieldsV1 values may be RawJSON. The zero value is an empty object. An Object
+// must not be read while another goroutine changes it.
 type Object struct {
 	tree map[string]any
 }
 
-// NewObject returns an object around tree, which it takes over.
+// NewObject returns an object with the given tree. The tree belongs to the object afterwards.
 func NewObject(tree map[string]any) *Object { return &Object{tree} }
 
-// Tree returns the tree itself, never nil. Changes show in the object. That of a nil
-// Object is empty: it can be read as one that has nothing.
+// Tree returns the object's tree, which is never nil. Changes to the tree change the object.
+// The tree of a nil Object is empty, and changes to it are lost.
 func (o *Object) Tree() map[string]any {
 	if o == nil {
 		return map[string]any{}
@@ -33,7 +33,7 @@ func (o *Object) Tree() map[string]any {
 	return o.tree
 }
 
-// Clone returns a deep copy; a nil Object gives nil.
+// Clone returns a deep copy of the object, or nil for a nil Object.
 func (o *Object) Clone() *Object {
 	if o == nil {
 		return nil
@@ -60,9 +60,10 @@ func Clone(v any) any {
 	return v
 }
 
-// Equal reports whether two JSON values are the same. Numbers compare by the exact
-// decimal value that they are written as: 1 and 1.0 are equal, 9007199254740993 and
-// 9007199254740992.0 are not. A missing field and a null are different.
+// Equal reports whether two JSON values are equal. Numbers are compared by the exact decimal
+// value of their text: 1 and 1.0 are equal, 9007199254740993 and 9007199254740992.0 are not. A
+// missing field and a null are different. A RawJSON value equals the value that its text
+// encodes.
 func Equal(a, b any) bool {
 	if raw, ok := b.(RawJSON); ok && a != b {
 		b = raw.Value()
@@ -88,7 +89,7 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// Get returns the value at a path of field names, and whether it is there.
+// Get returns the value at a path of field names, and whether it exists.
 func (o *Object) Get(path ...string) (any, bool) {
 	var v any = o.Tree()
 	for _, p := range path {
@@ -110,7 +111,7 @@ func (o *Object) String(path ...string) string {
 	return s
 }
 
-// Int returns the integer at path, or 0.
+// Int returns the integer at path, or 0. A float64 is truncated.
 func (o *Object) Int(path ...string) int64 {
 	v, _ := o.Get(path...)
 	switch n := v.(type) {
@@ -136,14 +137,14 @@ func (o *Object) Map(path ...string) map[string]any {
 	return m
 }
 
-// List returns the list at path, or nil.
+// List returns the list at path, or nil. The list is part of o.
 func (o *Object) List(path ...string) []any {
 	v, _ := o.Get(path...)
 	l, _ := v.([]any)
 	return l
 }
 
-// Strings returns the strings of the list at path.
+// Strings returns the strings in the list at path as a new slice. Other items are skipped.
 func (o *Object) Strings(path ...string) []string {
 	var out []string
 	for _, v := range o.List(path...) {
@@ -154,7 +155,7 @@ func (o *Object) Strings(path ...string) []string {
 	return out
 }
 
-// Objects returns the objects of the list at path. They are parts of o.
+// Objects returns the objects in the list at path. They share their trees with o.
 func (o *Object) Objects(path ...string) []*Object {
 	var out []*Object
 	for _, v := range o.List(path...) {
@@ -165,7 +166,7 @@ func (o *Object) Objects(path ...string) []*Object {
 	return out
 }
 
-// StringList returns strings as a tree holds them, for Set.
+// StringList returns list as a []any for Set.
 func StringList(list []string) []any {
 	out := make([]any, len(list))
 	for i, s := range list {
@@ -174,13 +175,12 @@ func StringList(list []string) []any {
 	return out
 }
 
-// Set puts value at path, making the objects on the way; whatever stands in
-// the way is replaced. Values of a tree are put there as they are. Any integer becomes
-// int64, a time.Time text in whole seconds (FormatTime), and all else, such as a list of
-// strings or a struct, what encoding/json makes of it; what that cannot is null.
+// Set sets the field at path, creating objects on the way and replacing values that are not
+// objects. Values of tree types are stored as they are, without a copy. Other integers become
+// int64, a time.Time becomes text (FormatTime), and other values, such as structs, become the
+// result of encoding/json, or null if they cannot be marshaled.
 //
-// An Object does not know its kind: that the kind does not have the field is an error of the
-// write.
+// Set does not know the kind's schema; writing the object reports unknown fields.
 func (o *Object) Set(value any, path ...string) {
 	m := o.Tree()
 	for _, p := range path[:len(path)-1] {
@@ -194,7 +194,7 @@ func (o *Object) Set(value any, path ...string) {
 	m[path[len(path)-1]] = treeValue(value)
 }
 
-// treeValue returns a value as a tree holds it.
+// treeValue converts a value to tree types.
 func treeValue(value any) any {
 	switch v := value.(type) {
 	case nil, string, bool, int64, float64, map[string]any, []any, RawJSON:
@@ -215,8 +215,8 @@ func treeValue(value any) any {
 	return RawJSON(text).Value()
 }
 
-// CopyField makes the field at path that of another object, with which it is shared
-// afterwards: it is removed if from has none.
+// CopyField sets the field at path to the value in from, or removes it if from has none. The
+// objects share the value afterwards.
 func (o *Object) CopyField(from *Object, path ...string) {
 	if v, ok := from.Get(path...); ok {
 		o.Set(v, path...)
@@ -225,7 +225,7 @@ func (o *Object) CopyField(from *Object, path ...string) {
 	o.Delete(path...)
 }
 
-// Delete removes the field at path, if it is there.
+// Delete removes the field at path, if it exists.
 func (o *Object) Delete(path ...string) {
 	if m := o.Map(path[:len(path)-1]...); m != nil {
 		delete(m, path[len(path)-1])

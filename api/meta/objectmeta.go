@@ -2,8 +2,7 @@ package meta
 
 import "encoding/json"
 
-// TypeMeta is the part of every object and list that says what it is. Put it
-// inline into the struct of a kind.
+// TypeMeta identifies the type of an object or list. Inline it into the struct of a kind.
 type TypeMeta struct {
 	// Kind names the schema of the object, in upper camel case; it cannot change.
 	Kind string `json:"kind,omitempty" protobuf:"bytes,1,opt,name=kind"`
@@ -138,10 +137,10 @@ type ManagedFields struct {
 // Fields is a set of field paths as JSON.
 type Fields struct{ Raw json.RawMessage }
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the name of the encoding for package schema.
 func (Fields) APIForm() string { return "fields" }
 
-// MarshalJSON writes the set as it is.
+// MarshalJSON writes the text unchanged.
 func (f Fields) MarshalJSON() ([]byte, error) {
 	if f.Raw == nil {
 		return []byte("null"), nil
@@ -149,7 +148,7 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 	return f.Raw, nil
 }
 
-// UnmarshalJSON keeps the set as it is.
+// UnmarshalJSON copies the text.
 func (f *Fields) UnmarshalJSON(b []byte) error {
 	if string(b) != "null" {
 		f.Raw = append(f.Raw[:0], b...)

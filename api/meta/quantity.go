@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// Quantity is a fixed-point number with a suffix. It holds nanos exactly. Text that is
-// finer is rounded away from zero, and text with a binary suffix beyond ±(2^63-1) is read
-// as that; other text, sums and differences have no such bound. The zero value is 0. A
-// Quantity never changes.
+// Quantity is a fixed-point number with a suffix and a resolution of one billionth (nano).
+// ParseQuantity rounds finer values away from zero, and limits values with a binary suffix to
+// ±(2^63-1); other values, sums and differences are not limited. The zero value is 0. A
+// Quantity is immutable.
 type Quantity struct {
-	nanos  *big.Int // nil: 0
+	nanos  *big.Int // nil means 0
 	format QuantityFormat
 }
 
-// QuantityFormat is which suffixes a quantity is written with.
+// QuantityFormat is the set of suffixes that a quantity is written with.
 type QuantityFormat uint8
 
 const (
-	DecimalSI       QuantityFormat = iota // n, u, m, k, M, G, T, P, E, as in 1500m
-	BinarySI                              // Ki, Mi, Gi, Ti, Pi, Ei, as in 512Mi; fractions and what is below 1Ki as DecimalSI
-	DecimalExponent                       // as in 12e6
+	DecimalSI       QuantityFormat = iota // n, u, m, k, M, G, T, P, E, such as 1500m
+	BinarySI                              // Ki, Mi, Gi, Ti, Pi, Ei, such as 512Mi; fractions and values below 1Ki as DecimalSI
+	DecimalExponent                       // such as 12e6
 )
 
-// maxQuantityText bounds the text of a quantity, maxQuantityExponent its exponent: without
-// them a short text would be a number whose digits take long to compute.
+// Limits on the length of a quantity's text and on its exponent. Without them, a short text
+// could stand for a number with so many digits that computing them takes too long.
 const (
 	maxQuantityText     = 256
 	maxQuantityExponent = 100
@@ -40,24 +40,24 @@ var decimalSuffixes = [...]string{"n", "u", "m", "", "k", "M", "G", "T", "P", "E
 // binarySuffixes by power of 1024.
 var binarySuffixes = [...]string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
 
-// NewQuantity returns a number of whole units as a quantity: 512<<20 in BinarySI is 512Mi.
+// NewQuantity returns a quantity of n units: 512<<20 in BinarySI is 512Mi.
 func NewQuantity(n int64, format QuantityFormat) Quantity {
 	return Quantity{new(big.Int).Mul(big.NewInt(n), nano()), format}
 }
 
-// NewMilliQuantity returns a number of thousandths as a quantity: 1500 is 1500m.
+// NewMilliQuantity returns a quantity of n thousandths: 1500 is 1500m.
 func NewMilliQuantity(n int64, format QuantityFormat) Quantity {
 	return Quantity{new(big.Int).Mul(big.NewInt(n), milli()), format}
 }
 
-// nano and milli are how many nanos a unit and a thousandth have.
+// nano and milli return the number of nanos in a unit and in a thousandth.
 func nano() *big.Int  { return big.NewInt(1e9) }
 func milli() *big.Int { return big.NewInt(1e6) }
 
-// QuantityForm says what a quantity must look like, as clients are told.
+// QuantityForm is the error text for a malformed quantity, as in the reference server.
 const QuantityForm = `quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`
 
-// ParseQuantity reads a quantity.
+// ParseQuantity parses a quantity.
 func ParseQuantity(s string) (Quantity, error) {
 	bad := func() (Quantity, error) {
 		return Quantity{}, errors.New(QuantityForm)
@@ -92,7 +92,7 @@ func ParseQuantity(s string) (Quantity, error) {
 	return Quantity{n, format}, nil
 }
 
-// splitQuantity splits off the suffix.
+// splitQuantity splits a quantity into number and suffix.
 func splitQuantity(s string) (number, suffix string) {
 	i := 0
 	for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.' || i == 0 && (s[i] == '+' || s[i] == '-')) {
@@ -101,8 +101,8 @@ func splitQuantity(s string) (number, suffix string) {
 	return s[:i], s[i:]
 }
 
-// quantityDigits returns the digits without sign and point, and how many stand
-// after the point.
+// quantityDigits returns the digits without sign and point, and the number of digits after the
+// point.
 func quantityDigits(number string) (digits string, point int, ok bool) {
 	number = strings.TrimLeft(number, "+-")
 	whole, fraction, _ := strings.Cut(number, ".")
@@ -133,7 +133,7 @@ func quantitySuffix(s string) (f QuantityFormat, exponent int, ok bool) {
 	return DecimalExponent, int(n), true
 }
 
-// scaleToNanos returns m times ten to the exponent, rounded up.
+// scaleToNanos returns m times ten to the exponent, rounded up. It may change m.
 func scaleToNanos(m *big.Int, exponent int) *big.Int {
 	if m.Sign() == 0 {
 		return m
@@ -162,7 +162,7 @@ func limitNanos(n *big.Int) *big.Int {
 	return most
 }
 
-// String returns the canonical form: a whole number with the largest suffix.
+// String returns the canonical text: a whole number with the largest possible suffix.
 func (q Quantity) String() string {
 	if q.Sign() == 0 {
 		return "0"
@@ -185,7 +185,8 @@ func (q Quantity) String() string {
 	return m.String() + decimalSuffixes[power]
 }
 
-// strip divides n by base as often as it goes without a rest, at most most times.
+// strip divides n by base while the remainder is zero, at most most times. It returns the
+// quotient and the number of divisions, and may change n.
 func strip(n *big.Int, base int64, most int) (*big.Int, int) {
 	b, next, rest := big.NewInt(base), new(big.Int), new(big.Int)
 	for power := range most {
@@ -197,13 +198,13 @@ func strip(n *big.Int, base int64, most int) (*big.Int, int) {
 	return n, most
 }
 
-// roundUp returns how many units of some nanos there are, away from zero.
+// roundUp returns nanos divided by unit, rounded away from zero.
 func roundUp(nanos, unit *big.Int) *big.Int {
 	whole, rest := new(big.Int).QuoRem(nanos, unit, new(big.Int))
 	return whole.Add(whole, big.NewInt(int64(rest.Sign())))
 }
 
-// saturate returns the nearest int64.
+// saturate returns the int64 nearest to n.
 func saturate(n *big.Int) int64 {
 	switch {
 	case n.IsInt64():
@@ -223,17 +224,17 @@ func (q Quantity) Cmp(other Quantity) int { return q.amount().Cmp(other.amount()
 // Equal reports whether two quantities have the same value.
 func (q Quantity) Equal(other Quantity) bool { return q.Cmp(other) == 0 }
 
-// Add returns the sum, written in the form of q.
+// Add returns q+other in the format of q, or in the format of other if q is 0.
 func (q Quantity) Add(other Quantity) Quantity {
 	return Quantity{new(big.Int).Add(q.amount(), other.amount()), q.form(other)}
 }
 
-// Sub returns the difference, written in the form of q.
+// Sub returns q-other in the format of q, or in the format of other if q is 0.
 func (q Quantity) Sub(other Quantity) Quantity {
 	return Quantity{new(big.Int).Sub(q.amount(), other.amount()), q.form(other)}
 }
 
-// form returns the format of a result: of q, unless q is 0.
+// form returns the format of q, or of other if q is 0.
 func (q Quantity) form(other Quantity) QuantityFormat {
 	if q.Sign() == 0 {
 		return other.format
@@ -241,15 +242,15 @@ func (q Quantity) form(other Quantity) QuantityFormat {
 	return q.format
 }
 
-// Value returns the number of whole units, rounded away from zero: 2 for 1500m. Where
-// that does not fit it is the nearest int64; see AsInt64.
+// Value returns the number of units, rounded away from zero: 2 for 1500m. A result outside the
+// range of int64 is replaced by the nearest int64; see AsInt64.
 func (q Quantity) Value() int64 { return saturate(roundUp(q.amount(), nano())) }
 
-// Rat returns the quantity as a fraction, exactly: for ratios and remainders.
+// Rat returns the exact value as a new fraction, for ratios and remainders.
 func (q Quantity) Rat() *big.Rat { return new(big.Rat).SetFrac(q.amount(), nano()) }
 
-// AsInt64 returns the number of whole units, and whether that is exactly the quantity:
-// it is not where there is a fraction or where it does not fit.
+// AsInt64 returns the number of units. ok is false if the quantity has a fraction or exceeds
+// the range of int64.
 func (q Quantity) AsInt64() (n int64, ok bool) { return exactly(q.amount(), nano()) }
 
 // AsMilli is AsInt64 for thousandths.
@@ -276,13 +277,13 @@ func (q Quantity) amount() *big.Int {
 	return q.nanos
 }
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the name of the encoding for package schema.
 func (Quantity) APIForm() string { return "quantity" }
 
-// MarshalJSON writes the canonical form.
+// MarshalJSON writes the canonical text.
 func (q Quantity) MarshalJSON() ([]byte, error) { return json.Marshal(q.String()) }
 
-// UnmarshalJSON reads text, a number or null.
+// UnmarshalJSON reads a string, a number or null.
 func (q *Quantity) UnmarshalJSON(b []byte) (err error) {
 	text := string(b)
 	if text == "null" {
@@ -298,7 +299,7 @@ func (q *Quantity) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// CanonicalQuantity returns the canonical form of a quantity's text.
+// CanonicalQuantity returns the canonical text of a quantity.
 func CanonicalQuantity(s string) (string, error) {
 	if isCanonicalQuantity(s) {
 		return s, nil
@@ -310,8 +311,8 @@ func CanonicalQuantity(s string) (string, error) {
 	return q.String(), nil
 }
 
-// isCanonicalQuantity is true for most quantities that are in canonical form,
-// and for no other.
+// isCanonicalQuantity reports whether s is canonical. It is fast, but returns false for some
+// canonical quantities.
 func isCanonicalQuantity(s string) bool {
 	number, suffix := splitQuantity(s)
 	if len(number) == 0 || len(number) > 15 || number[0] < '1' || number[0] > '9' {

@@ -31,7 +31,7 @@ func TestQuantityCanonicalForm(t *testing.T) {
 	}
 }
 
-func TestQuantityRefuses(t *testing.T) {
+func TestParseQuantityRejectsMalformed(t *testing.T) {
 	for _, in := range []string{"", " ", "x", "1x", "1.2.3", "1 Ki", "--1", "1ki", "1K", "1e", "1e99999999999", "Ki", ".", "+", "0x1", "1mm", "1Mi ", fmt.Sprintf("%0300d", 1)} {
 		_, err := meta.CanonicalQuantity(in)
 		assert.Error(t, err, "%q", in)
@@ -82,7 +82,8 @@ func TestNewQuantity(t *testing.T) {
 	}
 }
 
-// TestQuantityAsInteger: what does not fit is told, and is the nearest number elsewhere.
+// TestQuantityAsInteger: AsInt64 reports values that do not fit, and Value returns the nearest
+// number.
 func TestQuantityAsInteger(t *testing.T) {
 	parse := func(s string) meta.Quantity {
 		q, err := meta.ParseQuantity(s)
@@ -156,7 +157,7 @@ func ExampleNewQuantity() {
 	// Output: 512Mi 5k 250m
 }
 
-// A quota says how much of it is used, and whether what somebody asks for still fits.
+// A quota adds up its use and checks whether a further request fits.
 func ExampleQuantity_Add() {
 	hard, used := meta.NewQuantity(2<<30, meta.BinarySI), meta.Quantity{}
 	for _, asked := range []string{"1Gi", "512Mi", "640Mi"} {

@@ -8,13 +8,12 @@ import (
 	"io"
 )
 
-// RawJSON is a JSON value kept as its text, compact, where reading it is not
-// worth its cost: the field sets of metadata.managedFields, which are large and
-// seldom looked into. It is the one value of a tree beside the JSON types; an
-// encoder writes it as it is.
+// RawJSON is a JSON value as compact text. Trees use it for the field sets in
+// metadata.managedFields, which are large and rarely read, to save the cost of decoding.
+// Encoders write it unchanged. It is the only tree value that is not a JSON type.
 type RawJSON string
 
-// Value returns the value as a tree, nil if the text is no JSON.
+// Value returns the decoded value, or nil if the text is not valid JSON.
 func (r RawJSON) Value() any {
 	v, err := ParseJSON([]byte(r))
 	if err != nil {
@@ -26,8 +25,8 @@ func (r RawJSON) Value() any {
 // MarshalJSON returns the text.
 func (r RawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// CompactJSON returns the JSON text b without white space, and false if it is
-// not exactly one JSON value.
+// CompactJSON returns b without white space between tokens. It returns false if b is not
+// exactly one JSON value.
 func CompactJSON(b []byte) (RawJSON, bool) {
 	var out bytes.Buffer
 	if json.Compact(&out, b) != nil {
@@ -36,9 +35,9 @@ func CompactJSON(b []byte) (RawJSON, bool) {
 	return RawJSON(out.String()), true
 }
 
-// ParseJSON reads exactly one JSON value as a tree: integers that fit are int64, all
-// other numbers float64. It is for values inside of the program and parts of a body
-// that has been read; bodies and objects are read by package codec.
+// ParseJSON decodes exactly one JSON value to tree types: integers in the range of int64 become
+// int64, other numbers float64. It is for trusted values and for parts of decoded bodies; use
+// package codec for bodies and objects from outside.
 func ParseJSON(b []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -52,7 +51,7 @@ func ParseJSON(b []byte) (any, error) {
 	return plainNumbers(v)
 }
 
-// plainNumbers turns every json.Number in v, in place, into an int64 or a float64.
+// plainNumbers replaces each json.Number in v by an int64 or a float64, in place.
 func plainNumbers(v any) (any, error) {
 	var err error
 	switch v := v.(type) {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Bounds of selectors as text.
+// Limits on the text of selectors.
 const (
 	maxSelectorBytes = 64 << 10
 	maxRequirements  = 1000
 	maxSelectorSet   = 10000
 )
 
-// labelOperator is the operator of one label requirement.
+// labelOperator is the operator of a label requirement.
 type labelOperator string
 
-// The label operators, as the text form spells them.
+// The label operators. The values are their text, except exists.
 const (
 	labelEquals    labelOperator = "="
 	labelNotEquals labelOperator = "!="
@@ -29,40 +29,41 @@ const (
 	labelLess      labelOperator = "<"
 )
 
-// labelRequirement is one condition on labels.
+// labelRequirement is one condition of a label selector.
 type labelRequirement struct {
 	Key    string
 	Op     labelOperator
 	Values []string // sorted, without duplicates
 
-	bound int64 // of > and <
+	bound int64 // for > and <
 }
 
-// LabelSelector selects objects by their labels: all requirements must hold.
-// The zero value selects everything.
+// LabelSelector is a parsed label selector. It matches an object if all of its requirements are
+// satisfied. The zero value matches everything.
 type LabelSelector struct {
 	reqs    []labelRequirement // sorted by key
-	nothing bool
+	nothing bool               // matches no object
 }
 
-// Empty reports whether the selector selects everything.
+// Empty reports whether the selector matches everything.
 func (s LabelSelector) Empty() bool { return len(s.reqs) == 0 && !s.nothing }
 
-// Matches reports whether labels, given as a lookup, satisfy the selector.
+// Matches reports whether an object matches the selector. get returns the value of a label and
+// whether the object has it.
 func (s LabelSelector) Matches(get func(key string) (string, bool)) bool {
 	if s.nothing {
 		return false
 	}
 	for i := range s.reqs {
 		v, ok := get(s.reqs[i].Key)
-		if !s.reqs[i].holds(v, ok) {
+		if !s.reqs[i].matches(v, ok) {
 			return false
 		}
 	}
 	return true
 }
 
-func (r *labelRequirement) holds(v string, ok bool) bool {
+func (r *labelRequirement) matches(v string, ok bool) bool {
 	switch r.Op {
 	case labelEquals:
 		return ok && v == r.Values[0]
@@ -89,7 +90,8 @@ func (r *labelRequirement) holds(v string, ok bool) bool {
 	return n < r.bound
 }
 
-// String returns the selector in its text form, which parses to an equal one.
+// String returns the text of the selector, which parses to an equal selector. It is "" for a
+// selector that matches nothing.
 func (s LabelSelector) String() string {
 	parts := make([]string, len(s.reqs))
 	for i, r := range s.reqs {
@@ -107,8 +109,8 @@ func (s LabelSelector) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Expressions returns the requirements in the words of a Selector, which has none for > and <:
-// these are left out.
+// Expressions returns the requirements as expressions of a Selector. Requirements with > and <
+// are omitted, because a Selector cannot express them.
 func (s LabelSelector) Expressions() (list []SelectorExpression) {
 	words := map[labelOperator]string{
 		labelEquals: "In", labelIn: "In", labelNotEquals: "NotIn", labelNotIn: "NotIn", labelExists: "Exists", labelAbsent: "DoesNotExist",
@@ -121,9 +123,9 @@ func (s LabelSelector) Expressions() (list []SelectorExpression) {
 	return list
 }
 
-// ParseLabelSelector parses the text form: requirements joined by commas, each
-// key=v, key==v, key!=v, key in (a,b), key notin (a,b), key, !key, key>n or
-// key<n. Errors are 400 *Status. (Spec: conventions, label selectors.)
+// ParseLabelSelector parses the text of a label selector: comma-separated requirements of the
+// forms key=v, key==v, key!=v, key in (a,b), key notin (a,b), key, !key, key>n and key<n.
+// Errors are 400 *Status. (Spec: conventions, label selectors.)
 func ParseLabelSelector(text string) (LabelSelector, error) {
 	if len(text) > maxSelectorBytes {
 		return LabelSelector{}, selectorError("label", "longer than %d bytes", maxSelectorBytes)
@@ -158,7 +160,7 @@ func (s *LabelSelector) sort() {
 	slices.SortStableFunc(s.reqs, func(a, b labelRequirement) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// newLabelRequirement returns a checked requirement.
+// newLabelRequirement returns a validated requirement.
 func newLabelRequirement(key string, op labelOperator, values ...string) (labelRequirement, error) {
 	r := labelRequirement{Key: key, Op: op, Values: slices.Clone(values)}
 	if faults := CheckQualifiedName(key); len(faults) > 0 {
@@ -197,16 +199,15 @@ func newLabelRequirement(key string, op labelOperator, values ...string) (labelR
 	return r, nil
 }
 
-// LabelSelectorFromObject makes a selector from the matchLabels and
-// matchExpressions of an object's selector field. A nil map selects nothing, an
-// empty one everything. Errors are 400 *Status.
+// LabelSelectorFromObject returns the label selector with the matchLabels and matchExpressions
+// in m. A nil map matches nothing, and an empty map everything. Errors are 400 *Status.
 func LabelSelectorFromObject(m map[string]any) (LabelSelector, error) {
 	s := LabelSelector{nothing: m == nil}
 	o := NewObject(m)
 	for k, v := range o.Map("matchLabels") {
 		text, ok := v.(string)
 		if !ok {
-			return s, selectorError("label", "matchLabels[%s] is no string", clip(k))
+			return s, selectorError("label", "matchLabels[%s] must be a string", clip(k))
 		}
 		if err := s.add(k, labelEquals, text); err != nil {
 			return s, err
@@ -236,7 +237,7 @@ func (s *LabelSelector) add(key string, op labelOperator, values ...string) erro
 	return err
 }
 
-// labelParser reads tokens: operators, parentheses, commas and words; tok is
+// labelParser splits a selector into tokens: operators, parentheses, commas and words. tok is
 // "" at the end.
 type labelParser struct {
 	text string
@@ -308,7 +309,7 @@ func (p *labelParser) requirement() (labelRequirement, error) {
 	return labelRequirement{}, selectorError("label", "found %q, expected an operator: in, notin, =, ==, !=, >, <", clip(string(op)))
 }
 
-// set reads "(a,b)"; an empty place is the empty value.
+// set parses a list of values, "(a,b)". An omitted value is the empty string.
 func (p *labelParser) set() ([]string, error) {
 	if p.tok != "(" {
 		return nil, selectorError("label", "found %q, expected '('", clip(p.tok))
@@ -335,20 +336,20 @@ func (p *labelParser) set() ([]string, error) {
 	}
 }
 
-// FieldRequirement is one condition on a field: it has the value, or (Not) any
-// other.
+// FieldRequirement is one condition of a field selector: the field has the value, or does not
+// have it if Not is set.
 type FieldRequirement struct {
 	Field, Value string
 	Not          bool
 }
 
-// FieldSelector selects objects by the values of fields: all requirements must
-// hold. The zero value selects everything.
+// FieldSelector is a parsed field selector. It matches an object if all of its requirements are
+// satisfied. The zero value matches everything.
 type FieldSelector struct{ reqs []FieldRequirement }
 
-// ParseFieldSelector parses requirements joined by commas, each field=v,
-// field==v or field!=v; in values `\,` `\=` and `\\` stand for the plain
-// characters. Which fields exist is the kind's affair. Errors are 400 *Status.
+// ParseFieldSelector parses comma-separated requirements of the forms field=v, field==v and
+// field!=v. In values, \, \= and \\ stand for the characters after the backslash. The kind
+// checks whether the fields exist. Errors are 400 *Status.
 func ParseFieldSelector(text string) (FieldSelector, error) {
 	var s FieldSelector
 	if len(text) > maxSelectorBytes {
@@ -369,11 +370,12 @@ func ParseFieldSelector(text string) (FieldSelector, error) {
 	return s, nil
 }
 
-// Requirements returns the conditions in the order given. The result is shared
-// and must not be changed.
+// Requirements returns the requirements in the order of the text. The result is shared and must
+// not be changed.
 func (s FieldSelector) Requirements() []FieldRequirement { return s.reqs }
 
-// Renamed returns the selector with other names for its fields, or the first error.
+// Renamed returns the selector with each field replaced by name(field), or the first error of
+// name.
 func (s FieldSelector) Renamed(name func(field string) (string, error)) (FieldSelector, error) {
 	out := FieldSelector{reqs: slices.Clone(s.reqs)}
 	for i := range out.reqs {
@@ -385,10 +387,10 @@ func (s FieldSelector) Renamed(name func(field string) (string, error)) (FieldSe
 	return out, nil
 }
 
-// Empty reports whether the selector selects everything.
+// Empty reports whether the selector matches everything.
 func (s FieldSelector) Empty() bool { return len(s.reqs) == 0 }
 
-// Value returns the value that the selector demands of field, if it demands one.
+// Value returns the value that the selector requires of field, if there is one.
 func (s FieldSelector) Value(field string) (string, bool) {
 	for _, r := range s.reqs {
 		if r.Field == field && !r.Not {
@@ -398,7 +400,7 @@ func (s FieldSelector) Value(field string) (string, bool) {
 	return "", false
 }
 
-// Matches reports whether fields, given as a lookup, satisfy the selector.
+// Matches reports whether an object matches the selector. get returns the value of a field.
 func (s FieldSelector) Matches(get func(field string) string) bool {
 	for _, r := range s.reqs {
 		if (get(r.Field) == r.Value) == r.Not {
@@ -408,7 +410,7 @@ func (s FieldSelector) Matches(get func(field string) string) bool {
 	return true
 }
 
-// String returns the selector in its text form, which parses to an equal one.
+// String returns the text of the selector, which parses to an equal selector.
 func (s FieldSelector) String() string {
 	escape := strings.NewReplacer(`\`, `\\`, `,`, `\,`, `=`, `\=`)
 	parts := make([]string, len(s.reqs))
@@ -422,7 +424,7 @@ func (s FieldSelector) String() string {
 	return strings.Join(parts, ",")
 }
 
-// splitTerms cuts at commas that no backslash escapes.
+// splitTerms splits text at commas that are not escaped.
 func splitTerms(text string) []string {
 	var terms []string
 	start := 0

@@ -64,7 +64,7 @@ func TestLabelSelectorMatches(t *testing.T) {
 	}
 }
 
-func TestLabelSelectorRefused(t *testing.T) {
+func TestParseLabelSelectorErrors(t *testing.T) {
 	for _, text := range []string{
 		"app in web", "=x", "a b", "app=web,", ",", ",a", "a,,b", "!", "!a=b", "a=b=c", "a===b", "a in (", "a in (b", "a in (b,",
 		"a in (b c)", "a in b)", "a>x", "a>", "a<1.5", "a>99999999999999999999", "a=_", "a=" + strings.Repeat("x", 64), "/a=b",

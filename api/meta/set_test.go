@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// TestSetTakesGoValues: whatever is put into a tree, it holds the types of a tree.
-func TestSetTakesGoValues(t *testing.T) {
+// TestSetConvertsGoValues: Set converts every value to tree types.
+func TestSetConvertsGoValues(t *testing.T) {
 	type port struct {
 		Number uint16 `json:"number"`
 		Name   string `json:"name,omitempty"`

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// IntOrString is an integer or a text, such as a port number or its name, a
-// count or a percentage. The zero value is the integer 0.
+// IntOrString is an integer or a string, such as a port number or name, or a count or
+// percentage. The zero value is the integer 0.
 type IntOrString struct {
 	IsString bool
 	Int      int32
 	Text     string
 }
 
-// FromInt returns an integer as IntOrString.
+// FromInt returns n as an IntOrString.
 func FromInt(n int32) IntOrString { return IntOrString{Int: n} }
 
-// FromString returns a text as IntOrString.
+// FromString returns s as an IntOrString.
 func FromString(s string) IntOrString { return IntOrString{IsString: true, Text: s} }
 
-// String returns the text, or the digits of the integer.
+// String returns the string, or the decimal digits of the integer.
 func (v IntOrString) String() string {
 	if v.IsString {
 		return v.Text
@@ -30,7 +30,7 @@ func (v IntOrString) String() string {
 	return strconv.Itoa(int(v.Int))
 }
 
-// Percent returns the number of a text such as "25%", and whether it is one.
+// Percent returns the number in a string such as "25%", and whether v is such a string.
 func (v IntOrString) Percent() (int, bool) {
 	digits, ok := strings.CutSuffix(v.Text, "%")
 	if !v.IsString || !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
@@ -40,7 +40,7 @@ func (v IntOrString) Percent() (int, bool) {
 	return n, err == nil
 }
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the name of the encoding for package schema.
 func (IntOrString) APIForm() string { return "int-or-string" }
 
 // MarshalJSON writes a number or a string.
@@ -61,13 +61,13 @@ func (v *IntOrString) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &v.Int)
 }
 
-// RawExtension is any object, kept as it is.
+// RawExtension is an arbitrary JSON object, kept as text.
 type RawExtension struct{ Raw json.RawMessage }
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the name of the encoding for package schema.
 func (RawExtension) APIForm() string { return "raw" }
 
-// MarshalJSON writes the object as it is.
+// MarshalJSON writes the text unchanged.
 func (r RawExtension) MarshalJSON() ([]byte, error) {
 	if r.Raw == nil {
 		return []byte("null"), nil
@@ -75,7 +75,7 @@ func (r RawExtension) MarshalJSON() ([]byte, error) {
 	return r.Raw, nil
 }
 
-// UnmarshalJSON keeps the object as it is.
+// UnmarshalJSON copies the text.
 func (r *RawExtension) UnmarshalJSON(b []byte) error {
 	r.Raw = nil
 	if string(b) != "null" {
@@ -87,13 +87,13 @@ func (r *RawExtension) UnmarshalJSON(b []byte) error {
 // Duration is a length of time, written as "1h2m3s".
 type Duration struct{ time.Duration }
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the name of the encoding for package schema.
 func (Duration) APIForm() string { return "duration" }
 
-// MarshalJSON writes the text.
+// MarshalJSON writes a string such as "1h2m3s".
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads the text or null.
+// UnmarshalJSON reads a string or null.
 func (d *Duration) UnmarshalJSON(b []byte) (err error) {
 	d.Duration = 0
 	if string(b) == "null" {
@@ -101,7 +101,7 @@ func (d *Duration) UnmarshalJSON(b []byte) (err error) {
 	}
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("a duration is a string: %w", err)
+		return fmt.Errorf("duration must be a string: %w", err)
 	}
 	d.Duration, err = time.ParseDuration(s)
 	return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Reason is the machine-readable word of a Status.
+// Reason is the machine-readable reason of a Status.
 type Reason string
 
 // The reasons that clients know.
@@ -32,7 +32,7 @@ const (
 	ReasonServiceUnavailable    Reason = "ServiceUnavailable"
 )
 
-// CauseReason is the machine-readable word of a Cause.
+// CauseReason is the machine-readable reason of a Cause.
 type CauseReason string
 
 // The cause reasons that clients know.
@@ -52,15 +52,15 @@ const (
 	CauseNSTerminating CauseReason = "NamespaceTerminating"
 )
 
-// Cause is one fault of a request: which field, what kind of fault, and why.
+// Cause is one error in a request: the field, the kind of error, and a message.
 type Cause struct {
 	Reason  CauseReason `json:"reason,omitempty"`
 	Message string      `json:"message,omitempty"`
 	Field   string      `json:"field,omitempty"`
 }
 
-// Details says what a Status is about. Kind is the resource type where the API
-// names one (configmaps), else a kind.
+// Details describes the subject of a Status. Kind is the resource type (configmaps) in most
+// errors, and the kind (ConfigMap) in errors of reason Invalid.
 type Details struct {
 	Name              string  `json:"name,omitempty"`
 	Group             string  `json:"group,omitempty"`
@@ -70,9 +70,8 @@ type Details struct {
 	RetryAfterSeconds int     `json:"retryAfterSeconds,omitempty"`
 }
 
-// Status is the answer to a request that failed, or to one that has nothing
-// else to tell. A *Status with a Failure status is an error; every error that
-// leaves the server is one.
+// Status is the response to a failed request, or to a request without an object to return. A
+// *Status of a failed request is an error, and every error response of the server is a *Status.
 type Status struct {
 	Status  string // "Failure" or "Success"
 	Message string
@@ -80,21 +79,22 @@ type Status struct {
 	Details *Details
 	Code    int
 
-	// Continue is the token with which a list that cannot be continued as it
-	// began can be continued nevertheless.
+	// Continue is a token for continuing a list, in an Expired error: the rest of the list is
+	// then read at a newer revision.
 	Continue string
 }
 
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 
-// Is makes errors.Is(err, &Status{Reason: ...}) compare reasons.
+// Is reports whether target is a *Status with the same reason, for errors.Is(err,
+// &Status{Reason: ...}).
 func (s *Status) Is(target error) bool {
 	t, ok := target.(*Status)
 	return ok && t.Reason == s.Reason
 }
 
-// Object returns the Status as the object that goes on the wire.
+// Object returns the Status as an API object.
 func (s *Status) Object() *Object {
 	metadata := map[string]any{}
 	if s.Continue != "" {
@@ -142,9 +142,9 @@ func (d *Details) tree() map[string]any {
 	return t
 }
 
-// ReasonOf returns the reason of the Status in err's chain, or "".
+// ReasonOf returns the reason of the first *Status in err's chain, or "".
 func ReasonOf(err error) Reason {
-	if err == nil { // which most callers have, and costs nothing
+	if err == nil { // avoids the allocation of errors.As in the common case
 		return ""
 	}
 	var s *Status
@@ -163,7 +163,7 @@ func IsConflict(err error) bool { return ReasonOf(err) == ReasonConflict }
 // IsAlreadyExists reports whether err is a Status with reason AlreadyExists.
 func IsAlreadyExists(err error) bool { return ReasonOf(err) == ReasonAlreadyExists }
 
-// Failure returns a Status error of any code and reason.
+// Failure returns a Status error with any code and reason.
 func Failure(code int, reason Reason, format string, args ...any) *Status {
 	return &Status{Status: "Failure", Code: code, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
@@ -173,29 +173,31 @@ func about(s *Status, r GroupResource, name string) *Status {
 	return s
 }
 
-// NotFound says that an object does not exist.
+// NotFound returns the 404 Status for an object that does not exist.
 func NotFound(r GroupResource, name string) *Status {
 	return about(Failure(http.StatusNotFound, ReasonNotFound, "%s %q not found", r, name), r, name)
 }
 
-// NoSuchResource says that a path leads to nothing.
+// NoSuchResource returns the 404 Status for a path that is not served.
 func NoSuchResource() *Status {
 	s := Failure(http.StatusNotFound, ReasonNotFound, "the server could not find the requested resource")
 	s.Details = &Details{}
 	return s
 }
 
-// AlreadyExists says that a name is taken.
+// AlreadyExists returns the 409 Status for a name that is taken.
 func AlreadyExists(r GroupResource, name string) *Status {
 	return about(Failure(http.StatusConflict, ReasonAlreadyExists, "%s %q already exists", r, name), r, name)
 }
 
-// Conflict says that an object is not in the state that a request needs.
+// Conflict returns the 409 Status for an object that is not in the state that a request
+// requires.
 func Conflict(r GroupResource, name, why string) *Status {
 	return about(Failure(http.StatusConflict, ReasonConflict, "Operation cannot be fulfilled on %s %q: %s", r, name, why), r, name)
 }
 
-// Forbidden says that the caller may not, or that a rule forbids it.
+// Forbidden returns the 403 Status for a request that the caller may not make, or that a rule
+// forbids.
 func Forbidden(r GroupResource, name, why string) *Status {
 	msg := fmt.Sprintf("%s %q is forbidden: %s", r, name, why)
 	switch {
@@ -234,48 +236,48 @@ func Invalid(k GroupKind, name string, causes []Cause) *Status {
 	return s
 }
 
-// BadRequest says that a request cannot be understood.
+// BadRequest returns the 400 Status for a malformed request.
 func BadRequest(format string, args ...any) *Status {
 	return Failure(http.StatusBadRequest, ReasonBadRequest, format, args...)
 }
 
-// Unavailable is 503: the server cannot do anything just now.
+// Unavailable returns the 503 Status for a server that temporarily cannot serve the request.
 func Unavailable(format string, args ...any) *Status {
 	return Failure(http.StatusServiceUnavailable, ReasonServiceUnavailable, format, args...)
 }
 
-// Timeout is 504: what was asked for took too long.
+// Timeout returns the 504 Status for a request that took too long.
 func Timeout(format string, args ...any) *Status {
 	return Failure(http.StatusGatewayTimeout, ReasonTimeout, format, args...)
 }
 
-// Expired is 410: the version that was asked for is forgotten.
+// Expired returns the 410 Status for a revision that is no longer available.
 func Expired(format string, args ...any) *Status {
 	return Failure(http.StatusGone, ReasonExpired, format, args...)
 }
 
-// TooLarge is 413: there is more of something than its bound.
+// TooLarge returns the 413 Status for a request that exceeds a size limit.
 func TooLarge(format string, args ...any) *Status {
 	return Failure(http.StatusRequestEntityTooLarge, ReasonRequestEntityTooLarge, format, args...)
 }
 
-// NoRoom is 507: what should be stored has no room.
+// NoRoom returns the 507 Status for a write for which the store has no space.
 func NoRoom(format string, args ...any) *Status {
 	return Failure(http.StatusInsufficientStorage, ReasonInternalError, format, args...)
 }
 
-// Internal says that the server failed.
+// Internal returns the 500 Status for an unexpected error, whose text the response contains.
 func Internal(err error) *Status {
 	s := Failure(http.StatusInternalServerError, ReasonInternalError, "Internal error occurred: %v", err)
 	s.Details = &Details{Causes: []Cause{{Message: err.Error()}}}
 	return s
 }
 
-// MaxPath bounds the path of a field in what a caller is told, in bytes: the keys
-// of a map may be of any length, and stand in the path of all below them.
+// MaxPath limits the field paths in messages, in bytes. Map keys may be of any length, and
+// occur in the paths of all values below them.
 const MaxPath = 4 << 10
 
-// CutPath returns a path as text, cut to MaxPath bytes.
+// CutPath returns path as a string, cut to MaxPath bytes and marked with dots if it was cut.
 func CutPath(path []byte) string {
 	if len(path) > MaxPath {
 		return strings.ToValidUTF8(string(path[:MaxPath]), "") + "..."

@@ -7,29 +7,30 @@ import (
 	"time"
 )
 
-// Time is an instant in whole seconds: RFC 3339 in UTC, null when zero.
+// Time is an instant with whole seconds. Its JSON is RFC 3339 in UTC, or null for the zero
+// time.
 type Time struct{ time.Time }
 
-// MicroTime is an instant in microseconds: RFC 3339 in UTC with six digits,
-// null when zero.
+// MicroTime is an instant with microseconds. Its JSON is RFC 3339 in UTC with six fractional
+// digits, or null for the zero time.
 type MicroTime struct{ time.Time }
 
-// MicroLayout is the form that MicroTime is written in, six digits and no other.
+// MicroLayout is the layout of MicroTime, always with six fractional digits.
 const MicroLayout = "2006-01-02T15:04:05.000000Z07:00"
 
-// NewTime returns t as an API time.
+// NewTime returns t in UTC, truncated to seconds.
 func NewTime(t time.Time) Time { return Time{t.UTC().Truncate(time.Second)} }
 
-// NewMicroTime returns t as an API time in microseconds.
+// NewMicroTime returns t in UTC, truncated to microseconds.
 func NewMicroTime(t time.Time) MicroTime { return MicroTime{t.UTC().Truncate(time.Microsecond)} }
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the name of the encoding for package schema.
 func (Time) APIForm() string { return "time" }
 
-// APIForm tells package schema how the value is written.
+// APIForm returns the name of the encoding for package schema.
 func (MicroTime) APIForm() string { return "micro-time" }
 
-// MarshalJSON writes the API form.
+// MarshalJSON writes the time as FormatTime does, or null.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
@@ -37,21 +38,21 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return json.Marshal(FormatTime(t.Time))
 }
 
-// UnmarshalText reads RFC 3339.
+// UnmarshalText reads RFC 3339 and truncates the time to seconds.
 func (t *Time) UnmarshalText(b []byte) error {
 	v, err := parseText(string(b))
 	t.Time = v.Truncate(time.Second)
 	return err
 }
 
-// UnmarshalJSON reads RFC 3339 or null.
+// UnmarshalJSON reads RFC 3339 or null and truncates the time to seconds.
 func (t *Time) UnmarshalJSON(b []byte) (err error) {
 	t.Time, err = parseTime(b)
 	t.Time = t.Truncate(time.Second)
 	return err
 }
 
-// MarshalJSON writes the API form.
+// MarshalJSON writes the time as FormatMicroTime does, or null.
 func (t MicroTime) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
@@ -73,7 +74,7 @@ func (t *MicroTime) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// FormatMicroTime returns t as the API writes times in microseconds.
+// FormatMicroTime returns t as RFC 3339 in UTC with six fractional digits.
 func FormatMicroTime(t time.Time) string { return t.UTC().Format(MicroLayout) }
 
 func parseTime(b []byte) (time.Time, error) {
@@ -82,7 +83,7 @@ func parseTime(b []byte) (time.Time, error) {
 	}
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return time.Time{}, fmt.Errorf("a time is a string: %w", err)
+		return time.Time{}, fmt.Errorf("time must be a string: %w", err)
 	}
 	return parseText(s)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// User is the identity of a caller. All values are opaque to authentication.
+// User is the identity of a caller. The API does not interpret the values.
 type User struct {
 	Name   string
 	UID    string
@@ -18,12 +18,12 @@ func (u *User) InGroup(group string) bool { return slices.Contains(u.Groups, gro
 
 type userKey struct{}
 
-// WithUser returns a context that carries the caller.
+// WithUser returns a context that carries the caller u.
 func WithUser(ctx context.Context, u *User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// UserFrom returns the caller in ctx, or nil.
+// UserFrom returns the caller in ctx, or nil. The User is shared and must not be changed.
 func UserFrom(ctx context.Context) *User {
 	u, _ := ctx.Value(userKey{}).(*User)
 	return u

@@ -11,31 +11,32 @@ import (
 	"unicode"
 )
 
-// MaxAnnotations bounds the annotations of an object: bytes of all keys and values.
+// MaxAnnotations is the maximum size of an object's annotations: bytes of all keys and values.
 const MaxAnnotations = 256 << 10
 
 const (
 	maxManager     = 128
 	maxSubresource = 256
-	maxFaults      = 1000 // that are told of one object
+	maxFaults      = 1000 // causes reported for one object
 )
 
-// The finalizers that stand for a deletion policy; they need no domain.
+// Finalizers for deletion propagation policies. They need no domain.
 const (
 	FinalizerOrphan     = "orphan"
 	FinalizerForeground = "foregroundDeletion"
 )
 
-// MetadataRules says which rules for metadata hold for a kind.
+// MetadataRules has the metadata rules of a kind.
 type MetadataRules struct {
 	Namespaced bool
-	Name       func(name string, prefix bool) []string // nil: a DNS subdomain
-	Finalizers []string                                // standard names beside orphan and foregroundDeletion
-	// AnyFinalizer warns of finalizers without a domain, which are refused else.
+	Name       func(name string, prefix bool) []string // nil means a DNS subdomain; see NameChecker
+	Finalizers []string                                // standard names of the kind, in addition to orphan and foregroundDeletion
+	// AnyFinalizer allows finalizers without a domain and reports them in MetadataWarnings. By
+	// default they are invalid.
 	AnyFinalizer bool
-	// FreeFinalizers takes finalizers without a domain as they are.
+	// FreeFinalizers allows finalizers without a domain and without a warning.
 	FreeFinalizers bool
-	Embedded       bool // in an object that is part of another one: any name is good, or none
+	Embedded       bool // the object is embedded in another one: its name may be empty or any path segment
 }
 
 // ValidateMetadata returns the violations in the metadata of obj, which is a new
@@ -79,8 +80,8 @@ func (f *metadataFaults) add(reason CauseReason, field, format string, args ...a
 	}
 }
 
-// full reports whether no more faults are told: those of a body are as many as
-// its labels, and each is longer than a label.
+// full reports whether the limit on causes is reached. A body can have as many violations as
+// labels, and each message is longer than a label.
 func (f *metadataFaults) full() bool { return len(f.causes) >= maxFaults }
 
 func (f *metadataFaults) invalid(field, value, why string) {
@@ -91,7 +92,7 @@ func (f *metadataFaults) required(field string) {
 	f.add(CauseRequired, field, "Required value: must not be empty")
 }
 
-// invalidJSON tells a value that is no text.
+// invalidJSON adds a cause for a value that is not a string.
 func (f *metadataFaults) invalidJSON(field string, value any, why string) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -100,7 +101,7 @@ func (f *metadataFaults) invalidJSON(field string, value any, why string) {
 	f.add(CauseInvalid, field, "Invalid value: %s: %s", clip(string(text)), why)
 }
 
-// common holds the rules for every object.
+// common checks the rules that apply to creates and updates.
 func (f *metadataFaults) common(nameForm func(string, bool) []string) {
 	if prefix := f.obj.GenerateName(); prefix != "" {
 		for _, why := range nameForm(prefix, true) {
@@ -218,7 +219,7 @@ func (f *metadataFaults) finalizers() {
 	}
 }
 
-// kindFinalizers demands a domain of all finalizers that are not standard.
+// kindFinalizers requires a domain for finalizers that are not standard.
 func (f *metadataFaults) kindFinalizers() {
 	if f.rules.AnyFinalizer || f.rules.FreeFinalizers {
 		return
@@ -250,8 +251,7 @@ func (f *metadataFaults) managers() {
 	}
 }
 
-// checkManager checks the name of a field manager: at most 128 printable
-// characters.
+// checkManager checks the name of a field manager: at most 128 printable characters.
 func checkManager(s string) []string {
 	if len(s) > maxManager {
 		return []string{tooLong(maxManager)}
@@ -262,7 +262,7 @@ func checkManager(s string) []string {
 	return nil
 }
 
-// update holds the rules for a changed object.
+// update checks the rules for changes.
 func (f *metadataFaults) update() {
 	if f.old.Terminating() {
 		var added []string
@@ -301,8 +301,9 @@ func sameTime(a, b string) bool {
 	return a == b || errA == nil && errB == nil && ta.Equal(tb)
 }
 
-// MetadataWarnings returns what the writer of obj should know beyond faults: a
-// duplicate owner, a finalizer of a custom kind without a domain.
+// MetadataWarnings returns warnings about valid metadata that is probably a mistake: a
+// duplicate owner, or a finalizer of a custom kind without a domain. old is nil for a new
+// object.
 func MetadataWarnings(obj, old *Object, rules MetadataRules) []string {
 	var out []string
 	seen := map[OwnerReference]bool{}

@@ -45,8 +45,8 @@ func TestForms(t *testing.T) {
 	require.NotEmpty(t, name("Bad_", true))
 }
 
-// What is told about a form is part of the interface: suites compare it.
-func TestFormsInWords(t *testing.T) {
+// TestFormMessages: the messages are part of the API, and conformance suites compare them.
+func TestFormMessages(t *testing.T) {
 	const (
 		label     = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 		subdomain = `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`
@@ -80,7 +80,7 @@ func TestFormsInWords(t *testing.T) {
 	}
 }
 
-func TestMetadataFaultsInWords(t *testing.T) {
+func TestMetadataMessages(t *testing.T) {
 	for _, row := range [][2]string{
 		{`"generation":-1`, `metadata.generation: Invalid value: -1: must be greater than or equal to 0`},
 		{`"finalizers":["orphan","foregroundDeletion"]`, `metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set`},
@@ -97,7 +97,8 @@ func TestMetadataFaultsInWords(t *testing.T) {
 	}
 }
 
-// A body full of bad labels makes no more faults than are told.
+// TestMetadataFaultsAreBounded: the number of causes is limited for a body with many invalid
+// labels.
 func TestMetadataFaultsAreBounded(t *testing.T) {
 	labels := map[string]any{}
 	for i := range 5000 {
@@ -176,9 +177,9 @@ func distinct(list []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// The causes that clients know for changes of metadata: the object as it is
-// checked, the stored one before it, and the fields at fault with the reasons.
-func TestValidateMetadataAsClientsKnowIt(t *testing.T) {
+// TestValidateMetadataMatchesReference compares the causes for changes of metadata with recorded
+// ones: the object, the stored object, and the invalid fields with reasons.
+func TestValidateMetadataMatchesReference(t *testing.T) {
 	text, err := os.ReadFile("testdata/metadata.jsonl")
 	require.NoError(t, err)
 	checked := 0

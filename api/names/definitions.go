@@ -2,9 +2,9 @@ package names
 
 import "strings"
 
-// definitions are the OpenAPI names of types that clients know by another name
-// than the Go type has, by Go package, below api or registry/builtin, and type; that
-// of scales has none.
+// definitions maps Go types, as package.Type with the package relative to api or
+// registry/builtin, to OpenAPI definition names that do not follow from the Go name. Types of
+// package scale have no package name here.
 var definitions = map[string]string{
 	"meta.ObjectOwner":           "apimachinery.pkg.apis.meta.v1.OwnerReference",
 	"meta.ManagedFields":         "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
@@ -19,8 +19,8 @@ var definitions = map[string]string{
 	"replicas.FormerScaleStatus": "api.extensions.v1beta1.ScaleStatus",
 }
 
-// volumeDefinitions are the names under Kubernetes of the volume sources whose
-// vendor words the spec replaces.
+// volumeDefinitions maps Go types of volume sources with neutral vendor names to the names that
+// Kubernetes uses.
 var volumeDefinitions = map[string]string{
 	"CloudAElasticBlockStoreVolumeSource": "AWSElasticBlockStoreVolumeSource",
 	"CloudBDiskVolumeSource":              "AzureDiskVolumeSource",
@@ -39,8 +39,7 @@ var volumeDefinitions = map[string]string{
 	"StoreGVolumeSource":                  "FlockerVolumeSource",
 }
 
-// definitionPackages are the places of Go packages whose types
-// are not below api.
+// definitionPackages maps Go packages to definition prefixes other than api.
 var definitionPackages = map[string]string{
 	"meta":          "apimachinery.pkg.apis.meta.v1",
 	"autoscaling":   "api.autoscaling.v2",
@@ -49,9 +48,9 @@ var definitionPackages = map[string]string{
 	"roles":         "api.rbac.v1",
 }
 
-// Definition returns the OpenAPI definition name of a Go type of this module by
-// its package below api or registry/builtin, such as "core" or "flow/v1beta3", and its name.
-// That of a type of an older version ends with it, such as IngressV1beta1.
+// Definition returns the OpenAPI definition name of a Go type of this module. pkg is the
+// package relative to api or registry/builtin, such as "core" or "flow/v1beta3". The name of a
+// type of an older version ends with the version, such as IngressV1beta1.
 func (p Profile) Definition(pkg, name string) string {
 	if i := strings.LastIndexByte(name, 'V'); i > 0 && strings.Contains(name[i:], "beta") {
 		place := strings.TrimSuffix(p.Definition(pkg, name[:i]), "."+name[:i])
@@ -73,7 +72,7 @@ func (p Profile) Definition(pkg, name string) string {
 	return p.DefinitionName("api", group, strings.ReplaceAll(version, "/", "."), name)
 }
 
-// The OpenAPI definition names of the forms that values of many kinds have.
+// OpenAPI definition names of types with special encodings.
 const (
 	MetaDefinitions  = "apimachinery.pkg.apis.meta.v1"
 	QuantityForm     = "apimachinery.pkg.api.resource.Quantity"
@@ -81,16 +80,15 @@ const (
 	RawExtensionForm = "apimachinery.pkg.runtime.RawExtension"
 )
 
-// OpenAPIProtobuf returns the media types of the protobuf form of an OpenAPI
-// document of version 2 or 3: the one to answer with, and the older spelling
-// that clients still ask for.
+// OpenAPIProtobuf returns the media types of the protobuf encoding of an OpenAPI document of
+// version 2 or 3: the one to use in responses, and the older one that some clients request.
 func OpenAPIProtobuf(version string) (now, before string) {
 	const name = "application/com.github.proto-openapi.spec."
 	return name + "v" + version + ".v1.0+protobuf", name + "v" + version + "@v1.0+protobuf"
 }
 
-// GroupBase returns the wire name of a group without the suffix that the API's
-// own groups share.
+// GroupBase returns the wire name of a group without the domain that the API's own groups
+// share.
 func (p Profile) GroupBase(wire string) string {
 	const base = "x"
 	return strings.TrimSuffix(wire, strings.TrimPrefix(p.Group(base+".orch.io"), base))

@@ -6,7 +6,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// A flag of a program chooses the names.
+// A flag of a program selects the profile.
 func ExampleParse() {
 	p, ok := names.Parse("kubernetes")
 	fmt.Println(p.ProductName(), ok)
@@ -17,7 +17,7 @@ func ExampleParse() {
 	// false
 }
 
-// A controller that moves the labels of nodes to their newer names.
+// A controller copies node labels to their newer names.
 func ExampleProfile_OldNodeLabels() {
 	labels := map[string]string{"beta.kubernetes.io/arch": "arm64"}
 	moved := []names.OldName{}
@@ -31,7 +31,7 @@ func ExampleProfile_OldNodeLabels() {
 	// Output: [{beta.kubernetes.io/arch kubernetes.io/arch}] arm64
 }
 
-// A client that reads the OpenAPI document of a server in its short form.
+// A client requests the OpenAPI document of a server as protobuf.
 func ExampleOpenAPIProtobuf() {
 	accept, _ := names.OpenAPIProtobuf("3")
 	fmt.Println("Accept:", accept)

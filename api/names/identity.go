@@ -11,7 +11,7 @@ const (
 	AccountDNS            = "orch-dns"
 	LeaseScheduler        = "orch-scheduler"
 	LeaseControllers      = "orch-controller-manager"
-	LeaderRole            = "system::leader-locking-" // and the Lease
+	LeaderRole            = "system::leader-locking-" // and of the Lease
 	ReaderRole            = "extension-apiserver-authentication-reader"
 	ReaderConfigMap       = "extension-apiserver-authentication"
 	RBACDefaults          = "rbac-defaults"
@@ -19,15 +19,15 @@ const (
 	FlowControllers       = "orch-controller-manager"
 )
 
-// Objects that a control plane keeps for itself.
+// Objects that the server maintains.
 const (
 	ClusterInfo         = "cluster-info"
 	ClusterInfoRole     = "system:bootstrap-signer-clusterinfo"
-	ServerService       = NamespaceFinalizer // in the namespace default: the product's name
+	ServerService       = NamespaceFinalizer // in the namespace default
 	LegacyTokenTracking = "orch-apiserver-legacy-service-account-token-tracking"
 )
 
-// API groups that default roles name.
+// API groups in default roles.
 const (
 	GroupNetworking      = "networking.orch.io"
 	GroupNode            = "node.orch.io"
@@ -36,8 +36,8 @@ const (
 	GroupExternalMetrics = "external.metrics.orch.io"
 )
 
-// MirrorPod marks a pod that a node started by itself.
+// MirrorPod is the annotation of a pod that a node started by itself.
 const MirrorPod = "orch.io/config.mirror"
 
-// Description is the annotation that tells people what an object is for.
+// Description is the annotation with the purpose of an object, for people.
 const Description = "orch.io/description"

@@ -1,25 +1,24 @@
-// Package names is the naming table: every name that goes on the wire, under
-// the product's own names and under those that Kubernetes clients know.
+// Package names is the naming table: it maps the product's own (spec) names to the names on the
+// wire, for the product itself and for Kubernetes clients.
 //
-// Code says what it means with the constants here, which are the product's own
-// (spec) names, and asks the Profile for the word to send: p.Wire(names.CreatedBy).
-// No such word stands anywhere else.
+// Code uses the constants of this package, which are spec names, and translates them when it
+// sends or reads them: p.Wire(names.LastApplied). No other package contains such names.
 package names
 
 import "strings"
 
-// Profile chooses one column of the naming table. The zero value is Orch.
+// Profile selects the wire names. The zero value is Orch.
 type Profile int
 
 const (
 	// Orch uses the product's own names: meta.orch.io, orch-system, ...
 	Orch Profile = iota
-	// Kubernetes uses the names that unmodified kubectl, client-go and helm
-	// know: meta.k8s.io, kube-system, ...
+	// Kubernetes uses the names that unmodified kubectl, client-go and helm expect:
+	// meta.k8s.io, kube-system, ...
 	Kubernetes
 )
 
-// String returns the name of the profile as flags spell it.
+// String returns the value of the flag that selects the profile.
 func (p Profile) String() string {
 	if p == Kubernetes {
 		return "kubernetes"
@@ -27,7 +26,7 @@ func (p Profile) String() string {
 	return "orch"
 }
 
-// Parse returns the profile that String names, and false for any other word.
+// Parse returns the profile with the given String, and false if there is none.
 func Parse(s string) (Profile, bool) {
 	switch s {
 	case "orch":
@@ -38,14 +37,14 @@ func Parse(s string) (Profile, bool) {
 	return 0, false
 }
 
-// Same reports whether a word on the wire is a spec name in the words of any profile. It
-// is for readers who do not know the profile, such as columns.
+// Same reports whether wire is the wire name of spec in any profile. It is for code that does
+// not know the profile, such as table columns.
 func Same(wire, spec string) bool {
 	return wire == Orch.Wire(spec) || wire == Kubernetes.Wire(spec)
 }
 
-// Wire returns the word to send for a spec name: whole names by the table, then
-// the prefix rules; a name that neither knows is returned as it is.
+// Wire returns the wire name of a spec name. Names without an entry and without a matching
+// prefix are returned unchanged.
 func (p Profile) Wire(spec string) string {
 	if p == Orch {
 		return spec
@@ -61,8 +60,8 @@ func (p Profile) Wire(spec string) string {
 	return spec
 }
 
-// Group returns the wire name of an API group given by its spec name. Groups
-// without the product's suffix (core, apps, batch, ...) are the same in both.
+// Group returns the wire name of an API group. Groups without the product's domain (core, apps,
+// batch, ...) have the same name in both profiles.
 func (p Profile) Group(spec string) string {
 	if p == Orch {
 		return spec
@@ -73,8 +72,8 @@ func (p Profile) Group(spec string) string {
 	return spec
 }
 
-// Extension returns the wire name of a schema extension, such as
-// "list-type" for x-orch-list-type.
+// Extension returns the wire name of a schema extension, such as x-orch-list-type for
+// "list-type".
 func (p Profile) Extension(name string) string {
 	if p == Kubernetes {
 		return "x-kubernetes-" + name
@@ -82,7 +81,7 @@ func (p Profile) Extension(name string) string {
 	return "x-orch-" + name
 }
 
-// Reserved reports whether an API group belongs to the product itself.
+// Reserved reports whether an API group belongs to the product's own domain.
 func (p Profile) Reserved(group string) bool {
 	own := []string{"orch.io"}
 	if p == Kubernetes {
@@ -96,10 +95,11 @@ func (p Profile) Reserved(group string) bool {
 	return false
 }
 
-// Field returns the wire name of an object's field given by its spec name;
-// only some volume sources differ.
+// Field returns the wire name of an object's field. Only some volume sources have different
+// names in the profiles.
 //
-// A name such as "extension:list-type" is that of a schema extension.
+// If spec is a name such as "extension:list-type", Field returns the name of the schema
+// extension.
 func (p Profile) Field(spec string) string {
 	if name, ok := strings.CutPrefix(spec, "extension:"); ok {
 		return p.Extension(name)
@@ -112,7 +112,7 @@ func (p Profile) Field(spec string) string {
 	return spec
 }
 
-// ProductName is the name of the product for people.
+// ProductName returns the display name of the product.
 func (p Profile) ProductName() string {
 	if p == Kubernetes {
 		return "Kubernetes"
@@ -120,11 +120,11 @@ func (p Profile) ProductName() string {
 	return "Orch"
 }
 
-// ProtobufType is the media type of the protobuf representation.
+// ProtobufType returns the media type of the protobuf encoding.
 func (p Profile) ProtobufType() string { return "application/vnd." + p.word() + ".protobuf" }
 
-// SystemNamespace returns the namespace of a given purpose: "system", "public"
-// or "node-lease".
+// SystemNamespace returns the system namespace with a purpose: "system", "public" or
+// "node-lease".
 func (p Profile) SystemNamespace(purpose string) string {
 	if p == Kubernetes {
 		return "kube-" + purpose
@@ -132,8 +132,8 @@ func (p Profile) SystemNamespace(purpose string) string {
 	return "orch-" + purpose
 }
 
-// FlowHeaders returns the names of the headers that tell by which flow schema
-// and priority level a request was served.
+// FlowHeaders returns the names of the response headers with the UIDs of the flow schema and
+// the priority level of the request.
 func (p Profile) FlowHeaders() (schema, level string) {
 	prefix := "X-Orch-PF-"
 	if p == Kubernetes {
@@ -142,7 +142,7 @@ func (p Profile) FlowHeaders() (schema, level string) {
 	return prefix + "FlowSchema-UID", prefix + "PriorityLevel-UID"
 }
 
-// DefinitionName returns the OpenAPI definition name of a built-in Go type.
+// DefinitionName returns the OpenAPI definition name with the given path.
 func (p Profile) DefinitionName(path ...string) string {
 	root := "io.orch."
 	if p == Kubernetes {

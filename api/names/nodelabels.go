@@ -1,6 +1,6 @@
 package names
 
-// Domains returns the domains that names of the product's own are under.
+// Domains returns the domains of the product's own names.
 func (p Profile) Domains() []string {
 	if p == Kubernetes {
 		return []string{"kubernetes.io", "k8s.io"}
@@ -8,10 +8,10 @@ func (p Profile) Domains() []string {
 	return []string{"orch.io"}
 }
 
-// OldName is a name on the wire that another one has replaced.
+// OldName is a wire name that was replaced by another one.
 type OldName struct{ Before, Now string }
 
-// OldNodeLabels returns the labels of nodes that have newer names.
+// OldNodeLabels returns the node labels that were replaced.
 func (p Profile) OldNodeLabels() []OldName {
 	return []OldName{
 		{p.Wire("beta.orch.io/arch"), p.Wire("orch.io/arch")},
@@ -22,7 +22,7 @@ func (p Profile) OldNodeLabels() []OldName {
 	}
 }
 
-// NodeLabelDeprecation returns the deprecation message of a node label, empty if the label is
+// NodeLabelDeprecation returns the deprecation message of a node label, or "" if the label is
 // not deprecated.
 func (p Profile) NodeLabelDeprecation(label string) string {
 	use := func(name string) string { return "use \"" + p.Wire(name) + "\" instead" }

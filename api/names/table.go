@@ -1,6 +1,6 @@
 package names
 
-// API groups by their spec names.
+// Spec names of API groups.
 const (
 	GroupApps           = "apps"
 	GroupBatch          = "batch"
@@ -18,7 +18,7 @@ const (
 	GroupScheduling     = "scheduling.orch.io"
 	GroupPolicy         = "policy"
 	GroupExtensions     = "apiextensions.orch.io"
-	GroupFormer         = "extensions" // where workloads, ingresses and policies of network and pods were once
+	GroupFormer         = "extensions" // former group of workloads, ingresses, network policies and pod security policies
 	GroupAdmission      = "admission.orch.io"
 	GroupDiscovery      = "apidiscovery.orch.io"
 	GroupAudit          = "audit.orch.io"
@@ -38,7 +38,7 @@ const (
 	GroupQuotaConfig    = "resourcequota.admission.orch.io"
 )
 
-// Labels, annotations, finalizers, types and other single names.
+// Labels, annotations, finalizers, types and other names.
 const (
 	NamespaceNameLabel      = "orch.io/metadata.name"
 	NamespaceFinalizer      = "orch"
@@ -87,14 +87,14 @@ const (
 	MountableSecrets        = "orch.io/enforce-mountable-secrets"
 	AccountMount            = "/var/run/secrets/orch.io/serviceaccount"
 	LimitsSet               = "orch.io/limit-ranger"
-	PodSecurity             = "pod-security.orch.io/" // and the mode or what is noted
+	PodSecurity             = "pod-security.orch.io/" // prefix of the mode, or of an audit annotation
 	SecurityPolicy          = "orch.io/psp"
 	CriticalPod             = "scheduler.alpha.orch.io/critical-pod"
 	Sysctls                 = "security.alpha.orch.io/sysctls"
 	UnsafeSysctls           = "security.alpha.orch.io/unsafe-sysctls"
-	AppArmorProfile         = "container.apparmor.security.beta.orch.io/" // and the container
+	AppArmorProfile         = "container.apparmor.security.beta.orch.io/" // prefix of the container name
 	SeccompPod              = "seccomp.security.alpha.orch.io/pod"
-	SeccompContainer        = "container.seccomp.security.alpha.orch.io/" // and the container
+	SeccompContainer        = "container.seccomp.security.alpha.orch.io/" // prefix of the container name
 	SeccompDefault          = "seccomp.security.alpha.orch.io/defaultProfileName"
 	SeccompAllowed          = "seccomp.security.alpha.orch.io/allowedProfileNames"
 	AppArmorDefault         = "apparmor.security.beta.orch.io/defaultProfileName"
@@ -115,9 +115,9 @@ const (
 	JobNameLabel            = "batch.orch.io/job-name"
 	OldJobUIDLabel          = "controller-uid"
 	OldJobNameLabel         = "job-name"
-	NodeRole                = "node-role.orch.io/" // and the role
+	NodeRole                = "node-role.orch.io/" // prefix of the role
 	OldNodeRole             = "orch.io/role"
-	ImagePolicyKeys         = ".image-policy.orch.io/" // in the keys of annotations for the backend of image policies
+	ImagePolicyKeys         = ".image-policy.orch.io/" // in annotation keys for the image policy backend
 	ImagePolicyFailedOpen   = "alpha.image-policy.orch.io/failed-open"
 	AuditImagePolicy        = "imagepolicywebhook.image-policy.orch.io/"
 	AgentLabels             = "kubelet.orch.io/"
@@ -130,25 +130,25 @@ const (
 	DefinitionApproval      = "api-approved.orch.io"
 	FlowAutoupdate          = "apf.orch.io/autoupdate-spec"
 	AutoManaged             = "aggregator.orch.io/automanaged"
-	HubForm                 = "orch.io/hub-form" // in the store only
+	HubForm                 = "orch.io/hub-form" // only in the store
 	ServerManager           = "orch-apiserver"
 	HealthMetric            = "orch_healthcheck"
 	HealthRunsMetric        = "orch_healthchecks_total"
 	FeatureMetric           = "orch_feature_enabled"
 	BuildMetric             = "orch_build_info"
-	SocketBearer            = "base64url.bearer.authorization.orch.io." // before the token in a sub-protocol of WebSocket
+	SocketBearer            = "base64url.bearer.authorization.orch.io." // prefix of the token in a WebSocket sub-protocol
 	DefaultStorageClassBeta = "storageclass.beta.orch.io/is-default-class"
 	AuditMutation           = "mutation.webhook.admission.orch.io/"
 	AuditValidation         = "validating.webhook.admission.orch.io/"
 	AuditPolicyFailure      = "validation.policy.admission.orch.io/validation_failure"
-	ExpressionTypes         = "orch." // and the type, in expressions
+	ExpressionTypes         = "orch." // prefix of type names in CEL
 )
 
-// Identities of service accounts: the private claim of their tokens, the
-// claims of tokens kept in secrets, and the extras of their users.
+// Identities of service accounts: the private claim of their tokens, the claims of tokens in
+// Secrets, and the extra attributes of their users.
 const (
 	TokenClaim           = "orch.io"
-	NativeResource       = "orch.io/" // in the names of the product's own resources of nodes
+	NativeResource       = "orch.io/" // domain of the product's own node resources
 	LegacyTokenIssuer    = "orch/serviceaccount"
 	LegacyTokenNamespace = "orch.io/serviceaccount/namespace"
 	LegacyTokenName      = "orch.io/serviceaccount/service-account.name"
@@ -162,7 +162,7 @@ const (
 	ExtraNodeUID         = "authentication.orch.io/node-uid"
 )
 
-// whole holds the names that no prefix rule gives.
+// whole maps spec names that no prefix rule covers to Kubernetes names.
 var whole = map[string]string{
 	ServerManager:       "kube-apiserver",
 	HealthMetric:        "kubernetes_healthcheck",
@@ -196,7 +196,7 @@ var whole = map[string]string{
 
 type prefix struct{ spec, wire string }
 
-// prefixes are tried in order.
+// prefixes are tried in order; the first match is used.
 var prefixes = []prefix{
 	{"rbac.authorization.orch.io/aggregate-to-", "rbac.authorization.k8s.io/aggregate-to-"},
 	{"orch.io/", "kubernetes.io/"},
@@ -251,7 +251,7 @@ var prefixes = []prefix{
 	{"/var/run/secrets/orch.io/", "/var/run/secrets/kubernetes.io/"},
 }
 
-// fields are the volume sources whose vendor words the spec replaces.
+// fields maps volume source fields with neutral vendor names to the names that Kubernetes uses.
 var fields = map[string]string{
 	"cloudAElasticBlockStore": "awsElasticBlockStore",
 	"cloudBDisk":              "azureDisk",

@@ -31,11 +31,11 @@ func benchObject(b *testing.B) (*Schema, *View, map[string]any) {
 	return s, view, m
 }
 
-func BenchmarkConform(b *testing.B) {
+func BenchmarkNormalize(b *testing.B) {
 	s, _, m := benchObject(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if unknown, faults := s.Conform(m); len(unknown)+len(faults) > 0 {
+		if unknown, faults := s.Normalize(m); len(unknown)+len(faults) > 0 {
 			b.Fatal(unknown, faults)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// wire brings a value into the canonical text of its form.
-func (c *conformer) wire(v any, s *Schema) (any, bool) {
+// wire converts a value to the canonical text of its encoding.
+func (c *normalizer) wire(v any, s *Schema) (any, bool) {
 	switch s.Wire {
 	case Time, MicroTime:
 		return c.time(v, s)
@@ -41,7 +41,7 @@ func (c *conformer) wire(v any, s *Schema) (any, bool) {
 	return nil, false
 }
 
-func (c *conformer) time(v any, s *Schema) (any, bool) {
+func (c *normalizer) time(v any, s *Schema) (any, bool) {
 	text, ok := v.(string)
 	if !ok {
 		c.mismatch(v, s)
@@ -53,7 +53,7 @@ func (c *conformer) time(v any, s *Schema) (any, bool) {
 	}
 	t, err := time.Parse(layout, text)
 	if err != nil {
-		_, err = time.Parse(layout, clip(text)) // the same in short
+		_, err = time.Parse(layout, clip(text)) // the same error for a shorter text
 		c.fault("%v", err)
 		return nil, false
 	}
@@ -66,7 +66,7 @@ func (c *conformer) time(v any, s *Schema) (any, bool) {
 	return nil, false
 }
 
-func (c *conformer) intOrString(v any, s *Schema) {
+func (c *normalizer) intOrString(v any, s *Schema) {
 	switch v := v.(type) {
 	case string:
 	case int64:
@@ -78,7 +78,7 @@ func (c *conformer) intOrString(v any, s *Schema) {
 	}
 }
 
-func (c *conformer) bytes(v any, s *Schema) (any, bool) {
+func (c *normalizer) bytes(v any, s *Schema) (any, bool) {
 	text, ok := v.(string)
 	if !ok {
 		c.mismatch(v, s)
@@ -95,7 +95,7 @@ func (c *conformer) bytes(v any, s *Schema) (any, bool) {
 	return base64.StdEncoding.EncodeToString(raw), true
 }
 
-func (c *conformer) duration(v any, s *Schema) (any, bool) {
+func (c *normalizer) duration(v any, s *Schema) (any, bool) {
 	text, ok := v.(string)
 	if !ok {
 		c.mismatch(v, s)
@@ -112,7 +112,7 @@ func (c *conformer) duration(v any, s *Schema) (any, bool) {
 	return nil, false
 }
 
-// canonicalBase64 reports whether s is what EncodeToString would return.
+// canonicalBase64 reports whether decoding and encoding s again would return s.
 func canonicalBase64(s string) bool {
 	if len(s)%4 != 0 {
 		return false
@@ -150,7 +150,8 @@ func canonicalBase64(s string) bool {
 	return true
 }
 
-// integerRange returns what fits an integer format.
+// integerRange returns the smallest and largest value of an integer format. uint64 is limited
+// to int64, which trees use.
 func integerRange(format string) (lo, hi int64) {
 	switch format {
 	case "int32":
@@ -171,7 +172,7 @@ func integerRange(format string) (lo, hi int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-// clip shortens text for a message.
+// clip shortens s for an error message.
 func clip(s string) string {
 	if len(s) > 64 {
 		return s[:64] + "..."

@@ -12,24 +12,24 @@ import (
 func (v *validator) combinations(x any, s *Schema, canonical bool) {
 	if len(s.AnyOf) > 0 {
 		if n, best := v.matches(x, s.AnyOf, canonical, true); n == 0 {
-			v.breaks(wording.AnyOf, nil, "", canonical)
+			v.violation(wording.AnyOf, nil, "", canonical)
 			v.causes = append(v.causes, best...)
 		}
 	}
 	if len(s.OneOf) > 0 {
 		switch n, best := v.matches(x, s.OneOf, canonical, false); n {
 		case 0:
-			v.breaks(wording.OneOf, nil, "Found none valid", canonical)
+			v.violation(wording.OneOf, nil, "Found none valid", canonical)
 			v.causes = append(v.causes, best...)
 		case 1:
 		default:
-			v.breaks(wording.OneOf, nil, fmt.Sprintf("Found %d valid alternatives", n), canonical)
+			v.violation(wording.OneOf, nil, fmt.Sprintf("Found %d valid alternatives", n), canonical)
 		}
 	}
 	v.allOf(x, s, canonical)
 	if s.Not != nil {
 		if causes, _ := v.try(x, s.Not, canonical); len(causes) == 0 {
-			v.breaks(wording.Not, nil, "", canonical)
+			v.violation(wording.Not, nil, "", canonical)
 		}
 	}
 }
@@ -45,14 +45,15 @@ func (v *validator) allOf(x any, s *Schema, canonical bool) {
 	switch {
 	case failed == 0:
 	case failed == len(s.AllOf):
-		v.breaks(wording.AllOf, nil, ". None validated", canonical)
+		v.violation(wording.AllOf, nil, ". None validated", canonical)
 	default:
-		v.breaks(wording.AllOf, nil, "", canonical)
+		v.violation(wording.AllOf, nil, "", canonical)
 	}
 }
 
-// matches counts the branches that x fits and returns the causes of the branch
-// that looked furthest into x.
+// matches counts the branches that x satisfies, up to the first of them if stop is set. Of the
+// branches that x does not satisfy, best has the causes of the one that visited most values of
+// x.
 func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n int, best []meta.Cause) {
 	most := -1
 	for _, e := range branches {
@@ -70,7 +71,8 @@ func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n 
 	return n, best
 }
 
-// try validates x by a branch, apart from the causes found so far.
+// try validates x against a branch. It returns the causes, which it does not add to v, and the
+// number of visited values.
 func (v *validator) try(x any, s *Schema, canonical bool) ([]meta.Cause, int) {
 	branch := validator{path: slices.Clone(v.path), branch: true, effort: v.effort}
 	branch.value(x, nil, s, canonical)

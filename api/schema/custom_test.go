@@ -36,13 +36,13 @@ func object(required []string, fields ...any) *Schema {
 
 func kind(t testing.TB, required []string, spec *Schema) *Schema {
 	s := object(required, "spec", spec)
-	require.NoError(t, s.Seal())
+	require.NoError(t, s.Compile())
 	return s
 }
 
 func conformed(t testing.TB, s *Schema, in string) (map[string]any, []string) {
 	m := tree(t, in)
-	unknown, faults := s.Conform(m)
+	unknown, faults := s.Normalize(m)
 	require.Empty(t, faults)
 	_ = s.FillDefaults(m)
 	return m, unknown
@@ -121,10 +121,10 @@ func TestCustomPruning(t *testing.T) {
 	}
 }
 
-func TestNoSchemaKeepsAll(t *testing.T) {
+func TestNilSchemaKeepsAllFields(t *testing.T) {
 	var s *Schema
 	m := tree(t, `{"metadata":{"name":"a","x":1,"labels":null},"spec":{"x":null,"y":[1]}}`)
-	unknown, faults := s.Conform(m)
+	unknown, faults := s.Normalize(m)
 	_ = s.FillDefaults(m)
 	assert.Equal(t, []string{"metadata.x"}, unknown)
 	assert.Empty(t, faults)
@@ -190,9 +190,9 @@ func TestCustomValidation(t *testing.T) {
 	}
 }
 
-// TestWhatWasThereMayStay: what a definition came to forbid is only refused
-// where a write changes it.
-func TestWhatWasThereMayStay(t *testing.T) {
+// TestUnchangedValuesAreNotValidated: a stricter definition rejects invalid values only if a
+// write changes them.
+func TestUnchangedValuesAreNotValidated(t *testing.T) {
 	s := kind(t, nil, object(nil,
 		"s", with(str(), func(s *Schema) { s.MinLength = ref(int64(5)) }),
 		"l", &Schema{Type: Array, Items: with(str(), func(s *Schema) { s.MinLength = ref(int64(3)) })},
@@ -297,7 +297,7 @@ func TestImmutable(t *testing.T) {
 	assert.Empty(t, causesOf(s, tree(t, `{"spec":{"a":"late"}}`), first), "an unset value may be set once")
 }
 
-func TestUpdateKeepsWhatTheSchemaDoesNotKnow(t *testing.T) {
+func TestUpdateKeepsUnknownFields(t *testing.T) {
 	s := with(object(nil, "a", str(), "o", with(object(nil, "b", str(), "c", str()), func(s *Schema) { s.Preserve = true })), func(s *Schema) { s.Preserve = true })
 	dst := tree(t, `{"a":"1","x":"free","o":{"b":"1","c":"2","y":"free"}}`)
 	s.Update(dst, tree(t, `{"o":{"b":"changed"}}`))

@@ -8,10 +8,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// defaultsChecker checks that the defaults of a structural schema are values
-// that could be written: nothing unknown, nothing invalid, nothing in what the
-// server itself fills in. As clients know it, those of the values of a map are
-// not looked at.
+// defaultsChecker checks that each default of a structural schema could be written by a client:
+// it has no unknown fields, is valid, and does not set metadata that the server fills in. Like
+// the reference server, it does not check defaults below additionalProperties.
 type defaultsChecker struct{ faults, forbidden check.Faults }
 
 func (c *defaultsChecker) schema(s *Schema, at place) {
@@ -50,7 +49,7 @@ func (s *Schema) fields() []*Field {
 	return s.Struct.Fields
 }
 
-// forbid refuses defaults of a value and of what is in it.
+// forbid rejects the defaults of a value and of everything below it.
 func (c *defaultsChecker) forbid(s *Schema, path *check.Path, why string) {
 	if s.Default != nil {
 		c.forbidden.Forbidden(path.Field("default"), why)
@@ -64,7 +63,8 @@ func (c *defaultsChecker) forbid(s *Schema, path *check.Path, why string) {
 	c.forbidInMaps(s, path)
 }
 
-// forbidInMaps refuses defaults of the labels and the like of embedded objects.
+// forbidInMaps rejects defaults of map values below s, such as labels in the metadata of an
+// embedded object.
 func (c *defaultsChecker) forbidInMaps(s *Schema, path *check.Path) {
 	if s.Values != nil {
 		c.forbid(s.Values, path.Field("additionalProperties"), "must not be set inside additionalProperties applying to object metadata")
@@ -81,12 +81,12 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		root.Embedded = true
 		s = &root
 	}
-	fit := conformer{part: true}
+	fit := normalizer{part: true}
 	pruned := meta.Clone(s.Default)
 	fit.loose(pruned, s, false)
 	if len(fit.unknown) > 0 {
 		c.faults.Invalid(path, s.Default, "must not have unknown fields")
-		pruned = meta.Clone(s.Default) // as it stands there, whatever else is wrong with it
+		pruned = meta.Clone(s.Default) // report other errors for the value as written
 	}
 	if len(fit.faults) > 0 {
 		f := fit.faults[0]
@@ -95,7 +95,7 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 	}
 	v := validator{effort: &effort{}, preset: true}
 	v.value(pruned, nil, s, s.Struct.Canonical())
-	v.repeats = nil // as clients know it
+	v.repeats = nil // like the reference server
 	if len(v.objects) > 0 {
 		for _, f := range v.objects {
 			c.faults = append(c.faults, causeBelow(path, f.Field, f.Message, f.Reason))
@@ -106,7 +106,7 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		switch {
 		case f.Field == wording.WholeField:
 			f.Field = ""
-		case s.beginsWithKey(f.Field): // as clients know it
+		case s.beginsWithKey(f.Field): // like the reference server
 			f.Message = strings.Replace(f.Message, f.Field+" in body", "."+f.Field+" in body", 1)
 		}
 		f := causeBelow(path, f.Field, f.Message, f.Reason)
@@ -114,11 +114,11 @@ func (c *defaultsChecker) value(s *Schema, at place) {
 		c.faults = append(c.faults, f)
 	}
 	if len(fit.unknown)+len(v.causes) == 0 && !meta.Equal(pruned, s.Default) {
-		s.Default = pruned // the metadata of embedded objects has its form
+		s.Default = pruned // metadata of embedded objects is normalized
 	}
 }
 
-// beginsWithKey reports whether a path below a value of the schema begins with the key of a map.
+// beginsWithKey reports whether path, relative to a value of the schema, begins with a map key.
 func (s *Schema) beginsWithKey(path string) bool {
 	if s.Values == nil || path == "" || path[0] == '[' {
 		return false
@@ -131,20 +131,20 @@ func (s *Schema) beginsWithKey(path string) bool {
 	return true
 }
 
-// causeBelow returns the cause for a field of the value at a path.
+// causeBelow returns a cause for a field of the value at path.
 func causeBelow(path *check.Path, field, message string, reason meta.CauseReason) meta.Cause {
 	return meta.Cause{Reason: reason, Field: join(path.String(), field), Message: message}
 }
 
-// pruneDefaults drops from the defaults in s, which describes the values of a map, what the
-// schema does not have. Nothing checks such defaults when the definition is written.
+// pruneDefaults drops unknown fields from the defaults in s, which describes the values of a
+// map. These defaults are not validated when the definition is written.
 func pruneDefaults(s *Schema) {
 	if s == nil {
 		return
 	}
 	if s.Default != nil {
 		pruned := meta.Clone(s.Default)
-		fit := conformer{part: true}
+		fit := normalizer{part: true}
 		fit.loose(pruned, s, false)
 		s.Default = pruned
 	}

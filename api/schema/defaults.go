@@ -6,19 +6,20 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// MaxDefaults bounds what defaults make of one object, in bytes of JSON, about:
-// a default in the items of a list is filled in as often as the list is long.
+// MaxDefaults limits the JSON size, in bytes and estimated, of the defaults that FillDefaults
+// adds to one object. A default of a list's items is added once for each item, so that a small
+// object could otherwise grow without bounds.
 const MaxDefaults = 4 << 20
 
-// ErrDefaults says that defaults would add more than MaxDefaults to an object.
-var ErrDefaults = errors.New("its defaults are too much for one object")
+// ErrDefaults is returned if defaults would add more than MaxDefaults to an object.
+var ErrDefaults = errors.New("defaults exceed the size limit of one object")
 
-// FillDefaults fills in defaults, in place, after Conform. A missing field gets its
-// default; below an absent parent nothing is filled in. A null gets the default
-// unless the schema is nullable; one without a default is dropped. Where the
-// struct comes from Go, a field that is no pointer gets the default for its zero
-// value as well, since Go cannot tell the two apart. On ErrDefaults the tree is
-// filled in part.
+// FillDefaults adds the defaults of the schema to a normalized object, in place. A missing
+// field gets its default unless its parent is missing, too. A null gets the default if the
+// schema is not nullable; without a default it is removed. In a struct that comes from Go, a
+// field that is not a pointer also gets the default if it has the zero value, because Go cannot
+// tell zero from unset. If FillDefaults returns ErrDefaults, the tree has a part of its
+// defaults.
 func (s *Schema) FillDefaults(tree map[string]any) error {
 	if s == nil {
 		return nil
@@ -27,9 +28,9 @@ func (s *Schema) FillDefaults(tree map[string]any) error {
 	return f.fill(s, tree)
 }
 
-// FillDefaultsOfApplied is FillDefaults for an applied object of a custom kind, whose nulls
-// the applier wants to own: one that is no value of its field and has no default stays, so
-// that Validate refuses it.
+// FillDefaultsOfApplied is FillDefaults for a server-side apply of a custom kind. It keeps
+// nulls of fields that are neither nullable nor have a default, because the applier claims
+// ownership of them; if the field has a type, Validate rejects the null.
 func (s *Schema) FillDefaultsOfApplied(tree map[string]any) error {
 	if s == nil {
 		return nil
@@ -38,9 +39,9 @@ func (s *Schema) FillDefaultsOfApplied(tree map[string]any) error {
 	return f.fill(s, tree)
 }
 
-// filler fills defaults in until they are too much.
+// filler adds defaults until it has used up its budget.
 type filler struct {
-	left      int
+	left      int // bytes
 	keepNulls bool
 }
 
@@ -52,7 +53,7 @@ func (f *filler) fill(s *Schema, tree map[string]any) error {
 	return nil
 }
 
-// copyOf returns the default of s, the object's own, if there is room for it.
+// copyOf returns a copy of the default of s, and whether the budget allows it.
 func (f *filler) copyOf(s *Schema, name string) (any, bool) {
 	if f.left -= len(name) + s.defaultSize; f.left < 0 {
 		return nil, false
@@ -65,7 +66,7 @@ func (f *filler) value(s *Schema, v any, canonical bool) {
 		canonical = s.Struct.Canonical()
 	}
 	if canonical && !s.fills || f.left < 0 {
-		return // nulls are gone already
+		return // Normalize removed all nulls
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -108,7 +109,7 @@ func (f *filler) object(s *Schema, m map[string]any, canonical bool) {
 		}
 		if e == nil && !canonical && !next.Nullable {
 			if next.Default == nil {
-				if !f.keepNulls || next.Type == Any && !next.IntOrString { // of any type, of which null is one, but not nullable
+				if !f.keepNulls || next.Type == Any && !next.IntOrString { // null is a value of the type Any, but the schema is not nullable
 					delete(m, k)
 				}
 				continue
@@ -123,9 +124,9 @@ func (f *filler) object(s *Schema, m map[string]any, canonical bool) {
 	}
 }
 
-// sizeOf is the length of a value as JSON, about.
+// sizeOf estimates the length of a value as JSON.
 func sizeOf(v any) int {
-	const each = 8 // a number, a word, quotes and commas
+	const each = 8 // a number, a literal, or quotes and commas
 	size := each
 	switch v := v.(type) {
 	case string:

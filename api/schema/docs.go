@@ -9,16 +9,15 @@ import (
 	"orch.io/controlplane/api/internal/comments"
 )
 
-// Docs finds the documentation of Go structs and their fields in the comments of
-// their source files, which are parsed when something in them is asked for the
-// first time. The types of this library are always known; nil knows no others. A
-// Docs is safe for concurrent use.
+// Docs returns the documentation of Go structs and their fields from the comments in their
+// source files. It parses a package when its documentation is first requested. The types of
+// this library are always included, also in a nil Docs. A Docs is safe for concurrent use.
 type Docs struct {
 	packages map[string]func() map[string]comments.Type // by import path
 }
 
-// NewDocs returns the documentation in the Go files of one package; nil files are
-// none.
+// NewDocs returns the documentation of the Go package with the import path. files has the
+// package's source files. NewDocs returns nil if files is nil.
 func NewDocs(importPath string, files fs.FS) *Docs {
 	if files == nil {
 		return nil
@@ -28,8 +27,7 @@ func NewDocs(importPath string, files fs.FS) *Docs {
 	}}
 }
 
-// JoinDocs returns what any of the docs knows; of two that know a package, the
-// first tells.
+// JoinDocs merges docs. If two of them have the same package, the first is used.
 func JoinDocs(docs ...*Docs) *Docs {
 	all := &Docs{packages: map[string]func() map[string]comments.Type{}}
 	for _, d := range docs {
@@ -45,7 +43,7 @@ func JoinDocs(docs ...*Docs) *Docs {
 	return all
 }
 
-// Struct returns the documentation of a struct: its own text, or its comment.
+// Struct returns the documentation of a struct: Struct.Doc, or else the comment of its Go type.
 func (d *Docs) Struct(s *Struct) string {
 	if s == nil || s.Doc != "" || s.Go == nil {
 		if s == nil {
@@ -56,15 +54,15 @@ func (d *Docs) Struct(s *Struct) string {
 	return d.typeOf(s.Go).Text
 }
 
-// Field returns the documentation of a field of s: its own text, or its comment. The
-// standard metadata needs none.
+// Field returns the documentation of field f of s: Schema.Doc, or else the comment of the Go
+// field. A field with the standard object metadata has a default text.
 func (d *Docs) Field(s *Struct, f *Field) string {
 	if f.Schema.Doc != "" || s.Go == nil || f.GoName == "" {
 		return f.Schema.Doc
 	}
 	t := s.Go
 	for _, i := range f.Index[:max(len(f.Index)-1, 0)] {
-		t = indirect(indirect(t).Field(i).Type) // of an inline struct
+		t = indirect(indirect(t).Field(i).Type) // a struct that is inlined
 	}
 	text := d.typeOf(indirect(t)).Fields[f.GoName]
 	if text == "" && f.Schema.Struct != nil && f.Schema.Struct.Go == objectMeta {

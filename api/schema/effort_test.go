@@ -25,12 +25,12 @@ func TestPatternsAreBounded(t *testing.T) {
 		_, err := compilePattern(text)
 		assert.Equal(t, fits, err == nil, "%.40s: %v", text, err)
 		s := object(nil, "a", with(str(), func(s *Schema) { s.Pattern = text }))
-		assert.Equal(t, fits, s.Seal() == nil, "%.40s", text)
+		assert.Equal(t, fits, s.Compile() == nil, "%.40s", text)
 	}
 }
 
-// TestValidationIsBounded: what would take minutes is a fault, wherever it
-// stands, also where the fault of a branch would be turned around.
+// TestValidationIsBounded: validation that exceeds its cost limit reports a cause, also below
+// not, which would invert the result of a branch.
 func TestValidationIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long, in one goroutine")

@@ -7,8 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// embedded checks that a value that is a whole object says what it is, and its
-// metadata.
+// embedded checks apiVersion, kind and metadata of an embedded object.
 func (v *validator) embedded(m map[string]any) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if _, ok := m[name]; !ok {
@@ -17,7 +16,7 @@ func (v *validator) embedded(m map[string]any) {
 	}
 	for _, name := range []string{"apiVersion", "kind"} {
 		if text, ok := m[name].(string); ok {
-			for _, why := range notNaming(name, text) {
+			for _, why := range checkTypeField(name, text) {
 				v.inObject(wording.Invalid.Cause(name, show(text), why, false))
 			}
 		}
@@ -43,8 +42,9 @@ func (v *validator) inObject(c meta.Cause) {
 	}
 }
 
-// notNaming says what keeps text from being an apiVersion or a kind.
-func notNaming(field, text string) []string {
+// checkTypeField returns the reasons why text is not a valid value of field, apiVersion or
+// kind.
+func checkTypeField(field, text string) []string {
 	switch {
 	case text == "":
 		return []string{"must not be empty"}

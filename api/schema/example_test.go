@@ -12,8 +12,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// A tool that checks the schemas of definitions, and objects against them, before
-// they go to a server.
+// A tool validates definitions, and objects against them, before it sends them to a server.
 func ExampleOpenAPI() {
 	at := check.At("openAPIV3Schema")
 	_, causes := schema.OpenAPI(map[string]any{"properties": map[string]any{"size": map[string]any{}}}, names.Kubernetes, at)
@@ -36,7 +35,7 @@ func ExampleOpenAPI() {
 	// size Invalid value: 4: size in body should be less than or equal to 3
 }
 
-// A tool that tells what the fields of a kind are for.
+// A tool prints the documentation of the fields of a kind.
 func ExampleDocs() {
 	type Box struct {
 		meta.TypeMeta   `json:",inline"`
@@ -64,7 +63,7 @@ func ExampleDocs() {
 	// size cluster FieldValueDuplicate
 }
 
-// A hook checks a word at a path of its own.
+// A hook validates an enum at another path.
 func ExampleEnumOf() {
 	type Box struct {
 		Use string `json:"use" schema:"enum=toys|tools,unchecked"`
@@ -76,7 +75,7 @@ func ExampleEnumOf() {
 	// true Unsupported value: "books": supported values: "toys", "tools"
 }
 
-// What is wrong with the tags of a struct names its field.
+// Errors in the tags of a struct name the field.
 func ExampleFieldError() {
 	type Box struct {
 		Size int64 `json:"size" schema:"maximum=3"`
@@ -90,7 +89,7 @@ func ExampleFieldError() {
 	// Size tag schema, maximum: unknown word
 }
 
-// The rules of a field are expressions that a server evaluates.
+// Field rules are CEL expressions that the server evaluates.
 func ExampleRule() {
 	type Box struct {
 		Size int64 `json:"size" schema:"rule=self >= oldSelf,rule.message=boxes only grow"`
@@ -108,11 +107,11 @@ func ExampleRule() {
 	// false
 }
 
-// A server keeps what a definition says to programs.
-func ExampleLean() {
+// A server keeps compacted schemas of definitions.
+func ExampleCompact() {
 	port := map[string]any{"type": "integer", "maximum": int64(65535), "description": "The port of ..."}
 	s, _ := schema.OpenAPI(map[string]any{"type": "object", "properties": map[string]any{"http": port, "https": port}}, names.Kubernetes, nil)
-	lean := schema.Lean(s)[0]
+	lean := schema.Compact(s)[0]
 	http, https := lean.Struct.Field("http").Schema, lean.Struct.Field("https").Schema
 	fmt.Println(*http.Maximum, http.Doc == "", http == https)
 	// Output: 65535 true true

@@ -8,9 +8,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// fieldFormat returns what finds out what is wrong with a text of a format that
-// fields of Go structs have, nil for a format that is not one of these. Each
-// reason is told by itself.
+// fieldFormat returns the check for a string format of Go struct fields, or nil if format is
+// not one of them. The check returns one reason for each violation.
 func fieldFormat(format string) func(text string) []string {
 	switch format {
 	case "dns-label":
@@ -56,15 +55,15 @@ func fieldFormat(format string) func(text string) []string {
 	return nil
 }
 
-// formatDriver is a DNS subdomain that may have capital letters.
+// formatDriver is a DNS subdomain that may have upper case letters.
 const formatDriver = "csi-driver"
 
-// The formats of fields of Go structs that are not simply texts.
+// Formats of Go struct fields that need more than a check of a single string.
 const (
-	formatSigner   = "signer-name"    // domain/name, of which each part is told by itself
-	formatPort     = "port"           // a number or a name
-	formatPercent  = "int-or-percent" // of how many things
-	formatLabels   = "labels"         // a map
+	formatSigner   = "signer-name"    // domain/name; violations of each part are reported on their own
+	formatPort     = "port"           // a port number or name
+	formatPercent  = "int-or-percent" // an integer or a percentage
+	formatLabels   = "labels"         // a map of labels
 	formatSelector = "label-selector" // a meta.Selector
 )
 
@@ -76,15 +75,15 @@ func hasWholeFormat(s *Schema) bool {
 	return false
 }
 
-// whole checks a value of such a format, with all that is in it.
-func (v *validator) whole(x any, s *Schema) {
+// wholeFormat checks a value with one of these formats, including everything below it.
+func (v *validator) wholeFormat(x any, s *Schema) {
 	switch x := x.(type) {
 	case int64:
 		switch {
 		case s.Format == formatPercent && x < 0:
-			v.breaks(wording.Minimum, x, "0", true)
+			v.violation(wording.Minimum, x, "0", true)
 		case s.Format == formatPort && (x < 1 || x > 65535):
-			v.breaks(wording.Between, x, "1 and 65535", true)
+			v.violation(wording.Between, x, "1 and 65535", true)
 		}
 	case string:
 		switch s.Format {
@@ -92,11 +91,11 @@ func (v *validator) whole(x any, s *Schema) {
 			v.signer(x)
 			return
 		case formatPort:
-			v.written(x, check.PortName(x))
+			v.addReasons(x, check.PortName(x))
 			return
 		}
 		if _, ok := (meta.IntOrString{IsString: true, Text: x}).Percent(); !ok {
-			v.breaks(wording.Invalid, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
+			v.violation(wording.Invalid, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
 		}
 	case map[string]any:
 		var f check.Faults
@@ -105,44 +104,44 @@ func (v *validator) whole(x any, s *Schema) {
 		} else {
 			f.Selector(nil, selectorOf(x))
 		}
-		v.within(f)
+		v.addBelow(f)
 	}
 }
 
-// signer checks the name of a signer.
+// signer checks the name of a certificate signer.
 func (v *validator) signer(name string) {
 	const maxDomain, maxLabel = 253, 63
 	domain, path, ok := strings.Cut(name, "/")
 	if !ok || strings.Contains(path, "/") {
-		v.breaks(wording.Invalid, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'", true)
+		v.violation(wording.Invalid, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'", true)
 		return
 	}
 	if len(domain) > maxDomain {
-		v.breaks(wording.MaxLength, domain, decimal(maxDomain), true)
+		v.violation(wording.MaxLength, domain, decimal(maxDomain), true)
 	}
 	for label := range strings.SplitSeq(domain, ".") {
-		v.written(domain, meta.CheckDNSLabel(label))
+		v.addReasons(domain, meta.CheckDNSLabel(label))
 	}
 	if !strings.Contains(domain, ".") {
-		v.breaks(wording.Invalid, domain, "should be a domain with at least two segments separated by dots", true)
+		v.violation(wording.Invalid, domain, "should be a domain with at least two segments separated by dots", true)
 	}
 	for word := range strings.SplitSeq(path, ".") {
-		v.written(path, meta.CheckDNSSubdomain(word))
+		v.addReasons(path, meta.CheckDNSSubdomain(word))
 	}
 	if most := 2*maxDomain + maxLabel + 2; len(name) > most {
-		v.breaks(wording.MaxLength, name, decimal(int64(most)), true)
+		v.violation(wording.MaxLength, name, decimal(int64(most)), true)
 	}
 }
 
-// written says why a text does not have its format.
-func (v *validator) written(text string, reasons []string) {
+// addReasons adds a cause for each reason why text does not have its format.
+func (v *validator) addReasons(text string, reasons []string) {
 	for _, why := range reasons {
-		v.breaks(wording.Invalid, text, why, true)
+		v.violation(wording.Invalid, text, why, true)
 	}
 }
 
-// within adds causes of the value at the path, whose fields begin in it.
-func (v *validator) within(causes []meta.Cause) {
+// addBelow adds causes with fields relative to the value at the path.
+func (v *validator) addBelow(causes []meta.Cause) {
 	for _, c := range causes {
 		if v.full() {
 			return
@@ -152,7 +151,7 @@ func (v *validator) within(causes []meta.Cause) {
 	}
 }
 
-// selectorOf reads a conformed label selector.
+// selectorOf converts a normalized label selector.
 func selectorOf(m map[string]any) *meta.Selector {
 	o := meta.NewObject(m)
 	s := &meta.Selector{MatchLabels: textsOf(o.Map("matchLabels"))}
@@ -163,7 +162,7 @@ func selectorOf(m map[string]any) *meta.Selector {
 	return s
 }
 
-// textsOf reads a conformed map of texts.
+// textsOf converts a normalized map of strings.
 func textsOf(m map[string]any) map[string]string {
 	texts := make(map[string]string, len(m))
 	for k, v := range m {

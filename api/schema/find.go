@@ -1,8 +1,7 @@
 package schema
 
-// At returns the schema of the value that a path of field names leads to. ok is
-// false if there can be no such value; a nil schema with ok true is one that
-// says nothing.
+// At returns the schema of the value at a path of field names. ok is false if the schema does
+// not allow such a value. at is nil and ok true if the value is allowed but not described.
 func (s *Schema) At(path ...string) (at *Schema, ok bool) {
 	for _, name := range path {
 		if s == nil {
@@ -25,7 +24,7 @@ func (s *Schema) At(path ...string) (at *Schema, ok bool) {
 	return s, true
 }
 
-// Type returns the JSON type of the field, Any for no field.
+// Type returns the JSON type of the field. It returns Any for a nil field.
 func (f *Field) Type() Type {
 	if f == nil {
 		return Any

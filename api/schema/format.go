@@ -32,17 +32,17 @@ var (
 	objectIDForm = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
 )
 
-// rgbPart is one of the three parts of a color, up to 255.
+// rgbPart matches one of the three components of a color, 0 to 255.
 const rgbPart = `\s*(0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])\s*`
 
-// HasFormat reports whether text has a named format. Unknown formats say
-// nothing, as OpenAPI wants it.
+// HasFormat reports whether text has the named format. As OpenAPI requires, every text has an
+// unknown format.
 func HasFormat(text, format string) bool {
 	check := formatCheck(format)
 	return check == nil || check(text)
 }
 
-// knowsFormat reports whether a format of strings says anything.
+// knowsFormat reports whether HasFormat checks the format.
 func knowsFormat(format string) bool { return formatCheck(format) != nil }
 
 func formatCheck(format string) func(string) bool {
@@ -113,7 +113,7 @@ func formatPattern(format string) *regexp.Regexp {
 	return nil
 }
 
-// parses makes a check of a parser.
+// parses returns a check that accepts a text if parse does.
 func parses[T any](parse func(string) (T, error)) func(string) bool {
 	return func(s string) bool {
 		_, err := parse(s)
@@ -121,7 +121,7 @@ func parses[T any](parse func(string) (T, error)) func(string) bool {
 	}
 }
 
-// isHostname reports whether a text is one label, or a domain below a top domain
+// isHostname reports whether text is a single label, or a domain name with a top-level domain
 // of letters.
 func isHostname(text string) bool {
 	labels := strings.Split(text, ".")
@@ -132,14 +132,14 @@ func isHostname(text string) bool {
 	return !slices.ContainsFunc(labels, func(label string) bool { return len(label) > 63 || !hostLabel.MatchString(label) })
 }
 
-// isTopDomain reports whether a label is of 2 to 63 letters. A pattern that counts
-// letters of all languages would be of megabytes.
+// isTopDomain reports whether label consists of 2 to 63 letters. A regular expression that
+// counts letters of all scripts would need megabytes.
 func isTopDomain(label string) bool {
 	n := utf8.RuneCountInString(label)
 	return n >= 2 && n <= 63 && !strings.ContainsFunc(label, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// plainAddress leaves the zeros out that may lead the decimal parts of an address.
+// plainAddress removes leading zeros from the decimal parts of an IP address.
 func plainAddress(text string) string {
 	if !strings.Contains(text, ".") {
 		return text
@@ -175,8 +175,7 @@ func isCIDR(text string) bool {
 	return ok && err == nil && n <= most && isAddress(address)
 }
 
-// isISBN reports whether a text is the number of a book with so many digits, of
-// which the last checks the others.
+// isISBN reports whether text is a valid ISBN of the given length, including its check digit.
 func isISBN(text string, digits int) bool {
 	text = strings.NewReplacer("-", "", " ", "").Replace(text)
 	if len(text) != digits {
@@ -203,7 +202,7 @@ func isISBN(text string, digits int) bool {
 	return sum%modulus == 0
 }
 
-// isCard reports whether a text is the number of a payment card.
+// isCard reports whether text is a valid payment card number, including its check digit.
 func isCard(text string) bool {
 	text = strings.NewReplacer("-", "", " ", "").Replace(text)
 	if !cardForm.MatchString(text) {

@@ -8,9 +8,9 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// FuzzConform holds that whatever comes in, conforming once is enough, what has
-// no fault fits the Go struct, and the struct gives the same tree back.
-func FuzzConform(f *testing.F) {
+// FuzzNormalize: normalizing twice changes nothing, and a tree without faults converts to the Go
+// struct and back unchanged.
+func FuzzNormalize(f *testing.F) {
 	f.Add(`{"apiVersion":"v1","kind":"G","metadata":{"name":"a","labels":{"l":null},"managedFields":[{"fieldsV1":{"f:a":{}}}]},"spec":{"flag":false,"self":{"raw":"YQ=="},"parts":[{"name":"x"}],"at":"2024-01-02T03:04:05Z"}}`)
 	f.Add(`{"metadata":{"labels":{"a":null},"creationTimestamp":null},"spec":{"args":[null],"free":{"x":null},"anything":null,"code":"abcd","micro":"2024-01-02T03:04:05.1234567+02:00"}}`)
 	s, err := Go(reflect.TypeFor[gadget](), names.Orch)
@@ -26,14 +26,14 @@ func FuzzConform(f *testing.F) {
 		if !ok {
 			return
 		}
-		_, faults := s.Conform(m)
+		_, faults := s.Normalize(m)
 		_ = s.FillDefaults(m)
 		s.Validate(m, m)
 		if len(faults) > 0 {
 			return
 		}
 		once := text(t, m)
-		unknown, faults := s.Conform(m)
+		unknown, faults := s.Normalize(m)
 		_ = s.FillDefaults(m)
 		if len(unknown)+len(faults) > 0 || text(t, m) != once {
 			t.Fatalf("conformed twice: %s\nonce: %s", text(t, m), once)

@@ -2,8 +2,7 @@ package schema
 
 import "slices"
 
-// Gates returns the names of the gates that fields have, each once, in the order of the
-// fields.
+// Gates returns the names of the feature gates of fields, without duplicates, in field order.
 func (s *Schema) Gates() (list []string) {
 	for _, f := range s.marked().gated {
 		if !slices.Contains(list, f.schema.Gate) {
@@ -13,10 +12,10 @@ func (s *Schema) Gates() (list []string) {
 	return list
 }
 
-// DropGated removes the fields whose gate is off from an object, except fields that its
-// previous state, old, uses; old is nil for a new object. A field of a struct is in use if it
-// is set anywhere in old: if one item of a list, or one of several lists, has the field, all
-// may have it. tree and old may share structure.
+// DropGated removes fields from an object if their gate is off, except fields that its previous
+// state, old, uses. old is nil for a new object. A field of a struct is in use if it is set
+// anywhere in old: if one item of a list, or one of several lists, has the field, all may have
+// it. tree and old may share memory.
 func (s *Schema) DropGated(tree, old map[string]any, off func(gate string) bool) {
 	gated := s.marked().gated
 	for _, f := range gated {
@@ -25,17 +24,17 @@ func (s *Schema) DropGated(tree, old map[string]any, off func(gate string) bool)
 		}
 		used := slices.ContainsFunc(gated, func(same markedField) bool { return same.schema == f.schema && isSet(old, same.way) })
 		if !used {
-			drop(tree, f.way)
+			dropField(tree, f.way)
 		}
 	}
 }
 
-// HasGated reports whether an object has a field whose gate is off.
+// HasGated reports whether an object has a field with a gate that is off.
 func (s *Schema) HasGated(tree map[string]any, off func(gate string) bool) bool {
 	return slices.ContainsFunc(s.marked().gated, func(f markedField) bool { return off(f.schema.Gate) && reaches(tree, f.way, anything) })
 }
 
-// isSet reports whether there is a value at the end of a way that is not empty.
+// isSet reports whether the field path leads to a value that is not empty.
 func isSet(x any, way []wayStep) bool { return reaches(x, way, notEmpty) }
 
 func notEmpty(x any) bool {
@@ -52,7 +51,7 @@ func notEmpty(x any) bool {
 
 func anything(any) bool { return true }
 
-// reaches reports whether a way leads to a value that is like this.
+// reaches reports whether the field path leads to a value for which like returns true.
 func reaches(x any, way []wayStep, like func(any) bool) bool {
 	if len(way) == 0 {
 		return like(x)
@@ -78,15 +77,15 @@ func reaches(x any, way []wayStep, like func(any) bool) bool {
 	return false
 }
 
-// drop removes the field at the end of a way. An optional struct that has no other field goes with
-// it. The result reports whether drop removed the only field of x.
-func drop(x any, way []wayStep) (emptied bool) {
+// dropField removes the field at the end of the field path. If this empties an optional struct, it
+// removes the struct, too. The result reports whether drop removed the only field of x.
+func dropField(x any, way []wayStep) (emptied bool) {
 	next := way[0]
 	switch x := x.(type) {
 	case []any:
 		if next.list && len(way) > 1 {
 			for _, e := range x {
-				drop(e, way[1:])
+				dropField(e, way[1:])
 			}
 		}
 	case map[string]any:
@@ -94,13 +93,13 @@ func drop(x any, way []wayStep) (emptied bool) {
 		case next.list:
 		case next.name == "" && len(way) > 1:
 			for _, e := range x {
-				drop(e, way[1:])
+				dropField(e, way[1:])
 			}
 		case len(way) == 1:
 			before := len(x)
 			delete(x, next.name)
 			return before > 0 && len(x) == 0
-		case drop(x[next.name], way[1:]) && next.optional:
+		case dropField(x[next.name], way[1:]) && next.optional:
 			delete(x, next.name)
 			return len(x) == 0
 		}

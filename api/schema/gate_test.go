@@ -80,21 +80,21 @@ func TestGateFaults(t *testing.T) {
 			head
 			A []string `json:"a,omitempty" schema:"items.gate=Blink"`
 		}](),
-		"a struct that holds itself cannot have unique fields, or some with gates": reflect.TypeFor[struct {
+		"a recursive struct cannot have unique or gated fields": reflect.TypeFor[struct {
 			head
 			A within `json:"a"`
 		}](),
-		"tag schema, gate: a required field has none, or there could be no object while it is off": reflect.TypeFor[struct {
+		"tag schema, gate: a required field cannot have a gate, because no object would be valid while it is off": reflect.TypeFor[struct {
 			head
 			A string `json:"a,omitempty" schema:"gate=Blink,default=x,required,optional"`
 		}](),
-		`tag schema, part.required: the field has a gate, and there could be no object while it is off`: reflect.TypeFor[struct {
+		`tag schema, part.required: a field with a gate cannot be required, because no object would be valid while it is off`: reflect.TypeFor[struct {
 			head
 			A struct {
 				Part *gatedPart `json:"part,omitempty" schema:"gate=Blink"`
 			} `json:"a,omitempty" schema:"part.required"`
 		}](),
-		`tag schema, listMapKeys: the field "name" has a gate, and the items would have no identity while it is off`: reflect.TypeFor[struct {
+		`tag schema, listMapKeys: the field "name" has a gate: items would have no identity while the gate is off`: reflect.TypeFor[struct {
 			head
 			A []struct {
 				Name string `json:"name" schema:"gate=Blink"`

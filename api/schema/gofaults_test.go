@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// faultOf returns the only fault of a Go type, and the field that it speaks of.
+// faultOf returns the only error of a Go type and the field that it names.
 func faultOf(t *testing.T, typ reflect.Type) (field, text string) {
 	t.Helper()
 	_, err := Go(typ, names.Orch)
@@ -48,10 +48,10 @@ type (
 	}
 )
 
-// TestGoEndsWithTypesThatHoldThemselves: such a type is a fault, unless there is a
-// struct on the way.
-func TestGoEndsWithTypesThatHoldThemselves(t *testing.T) {
-	const itself = " holds itself without a struct in between"
+// TestGoRejectsRecursiveTypes: a type that contains itself is an error unless a struct is in
+// between.
+func TestGoRejectsRecursiveTypes(t *testing.T) {
+	const itself = " contains itself without a struct in between"
 	cases := []struct {
 		of    reflect.Type
 		field string
@@ -61,7 +61,7 @@ func TestGoEndsWithTypesThatHoldThemselves(t *testing.T) {
 		{reflect.TypeFor[struct{ F mapOfItself }](), "F", "type schema.mapOfItself" + itself},
 		{reflect.TypeFor[struct{ F pointerToItself }](), "F", "type schema.pointerToItself" + itself},
 		{reflect.TypeFor[struct{ F chainA }](), "F", "type schema.chainA" + itself},
-		{reflect.TypeFor[struct{ F error }](), "F", "type error has no form in JSON"},
+		{reflect.TypeFor[struct{ F error }](), "F", "type error has no JSON encoding"},
 		{reflect.TypeFor[InlineSelf](), "InlineSelf", "struct schema.InlineSelf cannot be inline in itself"},
 		{reflect.TypeFor[InlineOther](), "InlineOther", "struct schema.InlineOther cannot be inline in itself"},
 	}
@@ -80,9 +80,9 @@ func TestGoEndsWithTypesThatHoldThemselves(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// TestGoJudgesDefaults: a default obeys the rules of its field, told as writers of
-// the object would be, with the field.
-func TestGoJudgesDefaults(t *testing.T) {
+// TestGoValidatesDefaults: an invalid default is reported with the message for objects, and names
+// the field.
+func TestGoValidatesDefaults(t *testing.T) {
 	type inner struct {
 		Name string `json:"name" schema:"format=dns-label,default=NOT A LABEL"`
 	}
@@ -110,19 +110,19 @@ func TestGoJudgesDefaults(t *testing.T) {
 	}
 }
 
-// TestGoFaultsAreFieldErrors: those that are found in the finished schema as well.
+// TestGoFaultsAreFieldErrors: errors found in the finished schema are FieldErrors, too.
 func TestGoFaultsAreFieldErrors(t *testing.T) {
 	type node struct {
 		Next *node  `json:"next,omitempty"`
 		ID   string `json:"id" schema:"unique"`
 	}
 	_, text := faultOf(t, reflect.TypeFor[node]())
-	assert.Equal(t, "next: a struct that holds itself cannot have unique fields, or some with gates", text)
+	assert.Equal(t, "next: a recursive struct cannot have unique or gated fields", text)
 }
 
-// TestGoRefusesTagsThatSayNothing: a word that could check nothing, or would refuse
-// everything, is a slip.
-func TestGoRefusesTagsThatSayNothing(t *testing.T) {
+// TestGoRejectsPointlessTags: a word that no value could violate, or that every value would
+// violate, is an error.
+func TestGoRejectsPointlessTags(t *testing.T) {
 	type item struct {
 		Name string `json:"name"`
 	}
@@ -131,7 +131,7 @@ func TestGoRefusesTagsThatSayNothing(t *testing.T) {
 		tag  string
 		want string // empty: it is good
 	}{
-		{"", "format=dns-lable", `tag schema, format: "dns-lable" is no known format`},
+		{"", "format=dns-lable", `tag schema, format: unknown format "dns-lable"`},
 		{[]string{}, "format=dns-label", `tag schema, format: "dns-label" is for strings`},
 		{[]string{}, "items.format=dns-label", ""},
 		{0, "format=dns-label", `tag schema, format: "dns-label" is for strings`},
@@ -155,12 +155,12 @@ func TestGoRefusesTagsThatSayNothing(t *testing.T) {
 		{false, "default=1", `tag schema, default: "1" does not fit the type of the field`},
 		{meta.Quantity{}, "enum=x", "enum: " + meta.QuantityForm},
 		{meta.IntOrString{}, "default=50%", ""},
-		{0, "multipleOf=0", `tag schema, multipleOf: "0" is not over 0`},
-		{0, "multipleOf=-2", `tag schema, multipleOf: "-2" is not over 0`},
-		{0, "min=NaN", `tag schema, min: "NaN" is no number`},
-		{0, "max=Inf", `tag schema, max: "Inf" is no number`},
-		{0, "min=1,exclusiveMin=2", "tag schema, exclusiveMin: the bound is given twice"},
-		{0, "range=1|5,max=3", "tag schema, max: the bound is given twice"},
+		{0, "multipleOf=0", `tag schema, multipleOf: "0" is not greater than 0`},
+		{0, "multipleOf=-2", `tag schema, multipleOf: "-2" is not greater than 0`},
+		{0, "min=NaN", `tag schema, min: "NaN" is not a finite number`},
+		{0, "max=Inf", `tag schema, max: "Inf" is not a finite number`},
+		{0, "min=1,exclusiveMin=2", "tag schema, exclusiveMin: the bound is set twice"},
+		{0, "range=1|5,max=3", "tag schema, max: the bound is set twice"},
 		{[]item{}, "listType=map,listMapKeys=nosuch", `tag schema, listMapKeys: the items have no field "nosuch"`},
 		{[]item{}, "listType=map,listMapKeys=name", ""},
 		{[]item{}, "listMapKeys=name", "tag schema: listMapKeys is for lists with listType=map"},
@@ -178,21 +178,21 @@ func TestGoRefusesTagsThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestGoWritesEnumsAsValuesAre: a word of an enum is compared in canonical form.
-func TestGoWritesEnumsAsValuesAre(t *testing.T) {
+// TestGoNormalizesEnums: enum words are normalized before the comparison with values.
+func TestGoNormalizesEnums(t *testing.T) {
 	s, err := Go(reflect.TypeFor[struct {
 		Q meta.Quantity `json:"q" schema:"enum=1024Mi|2Gi"`
 	}](), names.Orch)
 	require.NoError(t, err)
 	o := tree(t, `{"q":"1024Mi"}`)
-	_, faults := s.Conform(o)
+	_, faults := s.Normalize(o)
 	assert.Empty(t, faults)
 	assert.Empty(t, s.Validate(o, nil))
 }
 
-// TestGoKnowsTheKeysOfItemsThatHoldTheList: the struct is not finished when its own
-// list is read.
-func TestGoKnowsTheKeysOfItemsThatHoldTheList(t *testing.T) {
+// TestGoChecksKeysOfRecursiveItems: the items of a list may be the struct that contains the
+// list, which is incomplete when the list is read.
+func TestGoChecksKeysOfRecursiveItems(t *testing.T) {
 	type node struct {
 		Kids []node `json:"kids,omitempty" schema:"listType=map,listMapKeys=name"`
 		Name string `json:"name"`

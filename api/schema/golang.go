@@ -15,15 +15,16 @@ import (
 	"orch.io/controlplane/internal/suggest"
 )
 
-// Go returns the schema of a Go struct: its json tags give names and shape, its
-// schema tags the rules, its protobuf tags the field numbers and its
-// patchStrategy and patchMergeKey tags the merge rules. Field names are spec
-// names; p gives the words for the wire.
+// Go returns the schema of a Go struct. The json tags give field names and optionality, the
+// schema tags the validation rules, the protobuf tags the field numbers, and the patchStrategy
+// and patchMergeKey tags the merge rules. Field names in tags are spec names; p translates them
+// to wire names. Schemas are built once per type and profile and are shared: the caller must
+// not change them.
 //
-// A schema tag holds words and key=value pairs separated by commas. Lists in a
-// value are separated by |. A backslash makes a following comma or | part of
-// the value; before anything else it stands for itself, so that patterns read
-// as usual (mind that Go quotes tag values: \d is written \\d there).
+// A schema tag is a comma-separated list of words and key=value pairs. Lists in a value are
+// separated by |. A backslash before a comma or | makes that character part of the value;
+// elsewhere it stands for itself, so that patterns need no extra escaping (but Go quotes tag
+// values: write \d as \\d).
 //
 //	required  optional  immutable  nullable  deprecated  preserve  embedded  uniqueItems
 //	intOrString  repeats  unchecked  ratcheting  milli  unique  unique=cluster
@@ -34,69 +35,75 @@ import (
 //	patchStrategy=  patchMergeKey=  gate=
 //	reason.WORD=  rule=  rule.message=  rule.messageExpression=  rule.reason=  rule.fieldPath=  rule.created
 //
-// A required field is not the zero value, or, if it is a pointer, not nil. OpenAPI
-// lists as required what is so, and what json always writes and has no default: a
-// caller who leaves it out gets the zero value, which the other rules judge. What
-// omitempty or omitzero leave out breaks no rule but required. With optional, behind
-// required, OpenAPI does not list the field all the same; that is for types whose
-// documents exist already.
+// required: the field must not have the zero value or, if it is a pointer, must not be nil.
+// OpenAPI documents list a field as required if it has this word, or if encoding/json always
+// writes it and it has no default: if a caller omits such a field, it gets the zero value, and
+// the other rules apply to that value. If omitempty or omitzero leaves a field out, no rule but
+// required applies to it.
 //
-// Items of a list with listType=set, and keys of one with listType=map, are there
-// once, unless the list repeats: then only those who merge lists look at the type. The
-// rules inside of an unchecked value are documentation. A ratcheting value that an
-// update leaves as it was is not checked again.
+// optional, after required: OpenAPI documents do not list the field. Use it for types that were
+// published without it.
 //
-// A milli quantity holds thousandths: a finer value is rounded away from zero.
+// listType=set, listType=map: items, or their keys, must be unique. With repeats, they may
+// repeat, and only merges use the list type.
 //
-// With reason.min=, and the like for max, exclusiveMin, exclusiveMax, range,
-// multipleOf, pattern and required, clients are told the text of the tag instead of
-// what the rule says, after Required value: or Invalid value:.
+// unchecked: the rules of the value and everything below it are documentation only.
 //
-// An immutable value stays as it is once it is set: not empty, zero or left out, but
-// for a pointer's zero. It cannot be taken away, nor can a struct that it is in, while
-// an item of a list with keys and a value of a map may go with all that is in it. In
-// lists whose items cannot be told apart nothing can be immutable.
+// ratcheting: if an update does not change the value, the value is not validated again.
 //
-// A unique value is in no two objects of the kind that are in one namespace, or with
-// unique=cluster in no two at all; objects without a namespace are always one set.
-// That holds for whatever number of servers over one store. What is empty, zero or
-// left out is no value, but a pointer's zero is one. An object may hold a value
-// twice. Of several versions of a kind the hub says it. What objects share when a
-// field becomes unique they keep; who changes it in one of them needs a free value.
+// milli: a quantity is rounded away from zero to thousandths.
 //
-// A field with a gate is part of a feature of the server, see package features: while that is
-// off it is dropped from what is written, unless the stored object has one already. So it
-// is neither required nor a key of items. Of several versions of a kind each says it of its
-// own fields.
+// reason.WORD, for min, max, exclusiveMin, exclusiveMax, range, multipleOf, pattern and
+// required: the text that messages have after "Required value: " or "Invalid value: " if the
+// rule is violated.
 //
-// A rule is an expression in the Common Expression Language that has to be true of the
-// value: self is the value, oldSelf what it was, as in the rules of custom resource
-// definitions, see Rule. The words behind it with rule. speak of the last rule; created says
-// that oldSelf is an optional value and the rule holds for new values, too.
+// immutable: once the value is set, it cannot change. A value is set if it is not empty, zero
+// or absent; a pointer's zero counts as set. An immutable value cannot be removed, and neither
+// can a struct that contains it. However, an item of a list with keys or an entry of a map can
+// be removed with everything in it. Items of other lists cannot have immutable fields, because
+// such items have no identity.
 //
-// Formats are those of OpenAPI (date, uuid, ...), of which some are documentation
-// only (password, ...), and those of the fields of built-in kinds:
+// unique: no two objects of the kind in a namespace have the same value. unique=cluster: no two
+// objects of the kind have the same value. Objects without a namespace count as one namespace.
+// All servers that share the store enforce this. Empty, zero and absent values are exempt,
+// except a pointer's zero. An object may have the same value twice. If a kind has several
+// versions, the tag of the hub version applies. If a field becomes unique, objects keep values
+// that they share, but a changed value must be unused.
+//
+// gate: the field belongs to a feature of the server, see package features. While the gate is
+// off, writes drop the field unless the stored object uses it. A field with a gate cannot be
+// required or identify list items. If a kind has several versions, the tags of each version
+// apply to its own fields.
+//
+// rule: a Common Expression Language expression that must be true. self is the value and
+// oldSelf the previous value, as in the validation rules of custom resource definitions; see
+// Rule. Words that begin with rule. apply to the preceding rule. rule.created makes oldSelf
+// optional and applies the rule to new values as well.
+//
+// format: a format of OpenAPI (date, uuid, ...), some of which are documentation only
+// (password, ...), or a format of the fields of built-in kinds:
 //
 //	dns-label  dns-1035-label  dns-subdomain  qualified-name  label-value  path-segment
 //	ip  cidr  port-name  config-key  env-name  header-name  sysctl-name  csi-driver  signer-name
 //	inner-path  relative-path  file-path
 //	port (a number or a name)  int-or-percent  labels (a map)  label-selector (a meta.Selector)
 //
-// The prefixes items. and values. speak of the items of a list and of the
-// values of a map; name.required speaks of the field name of a struct, here only.
-// The tag of an inline struct speaks of its fields in the same way. On a field named _
-// of type struct{}, mapType and rule speak of the struct itself, wherever it is used.
+// The prefixes items. and values. apply a word to the items of a list and to the values of a
+// map. name.required makes the field "name" of a struct required, but only where this field
+// uses the struct. The tag of an inline struct addresses the struct's fields in the same way.
+// On a field named _ of type struct{}, mapType and rule apply to the struct itself, wherever it
+// is used.
 //
-// The field "metadata" of t itself is always the standard object metadata (or
-// list metadata, for a struct type named ListMeta). The error joins every
-// fault, each a *FieldError; only for a t that is no struct it is another.
+// The field "metadata" of t is always the standard object metadata, or list metadata for a
+// struct type named ListMeta. The error joins all faults, each a *FieldError; if t is not a
+// struct, the error is of another type.
 func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 	if t == nil {
-		return nil, errors.New("no Go type given")
+		return nil, errors.New("Go type is nil")
 	}
 	t = indirect(t)
 	if t.Kind() != reflect.Struct || specialForm(t) != nil {
-		return nil, fmt.Errorf("Go type %s is no struct with fields", t)
+		return nil, fmt.Errorf("Go type %s is not a struct with fields", t)
 	}
 	c := commonOf(p)
 	if s, ok := c.roots.Load(t); ok {
@@ -109,7 +116,7 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 	if err := errors.Join(b.faults...); err != nil {
 		return nil, err
 	}
-	if err := s.Seal(); err != nil {
+	if err := s.Compile(); err != nil {
 		return nil, err
 	}
 	if err := s.findMarked(); err != nil {
@@ -121,7 +128,7 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 		}
 	}
 	for t, s := range b.plain {
-		if s.Seal() == nil { // one of a hidden field was not reached
+		if s.Compile() == nil { // a field hidden by another one is not reached by s.Compile
 			c.plain.LoadOrStore(t, s)
 		}
 	}
@@ -129,18 +136,18 @@ func Go(t reflect.Type, p names.Profile) (*Schema, error) {
 	return first.(*Schema), nil
 }
 
-// FieldError is a fault of a Go type that shall become a schema.
+// FieldError is an error in a Go type or in the tags of one of its fields.
 type FieldError struct {
 	Type  reflect.Type // the struct
-	Field string       // its Go field; empty for the type itself
+	Field string       // its Go field; empty if the error concerns the type itself
 	Err   error
 }
 
-// Error names the type, the field and the fault.
+// Error returns the type, the field and the underlying error.
 func (e *FieldError) Error() string {
 	name := "Go type " + e.Type.String()
 	if e.Type.Name() == "" {
-		name = "a struct without a name" // its text is as long as it is
+		name = "a struct without a name" // String would return the whole struct
 	}
 	if e.Field == "" {
 		return fmt.Sprintf("%s: %v", name, e.Err)
@@ -148,23 +155,23 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s, field %s: %v", name, e.Field, e.Err)
 }
 
-// Unwrap returns the fault.
+// Unwrap returns the underlying error.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// What a Go type looks like depends on nothing but the type and the profile, so
-// it is worked out once per process, whatever the number of servers.
+// The schema of a Go type depends only on the type and the profile, so that all servers of a
+// process share one copy.
 var (
 	orchTypes       = sync.OnceValue(func() *common { return newCommon(names.Orch) })
 	kubernetesTypes = sync.OnceValue(func() *common { return newCommon(names.Kubernetes) })
 )
 
-// common holds what all schemas of a profile share. What is in the maps is
-// finished and never changes.
+// common holds the parts that all schemas of a profile share. Values in the maps are complete
+// and are never modified, except for Struct.fingerprints, which have their own locks.
 type common struct {
 	object, list *Schema
-	structs      sync.Map // reflect.Type to *Struct, of types inside objects
-	roots        sync.Map // reflect.Type to *Schema, of whole objects
-	plain        sync.Map // reflect.Type to *Schema, of fields that share one
+	structs      sync.Map // reflect.Type to *Struct, for types inside objects
+	roots        sync.Map // reflect.Type to *Schema, for whole objects
+	plain        sync.Map // reflect.Type to *Schema, for fields without tags; see plainSchema
 	plans        sync.Map // reflect.Type to *plan
 	enums        sync.Map // structField to []string
 }
@@ -176,7 +183,7 @@ func newCommon(p names.Profile) *common {
 		list:   b.schemaOf(reflect.TypeFor[meta.ListMeta](), at{}),
 	}
 	for t, st := range b.structs {
-		st.sealed = true // no patterns and no defaults here
+		st.compiled = true // metadata has neither patterns nor defaults
 		c.structs.Store(t, st)
 	}
 	return c
@@ -189,29 +196,31 @@ func commonOf(p names.Profile) *common {
 	return orchTypes()
 }
 
-// Metadata returns the schema of the metadata of objects, the same on every
-// call.
+// Metadata returns the schema of the standard object metadata. All calls with one profile
+// return the same schema; the caller must not change it.
 func Metadata(p names.Profile) *Schema { return commonOf(p).object }
 
+// builder builds the schema of one Go type.
 type builder struct {
 	names   names.Profile
-	shared  *common // nil while it is made itself
+	shared  *common // nil while common itself is built
 	root    reflect.Type
 	structs map[reflect.Type]*Struct
 	plain   map[reflect.Type]*Schema // see plainSchema
-	fields  []fieldAt                // whose lists are to be checked once all structs are known
-	open    []reflect.Type           // the types of the value that is being described, down to the next struct
-	inline  []reflect.Type           // the structs whose fields are being added, each inline in the one before
+	fields  []fieldAt                // lists in these are checked once all structs are complete
+	open    []reflect.Type           // types being described, outermost first, since the last struct
+	inline  []reflect.Type           // structs whose fields are being added, each inlined in the one before
 	faults  []error
 }
 
-// fieldAt is a field in the Go types, whose schema the tag of an inline struct may replace.
+// fieldAt is a field with its place in the Go types. The tag of an inline struct may replace
+// field.Schema.
 type fieldAt struct {
 	at    at
 	field *Field
 }
 
-// at is the place in the Go types that a schema is made for.
+// at is the Go field that a schema is made for.
 type at struct {
 	t     reflect.Type // the struct
 	field string
@@ -225,12 +234,11 @@ func (b *builder) fault(a at, format string, args ...any) {
 	b.faults = append(b.faults, &FieldError{a.t, a.field, fmt.Errorf(format, args...)})
 }
 
-// schemaOf returns a new schema for values of type t. Structs are shared, which
-// also ends the recursion of types that hold themselves; without a struct in
-// between, such a type is a fault.
+// schemaOf returns a new schema for values of type t. Structs are shared, so that recursive
+// types end; a type that contains itself without a struct in between is an error.
 func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
 	if slices.Contains(b.open, t) {
-		b.fault(a, "type %s holds itself without a struct in between", t)
+		b.fault(a, "type %s contains itself without a struct in between", t)
 		return &Schema{}
 	}
 	b.open = append(b.open, t)
@@ -264,19 +272,19 @@ func (b *builder) schemaOf(t reflect.Type, a at) *Schema {
 		return &Schema{Type: Array, Items: b.schemaOf(t.Elem(), a)}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			b.fault(a, "a map needs string keys, not %s", t.Key())
+			b.fault(a, "map keys must be strings, not %s", t.Key())
 		}
 		return &Schema{Type: Object, Values: b.schemaOf(t.Elem(), a)}
 	case reflect.Struct:
 		st := b.structOf(t)
 		return &Schema{Type: Object, Struct: st, MapType: st.mapType, Rules: st.rules}
 	}
-	b.fault(a, "type %s has no form in JSON", t)
+	b.fault(a, "type %s has no JSON encoding", t)
 	return &Schema{}
 }
 
-// alternative gives s, of a type that stands for an object or something else,
-// the struct of the object: what its field Schema points to.
+// alternative sets s.Struct, for a type that is written as an object or as something else, to
+// the struct that the type's field Schema points to.
 func (b *builder) alternative(s *Schema, t reflect.Type, a at) {
 	if s.Wire != OrBoolean && s.Wire != OrList {
 		return
@@ -301,7 +309,7 @@ func (b *builder) structOf(t reflect.Type) *Struct {
 	st := &Struct{Name: b.definitionName(t), Go: t}
 	b.structs[t] = st
 	var err error
-	if st.mapType, st.rules, err = ownWords(t); err != nil {
+	if st.mapType, st.rules, err = structTag(t); err != nil {
 		b.fault(at{t: t, field: "_"}, "%w", err)
 	}
 	open, inline := b.open, b.inline
@@ -317,8 +325,8 @@ func (b *builder) structOf(t reflect.Type) *Struct {
 	return st
 }
 
-// addFields adds the fields of t, those of inline structs in their place.
-// optional: below a pointer, nothing is always written.
+// addFields adds the fields of t to st, and those of inline structs in their place. If optional
+// is set, the fields are below a pointer, and none of them is always written.
 func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bool) {
 	b.inline = append(b.inline, t)
 	defer func() { b.inline = b.inline[:len(b.inline)-1] }()
@@ -327,7 +335,7 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 		if sf.Name == "_" || !sf.IsExported() && !sf.Anonymous {
 			for _, key := range []string{"schema", "json"} {
 				if text := sf.Tag.Get(key); sf.Name != "_" && text != "" && text != "-" {
-					b.fault(at{t, sf.Name}, "it has a %s tag but is not exported", key)
+					b.fault(at{t, sf.Name}, "unexported field has a %s tag", key)
 				}
 			}
 			continue
@@ -366,7 +374,7 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 					b.fault(at{t, sf.Name}, "the json name %q is taken by field %s", f.Name, old.GoName)
 				}
 				if len(old.Index) <= len(f.Index) {
-					continue // the outer field hides the inner, as in encoding/json
+					continue // as in encoding/json, the outer field hides the inner one
 				}
 			}
 			st.Add(f)
@@ -374,16 +382,16 @@ func (b *builder) addFields(st *Struct, t reflect.Type, index []int, optional bo
 	}
 }
 
-// inlineTag applies the tag of an inline struct to the fields that it speaks of.
+// inlineTag applies the tag of an inline struct to the fields that it names.
 func (b *builder) inlineTag(st *Struct, sf reflect.StructField, a at) {
 	for _, e := range parseTag(sf.Tag.Get("schema")) {
 		name, word, _ := strings.Cut(e.key, ".")
 		f := st.Field(b.names.Field(name))
 		if f == nil {
-			b.fault(a, "tag schema: %q is no field of the inline struct", name)
+			b.fault(a, "tag schema: the inline struct has no field %q", name)
 			continue
 		}
-		f.own()
+		f.ownSchema()
 		e.key = word
 		if err := e.applyTo(f); err != nil {
 			b.fault(a, "tag schema, %s.%s: %w", name, word, err)
@@ -409,7 +417,7 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 		case "string":
 			b.fault(a, "the json option string is not supported")
 		default:
-			b.fault(a, "there is no json option %q%s", o, suggest.Near(o, "omitempty", "omitzero", "inline"))
+			b.fault(a, "unknown json option %q%s", o, suggest.Near(o, "omitempty", "omitzero", "inline"))
 		}
 	}
 	if pb := sf.Tag.Get("protobuf"); pb != "" && pb != "-" {
@@ -425,15 +433,16 @@ func (b *builder) field(t reflect.Type, sf reflect.StructField, jsonName string,
 	if f.Schema.Default != nil && !f.Required {
 		f.Expected = false
 	}
-	for _, text := range misplaced(f.Schema) {
+	for _, text := range tagConflicts(f.Schema) {
 		b.fault(a, "tag schema: %s", text)
 	}
 	b.fields = append(b.fields, fieldAt{a, f})
 	return f
 }
 
-// checkLists looks at what lists say of their items, and at what cannot stay as it
-// was since nobody knows which item it was in.
+// checkLists checks the keys and the patch strategy of each list, and that no immutable field
+// is in items without identity. It runs last, because items may be structs that contain the
+// list.
 func (b *builder) checkLists() {
 	for _, f := range b.fields {
 		for s := f.field.Schema; s != nil; s = cmp.Or(s.Items, s.Values) {
@@ -449,16 +458,16 @@ func (b *builder) checkList(list *Schema, a at) {
 	b.checkStrategy(list, a)
 	immutable := func(s *Schema) bool { return s.Immutable }
 	if (!list.isMapList() || list.Repeats) && !list.Unchecked && leadsTo(list.Items, immutable, map[*Struct]bool{}) {
-		b.fault(a, "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat")
+		b.fault(a, "tag schema, immutable: items of a list have no identity without listType=map or with repeats")
 	}
 }
 
-// checkStrategy looks at what the patch tags of a field say.
+// checkStrategy checks the patchStrategy and patchMergeKey tags.
 func (b *builder) checkStrategy(s *Schema, a at) {
 	words := []string{"merge", "replace", "retainKeys"}
 	for _, word := range strings.Split(s.PatchStrategy, ",") {
 		if s.PatchStrategy != "" && !slices.Contains(words, word) {
-			b.fault(a, "patchStrategy: %q is none of %s%s", word, strings.Join(words, ", "), suggest.Near(word, words...))
+			b.fault(a, "patchStrategy: %q is not one of %s%s", word, strings.Join(words, ", "), suggest.Near(word, words...))
 		}
 	}
 	key := s.PatchMergeKey
@@ -468,12 +477,12 @@ func (b *builder) checkStrategy(s *Schema, a at) {
 	b.fault(a, "patchMergeKey: the items have no field %q%s", key, suggest.Near(key, s.Items.Struct.fieldNames()...))
 }
 
-// checkNumbers looks for field numbers of protobuf that two fields have.
+// checkNumbers reports protobuf field numbers that two fields share.
 func (b *builder) checkNumbers(st *Struct) {
 	of := map[int]*Field{}
 	for _, f := range st.Fields {
 		if len(f.Index) > 1 {
-			continue // the type of an object is in the envelope
+			continue // apiVersion and kind, which protobuf has in the envelope
 		}
 		if other := of[f.Number]; other != nil {
 			b.fault(at{st.Go, f.GoName}, "tag protobuf: the number %d is taken by field %s", f.Number, other.GoName)
@@ -484,7 +493,7 @@ func (b *builder) checkNumbers(st *Struct) {
 	}
 }
 
-// metadata returns a schema node of the shared metadata struct.
+// metadata returns a new schema that refers to the shared metadata struct.
 func (b *builder) metadata(t reflect.Type) *Schema {
 	if indirect(t).Name() == "ListMeta" {
 		return &Schema{Type: Object, Struct: b.shared.list.Struct}
@@ -500,7 +509,7 @@ func jsonTag(sf reflect.StructField) (name string, opts []string) {
 	return name, opts
 }
 
-// inlined returns the type whose fields take the place of this one.
+// inlined returns the struct whose fields replace the field sf, and whether sf is inline.
 func inlined(sf reflect.StructField, jsonName string, opts []string) (reflect.Type, bool) {
 	t := indirect(sf.Type)
 	if jsonName != "" {
@@ -512,8 +521,8 @@ func inlined(sf reflect.StructField, jsonName string, opts []string) (reflect.Ty
 	return nil, false
 }
 
-// indirect returns what a pointer points to, or one of the pointers if they point
-// to nothing but each other.
+// indirect returns the type at the end of the pointers, or a pointer type if the pointers only
+// point to each other.
 func indirect(t reflect.Type) reflect.Type {
 	var named []reflect.Type
 	for t.Kind() == reflect.Pointer && !slices.Contains(named, t) {
@@ -525,13 +534,12 @@ func indirect(t reflect.Type) reflect.Type {
 	return t
 }
 
-// emptiable reports whether encoding/json knows an empty value of the type.
+// emptiable reports whether omitempty of encoding/json can omit values of the type.
 func emptiable(t reflect.Type) bool {
 	return t.Kind() != reflect.Struct && (t.Kind() != reflect.Array || t.Len() == 0)
 }
 
-// protobufNumber returns the field number of a tag such as "bytes,1,opt,name=x",
-// or of one that is the number alone.
+// protobufNumber returns the field number of a tag such as "bytes,1,opt,name=x" or "1".
 func protobufNumber(tag string) (int, error) {
 	number := tag
 	if _, rest, ok := strings.Cut(tag, ","); ok {
@@ -539,19 +547,19 @@ func protobufNumber(tag string) (int, error) {
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > 1<<29-1 {
-		return 0, fmt.Errorf("%q is no field number", number)
+		return 0, fmt.Errorf("%q is not a field number", number)
 	}
 	return n, nil
 }
 
-// MapType returns the map type that the struct states for itself, wherever it
-// is used; empty for none.
+// MapType returns the map type that the struct's field _ declares, or "". It applies wherever
+// the struct is used.
 func (s *Struct) MapType() string { return s.mapType }
 
-// ownWords returns what a struct says of itself in the tag of a field named _.
-func ownWords(t reflect.Type) (mapType string, rules []Rule, err error) {
+// structTag returns the map type and the rules that the tag of the field _ of t declares.
+func structTag(t reflect.Type) (mapType string, rules []Rule, err error) {
 	var words string
-	for i := range t.NumField() { // not those of inline structs
+	for i := range t.NumField() { // without fields of inline structs
 		if f := t.Field(i); f.Name == "_" {
 			words = f.Tag.Get("schema")
 		}
@@ -559,7 +567,7 @@ func ownWords(t reflect.Type) (mapType string, rules []Rule, err error) {
 	own := &Field{Schema: &Schema{}}
 	for _, e := range parseTag(words) {
 		if e.key != "mapType" && e.key != "rule" && !strings.HasPrefix(e.key, "rule.") {
-			return "", nil, fmt.Errorf("%s says nothing of a struct itself", e.key)
+			return "", nil, fmt.Errorf("%s does not apply to a struct", e.key)
 		}
 		if err := e.applyTo(own); err != nil {
 			return "", nil, fmt.Errorf("tag schema, %s: %w", e.key, err)
@@ -568,8 +576,8 @@ func ownWords(t reflect.Type) (mapType string, rules []Rule, err error) {
 	return own.Schema.MapType, own.Schema.Rules, nil
 }
 
-// definitionName returns the OpenAPI definition name of a type: our own types
-// by the naming table, others by their import path, domain reversed.
+// definitionName returns the OpenAPI definition name of a type: types of this library are named
+// by the naming table, others by their import path with the domain reversed.
 func (b *builder) definitionName(t reflect.Type) string {
 	if t.Name() == "" {
 		return ""

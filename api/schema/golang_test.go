@@ -115,7 +115,7 @@ func TestGoReportsEveryFault(t *testing.T) {
 	assert.False(t, got["OK"])
 }
 
-func TestGoRefusesDuplicateNames(t *testing.T) {
+func TestGoRejectsDuplicateNames(t *testing.T) {
 	field := func(name string) reflect.StructField {
 		return reflect.StructField{Name: name, Type: reflect.TypeFor[string](), Tag: `json:"same"`}
 	}
@@ -123,7 +123,7 @@ func TestGoRefusesDuplicateNames(t *testing.T) {
 	assert.ErrorContains(t, err, `"same" is taken by field A`)
 }
 
-func TestConformGoForm(t *testing.T) {
+func TestNormalizeGoKinds(t *testing.T) {
 	cases := []struct{ name, in, want string }{
 		{"empty", `{}`, `{"metadata":{},"spec":{"args":null,"at":null,"size":0},"status":{}}`},
 		{"nulls are unset", `{"spec":{"flag":null,"data":null,"args":null,"parts":null,"self":null}}`, `{"metadata":{},"spec":{"args":null,"at":null,"size":0},"status":{}}`},
@@ -139,21 +139,21 @@ func TestConformGoForm(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			m := tree(t, c.in)
-			unknown, faults := s.Conform(m)
+			unknown, faults := s.Normalize(m)
 			assert.Empty(t, unknown)
 			assert.Empty(t, faults)
 			assert.JSONEq(t, c.want, text(t, m))
 			again := tree(t, text(t, m))
-			s.Conform(again)
+			s.Normalize(again)
 			assert.JSONEq(t, c.want, text(t, again), "a second time changes nothing")
 		})
 	}
 }
 
-func TestConformFindsUnknownFieldsAndMismatches(t *testing.T) {
+func TestNormalizeReportsUnknownFieldsAndMismatches(t *testing.T) {
 	s := gadgetSchema(t)
 	m := tree(t, `{"junk":1,"metadata":{"nosuch":"x","labels":{"a":1}},"spec":{"size":99999999999,"parts":[{"name":"a","foo":1},{"name":5}],"flag":"true","at":"x","raw":"*","args":{},"color":1.5}}`)
-	unknown, faults := s.Conform(m)
+	unknown, faults := s.Normalize(m)
 	assert.Equal(t, []string{"junk", "metadata.nosuch", "spec.parts[0].foo"}, unknown)
 	var fields []string
 	for _, f := range faults {
@@ -167,13 +167,13 @@ func TestConformFindsUnknownFieldsAndMismatches(t *testing.T) {
 func TestFillDefaultsOfGoKinds(t *testing.T) {
 	s := gadgetSchema(t)
 	m := tree(t, `{"spec":{"parts":[{"name":"a"},{"name":"b","n":0}]}}`)
-	s.Conform(m)
+	s.Normalize(m)
 	_ = s.FillDefaults(m)
 	assert.JSONEq(t, `{"metadata":{},"spec":{"args":null,"at":null,"size":3,"parts":[{"name":"a","n":7},{"name":"b","n":0}]},"status":{}}`, text(t, m))
 }
 
-// What documents list as required is what clients find in every object, and what they
-// must give.
+// TestExpectedFields: OpenAPI lists fields that every object has, and fields that clients must
+// set.
 func TestExpectedFields(t *testing.T) {
 	s, err := Go(reflect.TypeFor[struct {
 		Always string  `json:"always"`

@@ -33,7 +33,7 @@ type fixedPart struct {
 	Size int32  `json:"size,omitempty" schema:"immutable"`
 }
 
-// TestImmutableStays: what is set stays, wherever it is; what is not set can be set.
+// TestImmutableStays: an immutable value cannot change at any place, and an unset one can be set.
 func TestImmutableStays(t *testing.T) {
 	s, err := Go(reflect.TypeFor[fixture](), names.Orch)
 	require.NoError(t, err)
@@ -67,8 +67,8 @@ func TestImmutableStays(t *testing.T) {
 	for _, c := range cases {
 		var fields []string
 		old, obj := tree(t, c.old), tree(t, c.new)
-		s.Conform(old)
-		s.Conform(obj)
+		s.Normalize(old)
+		s.Normalize(obj)
 		for _, f := range s.Validate(obj, old) {
 			assert.Equal(t, meta.CauseInvalid, f.Reason)
 			assert.Contains(t, f.Message, "field is immutable")
@@ -78,10 +78,10 @@ func TestImmutableStays(t *testing.T) {
 	}
 }
 
-// TestImmutableNeedsIdentity: in a list whose items cannot be told apart nobody could
-// say what changed.
+// TestImmutableNeedsIdentity: immutable fields are an error in items without identity, because
+// their previous values cannot be found.
 func TestImmutableNeedsIdentity(t *testing.T) {
-	const want = "tag schema, immutable: the items of a list have no identity without listType=map, or where they repeat"
+	const want = "tag schema, immutable: items of a list have no identity without listType=map or with repeats"
 	for _, typ := range []reflect.Type{
 		reflect.TypeFor[struct {
 			L []fixedPart `json:"l"`

@@ -14,8 +14,8 @@ import (
 func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 	tooMany := s.MaxItems != nil && int64(len(l)) > *s.MaxItems
 	if tooMany && canonical {
-		v.breaks(wording.MaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
-		return // as clients of such kinds know it, the items are not looked at
+		v.violation(wording.MaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
+		return // like the reference server, skip the items of kinds from Go
 	}
 	v.duplicates(l, s)
 	if s.Items != nil {
@@ -30,19 +30,18 @@ func (v *validator) list(l []any, old any, s *Schema, canonical bool) {
 			v.path.pop()
 		}
 		was, _ := old.([]any)
-		v.goneItems(was, l, s)
+		v.checkRemovedItems(was, l, s)
 	}
 	if s.MinItems != nil && int64(len(l)) < *s.MinItems {
-		v.breaks(wording.MinItems, int64(len(l)), decimal(*s.MinItems), canonical)
+		v.violation(wording.MinItems, int64(len(l)), decimal(*s.MinItems), canonical)
 	}
 	if tooMany {
-		v.breaks(wording.MaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
+		v.violation(wording.MaxItems, int64(len(l)), decimal(*s.MaxItems), canonical)
 	}
 }
 
-// oldItems finds the items of a map list by their keys, where something in them
-// is compared with what was before; other lists have no items that could be
-// told apart.
+// oldItems returns the items of the previous list by their keys. It returns nil if items have
+// no keys, or if no rule compares them with their previous value.
 func oldItems(old any, s *Schema) map[string]any {
 	l, _ := old.([]any)
 	if len(l) == 0 || !s.isMapList() || !s.Items.fixed && s.Items.Struct.Canonical() {
@@ -57,7 +56,7 @@ func oldItems(old any, s *Schema) map[string]any {
 
 func (s *Schema) isMapList() bool { return s.ListType == "map" && len(s.ListKeys) > 0 }
 
-// ItemKey returns the identity of an item of a list of type map.
+// ItemKey returns the identity of an item of a list with ListType map.
 func (s *Schema) ItemKey(item any) string {
 	m, _ := item.(map[string]any)
 	if len(s.ListKeys) == 1 {
@@ -71,7 +70,7 @@ func (s *Schema) ItemKey(item any) string {
 	return b.String()
 }
 
-// identity returns a text that is the same for equal values only.
+// identity returns a string that is equal for equal JSON values only.
 func identity(x any) string {
 	switch v := x.(type) {
 	case string:
@@ -90,8 +89,8 @@ func identity(x any) string {
 	return "\x02" + string(b)
 }
 
-// duplicates looks for items of a set that are equal and items of a map list
-// with equal keys. Each value is told once, where it first stands again.
+// duplicates reports equal items of a set, and items of a map list with equal keys. Each value
+// is reported once, at its second occurrence.
 func (v *validator) duplicates(l []any, s *Schema) {
 	set := s.ListType == "set" && !s.Repeats || s.UniqueItems
 	if len(l) == 0 || s.Repeats && !set || !set && (!s.isMapList() || s.Items == nil) {
@@ -104,25 +103,25 @@ func (v *validator) duplicates(l []any, s *Schema) {
 	seen := make(map[string]int, len(l))
 	for i, e := range l {
 		if set {
-			if again(seen, identity(e)) {
+			if seenTwice(seen, identity(e)) {
 				v.repeat(wording.Duplicate, i, e)
 			}
-		} else if again(seen, s.ItemKey(e)) {
+		} else if seenTwice(seen, s.ItemKey(e)) {
 			item, _ := e.(map[string]any)
 			v.repeat(wording.Duplicate, i, keysOf(item, s))
 		}
 	}
 }
 
-// noMapItem reports whether a value cannot be an item of a map list. A null counts as an
-// item without keys; its type is checked elsewhere.
+// noMapItem reports whether a value cannot be an item of a map list. A null counts as an item
+// without keys; its type is checked elsewhere.
 func noMapItem(x any) bool {
 	_, object := x.(map[string]any)
 	return x != nil && !object
 }
 
-// again counts a key and reports whether it is there for the second time.
-func again(seen map[string]int, key string) bool {
+// seenTwice counts key and reports whether this is its second occurrence.
+func seenTwice(seen map[string]int, key string) bool {
 	seen[key]++
 	return seen[key] == 2
 }
@@ -136,7 +135,7 @@ func (v *validator) repeat(r wording.Rule, i int, x any) {
 	v.path.pop()
 }
 
-// keysOf returns the part of an item that tells it apart in a map list.
+// keysOf returns the fields that identify an item of a map list.
 func keysOf(item map[string]any, s *Schema) map[string]any {
 	key := map[string]any{}
 	for _, k := range s.ListKeys {
@@ -147,7 +146,7 @@ func keysOf(item map[string]any, s *Schema) map[string]any {
 	return key
 }
 
-// checkKeys looks at the keys of a list's items.
+// checkKeys checks the listMapKeys of a list.
 func (b *builder) checkKeys(list *Schema, a at) {
 	items := list.Items.Struct
 	if items == nil {
@@ -159,11 +158,11 @@ func (b *builder) checkKeys(list *Schema, a at) {
 		case f == nil:
 			b.fault(a, "tag schema, listMapKeys: the items have no field %q%s", key, suggest.Near(key, items.fieldNames()...))
 		case f.Schema.Type == Object || f.Schema.Type == Array:
-			b.fault(a, "tag schema, listMapKeys: the field %q is no single value", key)
+			b.fault(a, "tag schema, listMapKeys: the field %q is not a scalar", key)
 		case f.Schema.Gate != "":
-			b.fault(a, "tag schema, listMapKeys: the field %q has a gate, and the items would have no identity while it is off", key)
+			b.fault(a, "tag schema, listMapKeys: the field %q has a gate: items would have no identity while the gate is off", key)
 		case slices.Contains(list.ListKeys[:i], key):
-			b.fault(a, "tag schema, listMapKeys: the field %q is given twice", key)
+			b.fault(a, "tag schema, listMapKeys: duplicate field %q", key)
 		}
 	}
 }

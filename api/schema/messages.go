@@ -9,9 +9,9 @@ import (
 	"orch.io/controlplane/api/internal/wording"
 )
 
-// typeWords returns the type that a value should have and the one that it has,
-// as messages tell it: numbers and the like that stand where a format is
-// declared are told by the format and the word of Go.
+// typeWords returns the expected type and the actual type of x as messages of the reference
+// server show them: if the schema has a known format, the format replaces the expected type,
+// and numbers have their Go type.
 func typeWords(x any, s *Schema) (want, got string) {
 	want, got = s.Type.String(), jsonType(x)
 	if s.IntOrString {
@@ -39,7 +39,7 @@ func hasKnownFormat(s *Schema) bool {
 	return s.Format == "password" || knowsFormat(s.Format)
 }
 
-// jsonType returns the word of JSON schema for the type of a value.
+// jsonType returns the JSON schema type of a value.
 func jsonType(x any) string {
 	switch x.(type) {
 	case nil:
@@ -58,13 +58,13 @@ func jsonType(x any) string {
 	return "object"
 }
 
-// Bounds of values in messages.
+// Limits on values in messages.
 const (
 	maxShown  = 1 << 10 // bytes
-	maxSorted = 100     // fields of an object
+	maxSorted = 100     // fields of an object that is shown
 )
 
-// show returns a value as messages quote it, clipped.
+// show returns a value as messages quote it, clipped to maxShown bytes.
 func show(x any) string {
 	var text string
 	switch x := x.(type) {
@@ -83,7 +83,7 @@ func show(x any) string {
 	return text
 }
 
-// appendShown appends a value as JSON; what exceeds maxShown is left out.
+// appendShown appends a value as JSON. It stops when b exceeds maxShown.
 func appendShown(b []byte, x any) []byte {
 	if len(b) > maxShown {
 		return b
@@ -132,13 +132,13 @@ func appendObject(b []byte, m map[string]any) []byte {
 	return append(b, '}')
 }
 
-// ordered is an object of a Go struct, whose fields messages show in its order.
+// ordered is a value of a Go struct; messages show its fields in struct order.
 type ordered struct {
 	fields map[string]any
 	*Schema
 }
 
-// inOrder returns a value as messages show it.
+// inOrder returns x, or an ordered x if it is a value of a Go struct.
 func inOrder(x any, s *Schema) any {
 	if m, ok := x.(map[string]any); ok && s.Struct.Canonical() {
 		return ordered{m, s}

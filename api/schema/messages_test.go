@@ -12,9 +12,8 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// messages are the faults of values, as clients of the field's servers know them:
-// the schema of a field, then values and what is told about them, one cause a
-// line, none if the value is good.
+// messages are violations as the reference server reports them: the schema of a field, then
+// values, each followed by its causes, one per line; a valid value has none.
 var messages = []struct{ field, schema, values string }{
 	{"s", `{"type":"string"}`, `
 1
@@ -780,9 +779,9 @@ null
 `},
 }
 
-// TestOrderOfFaults: in a value combinations, then its own rules, then what is
-// in it, then what it lacks; embedded objects after all of that, duplicates last.
-func TestOrderOfFaults(t *testing.T) {
+// TestCauseOrder: for each value, causes of combinations come first, then of its own rules,
+// of values below it, and of missing fields. Embedded objects follow, then duplicates.
+func TestCauseOrder(t *testing.T) {
 	s, faults := OpenAPI(tree(t, `{"type":"object","required":["spec","other"],"properties":{"spec":{"type":"object","required":["r"],"properties":{
 		"c":{"type":"string","minLength":3,"enum":["x"],"pattern":"^q","format":"date","allOf":[{"minLength":5}],"anyOf":[{"minLength":6}],"oneOf":[{"minLength":7}],"not":{"minLength":1}},
 		"d":{"type":"object","properties":{"x":{"type":"string","maxLength":1},"y":{"type":"string","maxLength":1}},"required":["z","x"],"minProperties":4,"maxProperties":1,"enum":[{"x":"q"}],"x-kubernetes-preserve-unknown-fields":true},
@@ -849,7 +848,7 @@ Duplicate spec.h.a[0].s[1]: Duplicate value: "b"`,
 		if value[1] != 'h' {
 			lines = append(lines, "Required spec.r: Required value", "Required other: Required value")
 		}
-		got := told(t, s, `{"spec":{`+value+`}}`)
+		got := causeTexts(t, s, `{"spec":{`+value+`}}`)
 		require.Len(t, got, len(lines), value)
 		for i, line := range lines {
 			assert.True(t, got[i] == line || strings.HasSuffix(line, ":") && strings.HasPrefix(got[i], line), "%s: %s, not %s", value, got[i], line)
@@ -866,15 +865,15 @@ func TestMessagesOfDefinitions(t *testing.T) {
 				continue
 			}
 			parts := strings.Split(text, "\t")
-			assert.Equal(t, parts[1:], told(t, s, fmt.Sprintf(`{"spec":{%q:%s}}`, c.field, parts[0])), "%s: %s", c.schema, parts[0])
+			assert.Equal(t, parts[1:], causeTexts(t, s, fmt.Sprintf(`{"spec":{%q:%s}}`, c.field, parts[0])), "%s: %s", c.schema, parts[0])
 		}
 	}
 }
 
-// told returns the causes of an object, one text each.
-func told(t *testing.T, s *Schema, in string) []string {
+// causeTexts returns the causes of an object as text.
+func causeTexts(t *testing.T, s *Schema, in string) []string {
 	m := tree(t, in)
-	_, faults := s.Conform(m)
+	_, faults := s.Normalize(m)
 	require.Empty(t, faults, in)
 	_ = s.FillDefaults(m)
 	texts := []string{}
@@ -884,7 +883,7 @@ func told(t *testing.T, s *Schema, in string) []string {
 	return texts
 }
 
-// formatted are texts that have a format, and such that have not.
+// formatted are texts that have a format, and texts that do not.
 var formatted = []struct {
 	format    string
 	good, bad []string
@@ -958,13 +957,13 @@ func TestFormats(t *testing.T) {
 		s, faults := OpenAPI(tree(t, fmt.Sprintf(`{"type":"object","properties":{"d":{"type":"string","format":%q}}}`, f.format)), names.Kubernetes, check.At("s"))
 		require.Empty(t, faults)
 		if len(f.bad) > 0 {
-			assert.Equal(t, []string{fmt.Sprintf("TypeInvalid d: Invalid value: %q: d in body must be of type %s: %q", f.bad[0], f.format, f.bad[0])}, told(t, s, fmt.Sprintf(`{"d":%q}`, f.bad[0])))
+			assert.Equal(t, []string{fmt.Sprintf("TypeInvalid d: Invalid value: %q: d in body must be of type %s: %q", f.bad[0], f.format, f.bad[0])}, causeTexts(t, s, fmt.Sprintf(`{"d":%q}`, f.bad[0])))
 		}
 	}
 }
 
-// TestMessagesOfDefinitionFaults: list types, defaults and combinations that no
-// structural schema has, one cause each.
+// TestMessagesOfDefinitionFaults: definitions with an invalid list type, default or
+// combination, one cause each.
 func TestMessagesOfDefinitionFaults(t *testing.T) {
 	for _, c := range []struct{ schema, want string }{
 		{`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"}}},"x-kubernetes-list-type":"set"}`, `Invalid f.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set`},

@@ -7,9 +7,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// mismatch says that v cannot become a value of s, in the words of Go's decoder,
-// which clients know.
-func (c *conformer) mismatch(v any, s *Schema) {
+// mismatch adds the cause for a value v that cannot become a value of s, with the message of
+// encoding/json that clients know from the reference server.
+func (c *normalizer) mismatch(v any, s *Schema) {
 	c.misfit = true
 	if len(c.faults) >= maxReported {
 		return
@@ -33,8 +33,8 @@ func (p path) fields() string {
 	return strings.Join(names, ".")
 }
 
-// decoded names what was found where s is wanted: a number that does not fit as
-// it is.
+// decoded describes the value v as encoding/json does. It shows a number only if s expects a
+// number that v is out of range for.
 func decoded(v any, s *Schema) string {
 	switch v.(type) {
 	case int64, float64:
@@ -48,7 +48,7 @@ func decoded(v any, s *Schema) string {
 	return jsonType(v)
 }
 
-// goType names the Go type of values.
+// goType returns the Go type of values of s.
 func goType(s *Schema) string {
 	switch s.Wire {
 	case Time, MicroTime, Duration, Quantity:
@@ -82,7 +82,7 @@ func goType(s *Schema) string {
 	return "map[string]interface {}"
 }
 
-// goName returns the name of a struct in the documents that clients read.
+// goName returns the name of the struct's Go type as the reference server has it.
 func goName(s *Struct) string {
 	if i := strings.LastIndexByte(s.Name, '.'); i >= 0 || s.Go == nil {
 		return s.Name[i+1:]

@@ -11,10 +11,10 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// objectMeta is the Go type of the standard metadata.
+// objectMeta is the Go type of the standard object metadata.
 var objectMeta = reflect.TypeFor[meta.ObjectMeta]()
 
-// missing adds the cause for a required field.
+// missing adds a cause for a missing required field.
 func (v *validator) missing(name, why string) {
 	if !v.full() {
 		v.causes = append(v.causes, wording.Required.Cause(v.path.to(name, false), "", why, false))
@@ -24,10 +24,10 @@ func (v *validator) missing(name, why string) {
 func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool) {
 	before, _ := old.(map[string]any)
 	if s.MinProperties != nil && int64(len(m)) < *s.MinProperties {
-		v.breaks(wording.MinProperties, int64(len(m)), decimal(*s.MinProperties), canonical)
+		v.violation(wording.MinProperties, int64(len(m)), decimal(*s.MinProperties), canonical)
 	}
 	if s.MaxProperties != nil && int64(len(m)) > *s.MaxProperties {
-		v.breaks(wording.MaxProperties, int64(len(m)), decimal(*s.MaxProperties), canonical)
+		v.violation(wording.MaxProperties, int64(len(m)), decimal(*s.MaxProperties), canonical)
 	}
 	if s.KeyFormat != "" {
 		v.keys(m, s)
@@ -38,7 +38,7 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 		v.forbidden(m, s)
 	default:
 		v.entries(m, before, s, canonical)
-		v.goneEntries(before, m, s)
+		v.checkRemovedEntries(before, m, s)
 	}
 	if s.Struct != nil {
 		v.structure(m, before, s, canonical)
@@ -53,7 +53,7 @@ func (v *validator) object(m map[string]any, old any, s *Schema, canonical bool)
 	}
 }
 
-// keys checks the form of the keys of a map.
+// keys checks the format of the keys of a map.
 func (v *validator) keys(m map[string]any, s *Schema) {
 	reasons := fieldFormat(s.KeyFormat)
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -67,36 +67,37 @@ func (v *validator) keys(m map[string]any, s *Schema) {
 	}
 }
 
-// gone tells of a value that is left out now which immutable ones go with it.
-func (v *validator) gone(old any, s *Schema) {
+// checkRemoved adds a cause for each immutable value at or below old, a value that the new
+// object lacks.
+func (v *validator) checkRemoved(old any, s *Schema) {
 	switch {
 	case old == nil || !s.fixed || v.full():
 		return
 	case s.Immutable:
-		v.breaks(wording.Immutable, nil, "", s.Struct.Canonical())
+		v.violation(wording.Immutable, nil, "", s.Struct.Canonical())
 		return
 	case s.Unchecked:
 		return
 	}
 	switch old := old.(type) {
 	case map[string]any:
-		v.goneEntries(old, nil, s)
+		v.checkRemovedEntries(old, nil, s)
 		for _, f := range s.fields() {
 			was := old[f.Name]
 			if f.Schema.Immutable && !f.Pointer && f.Schema.isZero(was) {
 				continue
 			}
 			v.path.field(f.Name)
-			v.gone(was, f.Schema)
+			v.checkRemoved(was, f.Schema)
 			v.path.pop()
 		}
 	case []any:
-		v.goneItems(old, nil, s)
+		v.checkRemovedItems(old, nil, s)
 	}
 }
 
-// goneEntries tells of the immutable values of a map that are not in it any more.
-func (v *validator) goneEntries(before, m map[string]any, s *Schema) {
+// checkRemovedEntries checks the entries of the map before that m lacks.
+func (v *validator) checkRemovedEntries(before, m map[string]any, s *Schema) {
 	if s.Values == nil || !s.Values.Immutable {
 		return
 	}
@@ -105,14 +106,14 @@ func (v *validator) goneEntries(before, m map[string]any, s *Schema) {
 			continue
 		}
 		v.path.field(k)
-		v.gone(before[k], s.Values)
+		v.checkRemoved(before[k], s.Values)
 		v.path.pop()
 	}
 }
 
-// goneItems tells of the immutable items of a list with keys that are not in it any
-// more; each stands where it was.
-func (v *validator) goneItems(before, l []any, s *Schema) {
+// checkRemovedItems checks items of the list before that l lacks by their keys. The causes have
+// the items' previous indexes.
+func (v *validator) checkRemovedItems(before, l []any, s *Schema) {
 	if !s.isMapList() || s.Items == nil || !s.Items.Immutable {
 		return
 	}
@@ -123,22 +124,22 @@ func (v *validator) goneItems(before, l []any, s *Schema) {
 	for i, e := range before {
 		if !left[s.ItemKey(e)] {
 			v.path.item(i)
-			v.gone(e, s.Items)
+			v.checkRemoved(e, s.Items)
 			v.path.pop()
 		}
 	}
 }
 
-// forbidden reports the fields of an object that may have no others than the schema names.
+// forbidden adds causes for fields that the schema does not declare.
 func (v *validator) forbidden(m map[string]any, s *Schema) {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if s.Struct.Field(k) == nil {
-			v.breaks(wording.ForbiddenProperty, k, k, false)
+			v.violation(wording.ForbiddenProperty, k, k, false)
 		}
 	}
 }
 
-// entries validates the values of a map.
+// entries validates the values of a map. Causes are sorted by key.
 func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool) {
 	type faulty struct {
 		key    string
@@ -154,7 +155,7 @@ func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool)
 		v.path.key(k)
 		was := before[k]
 		if s.Values.Immutable && s.Values.isZero(was) {
-			was = nil // it was not set
+			was = nil // it was unset
 		}
 		v.value(e, was, s.Values, canonical)
 		v.path.pop()
@@ -179,32 +180,32 @@ func (v *validator) structure(m, before map[string]any, s *Schema, canonical boo
 			v.missing(f.Name, f.Schema.reasons[wording.Required])
 			if f.Schema.Immutable && !f.Schema.isZero(before[f.Name]) {
 				v.path.field(f.Name)
-				v.breaks(wording.Immutable, f.zero(), "", canonical)
+				v.violation(wording.Immutable, f.zero(), "", canonical)
 				v.path.pop()
 			}
 			continue
 		}
 		was := before[f.Name]
 		if f.Schema.Immutable && !f.Pointer && f.Schema.isZero(was) {
-			was = nil // it was not set
+			was = nil // it was unset
 		}
 		if !ok && (!f.Schema.fixed || was == nil) {
 			continue
 		}
 		if st := f.Schema.Struct; st != nil && st.Go == objectMeta {
-			continue // meta.ValidateMetadata has rules of its own
+			continue // meta.ValidateMetadata validates it
 		}
 		v.path.field(f.Name)
 		if ok {
 			v.value(e, was, f.Schema, canonical)
 		} else {
-			v.gone(was, f.Schema)
+			v.checkRemoved(was, f.Schema)
 		}
 		v.path.pop()
 	}
 }
 
-// unset reports whether a required field of a Go struct was not given.
+// unset reports whether x, the value of a required field of a Go struct, counts as missing.
 func (f *Field) unset(x any) bool {
 	if x == nil {
 		return true

@@ -11,27 +11,26 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// Bounds of an OpenAPI schema.
+// Limits on an OpenAPI schema.
 const (
 	maxSchemaDepth = 64
 	maxSchemaNodes = 50_000
 )
 
-// OpenAPI returns the schema that the OpenAPI v3 schema of a custom kind
-// describes, and everything that keeps it from being structural: the path of
-// each cause begins with at. doc is the decoded JSON of the schema, which is
-// shared afterwards; the words of its extensions are p's.
+// OpenAPI converts the OpenAPI v3 schema of a custom resource definition to a Schema. If the
+// schema is invalid or not structural, it returns a nil Schema and up to 100 causes with paths
+// that begin with at. doc is the decoded JSON of the schema, with the extensions of the profile
+// p. The result refers to doc, which must not change afterwards.
 //
-// A schema is structural if every value has a type, given outside of allOf,
-// anyOf, oneOf and not, which only add value validations to what is declared
-// outside of them.
+// A schema is structural if every value has a type outside of allOf, anyOf, oneOf and not, and
+// if these combinations only validate values that are declared outside of them.
 func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []meta.Cause) {
 	r := &openAPIReader{words: extensionsOf(p), patterns: map[string]*pattern{}}
 	s := r.schema(doc, place{path: at, level: atRoot})
 	c, d := &structural{words: r.words}, &defaultsChecker{}
 	if !r.unread {
 		c.value(doc, s, place{path: at})
-		if len(c.faults) == 0 && !r.unfit && s.Seal() == nil {
+		if len(c.faults) == 0 && !r.unfit && s.Compile() == nil {
 			d.schema(s, place{path: at, level: atRoot})
 		}
 	}
@@ -49,25 +48,24 @@ func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []me
 	return s, nil
 }
 
-// level is where a schema stands.
+// level is the kind of place that a schema has in its document.
 type level uint8
 
 const (
 	atRoot   level = iota
-	atField        // of properties or additionalProperties
-	atItem         // of items
-	atNested       // of allOf, anyOf, oneOf or not
+	atField        // in properties or additionalProperties
+	atItem         // in items
+	atNested       // in allOf, anyOf, oneOf or not, at any depth
 )
 
-// place is a schema within the document.
+// place is the position of a schema in the document.
 type place struct {
 	path  *check.Path
 	level level
 	depth int
 }
 
-// below returns the place of a schema under p; what stands in a combination
-// stays nested.
+// below returns the place of a schema under p. Schemas below a combination stay at atNested.
 func (p place) below(path *check.Path, l level) place {
 	if p.level == atNested {
 		l = atNested
@@ -75,19 +73,19 @@ func (p place) below(path *check.Path, l level) place {
 	return place{path, l, p.depth + 1}
 }
 
-// openAPIReader turns the document into a Schema and reports what it cannot
-// say, whether structural or not.
+// openAPIReader converts the document to a Schema and reports what a Schema cannot represent.
+// Whether the schema is structural is checked by structural.
 type openAPIReader struct {
 	words    extensions
-	patterns map[string]*pattern // that stand in the document
+	patterns map[string]*pattern // by their text
 	faults   check.Faults
 	nodes    int
-	unread   bool // there is what a Schema cannot say
-	unfit    bool // a type or a pattern is none, so that values cannot be checked
-	dialect  bool // one names its dialect
+	unread   bool // a part cannot be represented, and the result is incomplete
+	unfit    bool // a type or a pattern is invalid, and defaults cannot be validated
+	dialect  bool // a schema has $schema
 }
 
-// extensions are the extensions of schemas in the words of a profile.
+// extensions are the names of schema extensions in a profile.
 type extensions struct{ preserve, intOrString, embedded, listType, listKeys, mapType, rules string }
 
 func extensionsOf(p names.Profile) extensions {
@@ -121,7 +119,7 @@ func (r *openAPIReader) schema(doc map[string]any, at place) *Schema {
 	return s
 }
 
-// node is one schema of the document being read.
+// node is one schema of the document that is being read.
 type node struct {
 	doc map[string]any
 	*openAPIReader
@@ -134,8 +132,8 @@ var openAPITypes = map[string]Type{
 
 func (d node) path(field string) *check.Path { return d.at.path.Field(field) }
 
-// wrong reports a keyword whose value has the wrong JSON type.
-func (d node) wrong(field, want string) {
+// wrongType reports a keyword whose value has the wrong JSON type.
+func (d node) wrongType(field, want string) {
 	d.unread = true
 	d.faults.WrongType(d.path(field), d.doc[field], want)
 }
@@ -143,7 +141,7 @@ func (d node) wrong(field, want string) {
 func (d node) text(field string) string {
 	s, ok := d.doc[field].(string)
 	if !ok && d.doc[field] != nil {
-		d.wrong(field, "a string")
+		d.wrongType(field, "a string")
 	}
 	return s
 }
@@ -151,7 +149,7 @@ func (d node) text(field string) string {
 func (d node) flag(field string) bool {
 	b, ok := d.doc[field].(bool)
 	if !ok && d.doc[field] != nil {
-		d.wrong(field, "a boolean")
+		d.wrongType(field, "a boolean")
 	}
 	return b
 }
@@ -159,7 +157,7 @@ func (d node) flag(field string) bool {
 func (d node) child(field string) map[string]any {
 	m, ok := d.doc[field].(map[string]any)
 	if !ok && d.doc[field] != nil {
-		d.wrong(field, "an object")
+		d.wrongType(field, "an object")
 	}
 	return m
 }
@@ -167,7 +165,7 @@ func (d node) child(field string) map[string]any {
 func (d node) list(field string) []any {
 	l, ok := d.doc[field].([]any)
 	if !ok && d.doc[field] != nil {
-		d.wrong(field, "a list")
+		d.wrongType(field, "a list")
 	}
 	return l
 }
@@ -191,7 +189,7 @@ func (d node) count(field string) *int64 {
 	case int64:
 		return &n
 	default:
-		d.wrong(field, "an integer")
+		d.wrongType(field, "an integer")
 	}
 	return nil
 }
@@ -205,7 +203,7 @@ func (d node) number(field string) *float64 {
 		f := float64(n)
 		return &f
 	default:
-		d.wrong(field, "a number")
+		d.wrongType(field, "a number")
 	}
 	return nil
 }
@@ -243,7 +241,7 @@ func (d node) basics(s *Schema) {
 	}
 }
 
-// pattern compiles a pattern, once for all values that have it.
+// pattern compiles text, once for all values that use it.
 func (r *openAPIReader) pattern(text string) (*pattern, error) {
 	if re := r.patterns[text]; re != nil {
 		return re, nil
@@ -264,8 +262,7 @@ func (d node) ranges(s *Schema) {
 	s.MinProperties, s.MaxProperties = d.count("minProperties"), d.count("maxProperties")
 }
 
-// forbidden reports the keywords of OpenAPI and JSON schema that are not
-// supported.
+// forbidden reports unsupported keywords of OpenAPI and JSON schema.
 func (d node) forbidden() {
 	for _, field := range []string{"$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"} {
 		if v := d.doc[field]; v != nil && v != "" && (v != false || field == "additionalItems") {
@@ -317,11 +314,11 @@ func (d node) object(s *Schema) {
 	case nil:
 		return
 	case bool:
-		s.Values = &Schema{Nullable: true, Forbidden: !more} // nothing else is known of them
+		s.Values = &Schema{Nullable: true, Forbidden: !more} // the values are not described
 	case map[string]any:
 		s.Values = d.schema(more, d.at.below(d.path("additionalProperties"), atField))
 	default:
-		d.wrong("additionalProperties", "an object or a boolean")
+		d.wrongType("additionalProperties", "an object or a boolean")
 	}
 	if len(d.child("properties")) > 0 && d.doc["additionalProperties"] != true {
 		d.faults.Forbidden(d.path("additionalProperties"), "additionalProperties and properties are mutual exclusive")
@@ -337,7 +334,7 @@ func (d node) items(s *Schema) {
 		d.unread = true
 		d.faults.Forbidden(d.path("items"), "items must be a schema object and not an array")
 	default:
-		d.wrong("items", "an object")
+		d.wrongType("items", "an object")
 	}
 }
 

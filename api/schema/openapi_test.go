@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// read returns what OpenAPI makes of the schema of a field a.
+// readField returns the result of OpenAPI for a schema with one field, a.
 func readField(t testing.TB, field string) (*Schema, []cause) {
 	return readSchema(t, `{"type":"object","properties":{"a":`+field+`}}`)
 }
@@ -139,7 +139,7 @@ func TestStructuralRulesOfTheRoot(t *testing.T) {
 	}
 }
 
-func TestOpenAPIReadsWhatValuesMustBe(t *testing.T) {
+func TestOpenAPIReadsValueRules(t *testing.T) {
 	s, causes := OpenAPI(tree(t, `{"type":"object","properties":{"spec":{"type":"object","required":["s"],
 		"properties":{"s":{"type":"string","pattern":"^a","maxLength":3,"enum":["a","ab","abc"]},"n":{"type":"number","minimum":1,"exclusiveMinimum":true,"multipleOf":0.5},
 		"i":{"x-kubernetes-int-or-string":true},"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
@@ -157,7 +157,7 @@ func TestOpenAPIReadsWhatValuesMustBe(t *testing.T) {
 		`{"spec":{"s":"a","e":{"kind":"K","apiVersion":"v1","x":1}}}`: nil,
 	} {
 		m := tree(t, in)
-		_, faults := s.Conform(m)
+		_, faults := s.Normalize(m)
 		require.Empty(t, faults, in)
 		assert.Equal(t, want, causesOf(s, m, nil), in)
 	}
@@ -196,7 +196,7 @@ func FuzzOpenAPI(f *testing.F) {
 		if s == nil {
 			return
 		}
-		s.Conform(o)
+		s.Normalize(o)
 		_ = s.FillDefaults(o)
 		s.Validate(o, nil)
 	})

@@ -9,17 +9,17 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// InFieldOrder merges the causes that code found into those of Validate: each
-// stands with the field that it speaks of, in the order of the fields of the Go
-// struct, and what the schema says of a field, and of all in it, stands before
-// what code says of the field. What code found keeps its own order; of the items
-// of a list that has too many it is not told.
+// InFieldOrder merges the causes of a kind's own checks, byCode, into the causes of Validate,
+// found. The result is sorted by the fields of the Go struct. For each field, the causes from
+// found for the field and everything below it precede the causes from byCode. Causes in byCode
+// keep their relative order. If found reports a list with too many items, causes in byCode for
+// its items are dropped. The result may share memory with found.
 func (s *Schema) InFieldOrder(found, byCode []meta.Cause) []meta.Cause {
 	if len(found) == 0 || len(byCode) == 0 {
 		return append(found, byCode...)
 	}
 	merged := make([]meta.Cause, 0, len(found)+len(byCode))
-	var tooMany []turn // where the schema found so last
+	var tooMany []pathStep // the last list with too many items
 	for _, c := range byCode {
 		at := s.place(c.Field)
 		for len(found) > 0 {
@@ -39,31 +39,31 @@ func (s *Schema) InFieldOrder(found, byCode []meta.Cause) []meta.Cause {
 	return append(merged, found...)
 }
 
-// before reports whether a place comes before another, is the same or lies in it.
-func before(place, at []turn) bool {
-	return slices.CompareFunc(place[:min(len(place), len(at))], at, turn.compare) <= 0
+// before reports whether place precedes at, equals it, or is above or below it.
+func before(place, at []pathStep) bool {
+	return slices.CompareFunc(place[:min(len(place), len(at))], at, pathStep.compare) <= 0
 }
 
-// turn is one step on the way to a field: its number in the struct or the list,
-// or the key of a map. A name that the schema does not know comes first.
-type turn struct {
+// pathStep is one step of a field path: the index of a struct field or a list item, or a map
+// key. Fields that the schema does not declare have index -1 and come first.
+type pathStep struct {
 	index int
 	key   string
 }
 
-func (t turn) compare(u turn) int {
+func (t pathStep) compare(u pathStep) int {
 	return cmp.Or(cmp.Compare(t.index, u.index), strings.Compare(t.key, u.key))
 }
 
-// place returns the way to the field of a cause.
-func (s *Schema) place(path string) []turn {
-	var way []turn
+// place parses the field path of a cause.
+func (s *Schema) place(path string) []pathStep {
+	var way []pathStep
 	for path != "" {
-		t := turn{index: -1}
+		t := pathStep{index: -1}
 		if rest, ok := strings.CutPrefix(path, "["); ok {
 			t.key, path, _ = strings.Cut(rest, "]")
 			if n, err := strconv.Atoi(t.key); err == nil && s != nil && s.Items != nil {
-				t = turn{index: n}
+				t = pathStep{index: n}
 			}
 			s = s.below("")
 		} else {
@@ -84,7 +84,8 @@ func (s *Schema) place(path string) []turn {
 	return way
 }
 
-// below returns the schema of a field, or else of an item or of an entry.
+// below returns the schema of the named field. Without such a field, it returns the schema of
+// list items or of map values.
 func (s *Schema) below(name string) *Schema {
 	switch {
 	case s == nil:

@@ -6,18 +6,18 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// path is the way from the root to a value, as clients print it:
-// spec.containers[0].name. It is only put together where it is needed.
+// path is the path from the root to a value. Messages show it as spec.containers[0].name; the
+// text is only built when needed.
 type path []step
 
 type step struct {
-	name  string
-	index int // of a list item, aField or aKey
+	name  string // name of a field or key of a map
+	index int    // index of a list item, or aField or aKey
 }
 
 const (
 	aField = -1
-	aKey   = -2 // of a map
+	aKey   = -2
 )
 
 func (p *path) field(name string) { *p = append(*p, step{name, aField}) }
@@ -28,8 +28,8 @@ func (p *path) pop()              { *p = (*p)[:len(*p)-1] }
 // String returns the path, cut to meta.MaxPath.
 func (p path) String() string { return p.text(false) }
 
-// keyed is String with the keys of maps in brackets: of a definition's objects, what
-// is told of duplicates and of the objects within is written so.
+// keyed is String with map keys in brackets. For custom kinds, the reference server reports
+// duplicates and errors in embedded objects with such paths.
 func (p path) keyed() string { return p.text(true) }
 
 func (p path) text(brackets bool) string {
@@ -53,7 +53,7 @@ func (p path) text(brackets bool) string {
 	return meta.CutPath(b)
 }
 
-// to returns the path of a field of the value that p leads to.
+// to returns the text of the path to a field of the value at p. It does not change p.
 func (p path) to(name string, brackets bool) string {
 	return append(p[:len(p):len(p)], step{name, aField}).text(brackets)
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// maxPatternSize bounds a pattern: matching costs the product of its size and
-// the text, and a short one with counted repetitions can be huge.
+// maxPatternSize limits the estimated instructions of a pattern. Matching costs pattern size
+// times text length, and a short pattern with counted repetitions can be huge.
 const maxPatternSize = 5000
 
-// pattern is a compiled Pattern.
+// pattern is a compiled Schema.Pattern.
 type pattern struct {
 	*regexp.Regexp
-	size int // about the instructions that it takes
+	size int // estimated instructions
 }
 
 func compilePattern(text string) (*pattern, error) {
@@ -24,14 +24,14 @@ func compilePattern(text string) (*pattern, error) {
 	}
 	size := patternSize(tree)
 	if size > maxPatternSize {
-		return nil, fmt.Errorf("it takes %d steps, more than %d", size, maxPatternSize)
+		return nil, fmt.Errorf("the pattern takes %d steps, more than the limit of %d", size, maxPatternSize)
 	}
-	re, err := regexp.Compile(strings.Clone(text)) // which it keeps, and text may be a part of something larger
+	re, err := regexp.Compile(strings.Clone(text)) // the Regexp keeps its text, which may be part of a whole document
 	return &pattern{re, size}, err
 }
 
-// patternSize estimates the instructions of an expression. Parse has bounded
-// its depth and its repetitions.
+// patternSize estimates the number of instructions of e. syntax.Parse limits depth and
+// repetitions, so that the recursion and the result are bounded.
 func patternSize(e *syntax.Regexp) int {
 	size := 1 + len(e.Rune)/4
 	if e.Op == syntax.OpLiteral {

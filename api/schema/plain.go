@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// fieldSchema returns the schema of a field before the words of its tag.
+// fieldSchema returns the schema of a field before its schema tag is applied. If metadata is
+// set and the field is a struct, it refers to the standard metadata.
 func (b *builder) fieldSchema(sf reflect.StructField, a at, metadata bool) (s *Schema) {
 	faults := len(b.faults)
 	if metadata && b.shared != nil && indirect(sf.Type).Kind() == reflect.Struct {
@@ -15,7 +16,7 @@ func (b *builder) fieldSchema(sf reflect.StructField, a at, metadata bool) (s *S
 		s = b.schemaOf(sf.Type, a)
 	}
 	if sf.Type.Kind() == reflect.Pointer {
-		s.Nullable = false // a null is an unset field
+		s.Nullable = false // a null means unset
 	}
 	s.Doc, s.PatchStrategy, s.PatchMergeKey = sf.Tag.Get("doc"), sf.Tag.Get("patchStrategy"), sf.Tag.Get("patchMergeKey")
 	if isPlain(sf) && structless(s) && len(b.faults) == faults {
@@ -24,8 +25,9 @@ func (b *builder) fieldSchema(sf reflect.StructField, a at, metadata bool) (s *S
 	return s
 }
 
-// plainSchema returns the schema that fields of a type share if their tags say nothing of
-// it and there is no struct in it, nil if there is none yet. Half of all fields are such.
+// plainSchema returns the shared schema for fields of this type that have no tags about their
+// schema and no struct below them, or nil if there is none yet. This covers about half of all
+// fields of the built-in kinds. Field.ownSchema copies it before a change.
 func (b *builder) plainSchema(sf reflect.StructField) *Schema {
 	if !isPlain(sf) {
 		return nil
@@ -42,7 +44,7 @@ func isPlain(sf reflect.StructField) bool {
 	return !slices.ContainsFunc([]string{"schema", "doc", "patchStrategy", "patchMergeKey"}, func(key string) bool { return sf.Tag.Get(key) != "" })
 }
 
-// structless reports whether there is no struct in values.
+// structless reports whether values of s contain no struct.
 func structless(s *Schema) bool {
 	for ; s != nil; s = cmp.Or(s.Items, s.Values) {
 		if s.Struct != nil {
@@ -52,8 +54,9 @@ func structless(s *Schema) bool {
 	return true
 }
 
-// own gives a field a schema of its own, which may be changed.
-func (f *Field) own() {
+// ownSchema replaces the field's schema, and the schemas of its items and values, by copies
+// that may be changed.
+func (f *Field) ownSchema() {
 	for at := &f.Schema; *at != nil; {
 		s := **at
 		if *at = &s; s.Items != nil {

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// TestPlainFieldsShareASchema: what thousands of fields of the built-in kinds say alike is
-// kept once, and what a tag says of one field it says of no other.
+// TestPlainFieldsShareASchema: fields without tags share one Schema per type, and a tag never
+// changes the schema of another field.
 func TestPlainFieldsShareASchema(t *testing.T) {
 	type inner struct {
 		Word  string   `json:"word"`
@@ -56,8 +56,8 @@ func TestPlainFieldsShareASchema(t *testing.T) {
 	require.Empty(t, at(two, "words").Items.Enum)
 }
 
-// TestInlineTagsOfListsAreChecked: what the tag of an inline struct says of a list has to be
-// true of its items.
+// TestInlineTagsOfListsAreChecked: list rules in the tag of an inline struct are checked against
+// the items of the list.
 func TestInlineTagsOfListsAreChecked(t *testing.T) {
 	type item struct {
 		Name string `json:"name"`
@@ -75,5 +75,5 @@ func TestInlineTagsOfListsAreChecked(t *testing.T) {
 	_, err := schema.Go(reflect.TypeFor[noKey](), names.Orch)
 	require.ErrorContains(t, err, `listMapKeys: the items have no field "nane"`)
 	_, err = schema.Go(reflect.TypeFor[fixed](), names.Orch)
-	require.ErrorContains(t, err, "the items of a list have no identity")
+	require.ErrorContains(t, err, "items of a list have no identity")
 }

@@ -47,8 +47,8 @@ type widgetInner struct {
 	widgetRef `json:",inline" schema:"name.required"`
 }
 
-// TestMessagesOfPrograms holds what clients are told about kinds from Go.
-func TestMessagesOfPrograms(t *testing.T) {
+// TestMessagesOfGoKinds compares the causes for kinds from Go with the expected messages.
+func TestMessagesOfGoKinds(t *testing.T) {
 	s, err := Go(reflect.TypeFor[widget](), names.Kubernetes)
 	require.NoError(t, err)
 	old := tree(t, `{"name":"a","port":1,"fixed":"x","kept":[{"name":""}]}`)
@@ -98,7 +98,7 @@ func TestMessagesOfPrograms(t *testing.T) {
 		`{"name":"A_","port":1,"fixed":"x"}`:                       {`Invalid name: Invalid value: "A_": ` + reasonOf("dns-label", "A_")},
 	} {
 		obj := tree(t, body)
-		_, faults := s.Conform(obj)
+		_, faults := s.Normalize(obj)
 		require.Empty(t, faults, body)
 		got := []string{}
 		for _, c := range s.Validate(obj, old) {
@@ -134,7 +134,7 @@ func TestInFieldOrder(t *testing.T) {
 	}
 }
 
-// TestReasons holds that a tag may say what clients are told.
+// TestReasons: a tag can replace the text of a violation.
 func TestReasons(t *testing.T) {
 	type gadget struct {
 		Size  int      `json:"size" schema:"min=1,max=9,reason.min=must not be empty\\, ever"`
@@ -148,7 +148,7 @@ func TestReasons(t *testing.T) {
 		`{"size":10,"names":["b"],"parts":["a"]}`: {"size Invalid value: 10: must be less than or equal to 9", `names[0] Invalid value: "b": must begin with a`},
 	} {
 		obj := tree(t, body)
-		s.Conform(obj)
+		s.Normalize(obj)
 		got := []string{}
 		for _, c := range s.Validate(obj, nil) {
 			got = append(got, c.Field+" "+c.Message)
@@ -161,7 +161,7 @@ func TestReasons(t *testing.T) {
 		C string `json:"c" schema:"format=ip,reason.format=x"`
 	}
 	_, err = Go(reflect.TypeFor[faulty](), names.Kubernetes)
-	for _, text := range []string{"field A: tag schema, reason.min: the tag does not say min", "field B: tag schema, reason.min: a reason is a text", "field C: tag schema, reason.format: a reason is a text"} {
+	for _, text := range []string{"field A: tag schema, reason.min: the tag has no min", "field B: tag schema, reason.min: reason needs a text", "field C: tag schema, reason.format: reason needs a text"} {
 		require.ErrorContains(t, err, text)
 	}
 }

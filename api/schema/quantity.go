@@ -8,9 +8,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// quantity brings a quantity into canonical form; a JSON number counts as its text, and
-// white space around a text does not count.
-func (c *conformer) quantity(v any, s *Schema) (any, bool) {
+// quantity converts a quantity to its canonical text. JSON numbers are accepted, and white
+// space around a string is ignored.
+func (c *normalizer) quantity(v any, s *Schema) (any, bool) {
 	var text string
 	switch v := v.(type) {
 	case string:
@@ -37,8 +37,8 @@ func (c *conformer) quantity(v any, s *Schema) (any, bool) {
 	return canonical, true
 }
 
-// ceilMilli rounds a canonical quantity away from zero to thousandths. Its canonical form
-// ends with n, u, e-6 or e-9 if it is finer.
+// ceilMilli rounds a canonical quantity away from zero to thousandths. A finer quantity has one
+// of the suffixes n, u, e-6 and e-9 in canonical form.
 func ceilMilli(canonical string) string {
 	suffix := "m"
 	switch {

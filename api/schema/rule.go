@@ -8,26 +8,26 @@ import (
 	"orch.io/controlplane/api/check"
 )
 
-// Rule is an expression that has to be true of a value, in the Common Expression
-// Language: self is the value, oldSelf what it was.
+// Rule is a validation rule in the Common Expression Language: an expression that must be true.
+// self is the value and oldSelf its previous value.
 type Rule struct {
 	Expression string
 
-	// Message is what is told if the expression is false; else MessageExpression makes it,
-	// or the expression itself is told.
+	// Message is the text of the cause if the expression is false. If it is empty,
+	// MessageExpression returns the text; without either, the text shows the expression.
 	Message, MessageExpression string
 
-	Reason    string // of the cause; empty: FieldValueInvalid
-	FieldPath string // of the field below the value that the cause names, such as .spec['a.b']
+	Reason    string // reason of the cause; empty means FieldValueInvalid
+	FieldPath string // path of the cause's field below the value, such as .spec['a.b']
 
-	// Created says that the rule holds for new values, too, though it speaks of oldSelf,
-	// which is an optional value then. It is nil if nothing was said.
+	// Created makes oldSelf an optional value and applies a rule that uses oldSelf to new
+	// values as well. It is nil if the definition does not set it.
 	Created *bool
 }
 
-// HasRules reports whether the value or something in it has rules.
+// HasRules reports whether the value or anything below it has rules.
 func (s *Schema) HasRules() bool {
-	return s != nil && s.expressions && s.hasRules(map[*Struct]bool{}) // types that hold themselves may look as if
+	return s != nil && s.expressions && s.hasRules(map[*Struct]bool{}) // s.expressions is too broad for recursive types
 }
 
 func (s *Schema) hasRules(seen map[*Struct]bool) bool {
@@ -44,12 +44,12 @@ func (s *Schema) hasRules(seen map[*Struct]bool) bool {
 	return slices.ContainsFunc(s.Struct.Fields, func(f *Field) bool { return f.Schema.hasRules(seen) })
 }
 
-// ruleReasons are those of causes that rules may have.
+// ruleReasons returns the reasons that causes of rules may have.
 func ruleReasons() []string {
 	return []string{"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"}
 }
 
-// rules reads the rules of a value.
+// rules reads the validation rules of a value.
 func (d node) rules(s *Schema) {
 	word := d.words.rules
 	for i, v := range d.list(word) {
@@ -101,8 +101,8 @@ func (d node) rule(of *Schema) Rule {
 	return r
 }
 
-// Below returns the place of a value below another, by a path such as .spec['a.b']; nil if
-// there can be none.
+// Below returns the path of a value below at, for a relative path such as .spec['a.b']. It
+// returns nil if the path is malformed or the schema has no such value.
 func (s *Schema) Below(at *check.Path, path string) *check.Path {
 	names, ok := fieldPath(path)
 	if !ok {
@@ -121,7 +121,7 @@ func (s *Schema) Below(at *check.Path, path string) *check.Path {
 	return at
 }
 
-// fieldPath returns the names of a path such as .spec['a.b'].
+// fieldPath returns the names in a path such as .spec['a.b'].
 func fieldPath(text string) (names []string, ok bool) {
 	for text != "" {
 		switch {
@@ -147,8 +147,7 @@ func fieldPath(text string) (names []string, ok bool) {
 	return names, len(names) > 0
 }
 
-// quoted reads a text up to its quote, where a backslash keeps its meaning from the
-// character behind it.
+// quoted reads a text up to the closing quote and resolves backslash escapes.
 func quoted(text string) (name, rest string, ok bool) {
 	const escapes, meant = `abfnrtv'\`, "\a\b\f\n\r\t\v'\\"
 	var b strings.Builder
@@ -173,10 +172,10 @@ func quoted(text string) (name, rest string, ok bool) {
 	return "", "", false
 }
 
-// lastRule notes one more thing of the last rule of a tag.
+// lastRule sets a property of the tag's last rule.
 func (s *Schema) lastRule(word, value string) error {
 	if len(s.Rules) == 0 {
-		return fmt.Errorf("the tag does not say rule")
+		return fmt.Errorf("the tag has no rule")
 	}
 	r := &s.Rules[len(s.Rules)-1]
 	switch word {

@@ -1,9 +1,10 @@
-// Package schema is one description of an object's shape, as data, and the
-// plain walks over it: conform, default, validate, and the typed view.
+// Package schema describes the structure of API objects as data and implements the operations
+// on objects that follow from it: normalization, defaulting, validation, and conversion to and
+// from Go structs.
 //
-// A Schema comes from a Go struct (Go) or from the OpenAPI schema of a custom
-// resource definition (OpenAPI). Everything that must know a shape, strict
-// decoding, protobuf, field ownership, OpenAPI documents, reads this one tree.
+// A Schema is built from a Go struct (Go) or from the OpenAPI schema of a custom resource
+// definition (OpenAPI). Strict decoding, protobuf, field ownership and OpenAPI documents use
+// the same Schema.
 package schema
 
 import (
@@ -13,7 +14,7 @@ import (
 	"orch.io/controlplane/api/internal/wording"
 )
 
-// Type is a JSON type. The zero value allows any.
+// Type is a JSON type. The zero value allows any type.
 type Type uint8
 
 // The JSON types.
@@ -27,34 +28,34 @@ const (
 	Boolean
 )
 
-// String returns the word of JSON schema, empty for Any.
+// String returns the type as in JSON schema, and "" for Any.
 func (t Type) String() string {
 	return [...]string{"", "object", "array", "string", "integer", "number", "boolean"}[t]
 }
 
-// Schema describes one value. A Schema is not changed once it is built; values
-// that share a struct type share its Struct.
+// Schema describes one value. A Schema must not be changed after Compile, so that it can be
+// used concurrently without locks. All values of a Go struct type share one Struct.
 type Schema struct {
 	Type   Type
 	Format string // int32, int64, double, byte, date-time, int-or-string, quantity, ...
-	Doc    string // field documentation, one paragraph
+	Doc    string // documentation of the field, one paragraph
 	Title  string
-	Shown  map[string]any // the example and externalDocs of OpenAPI, as they stand there
+	Shown  map[string]any // the example and externalDocs keywords of OpenAPI, unchanged
 
-	Struct *Struct // Type Object: fields known by name
-	Values *Schema // Type Object: a map; what its values look like
-	Items  *Schema // Type Array
+	Struct *Struct // for Type Object: the declared fields
+	Values *Schema // for Type Object: the values of a map
+	Items  *Schema // for Type Array
 
-	Default    any // nil: none
+	Default    any // nil if there is none
 	Nullable   bool
-	Immutable  bool // once it is set, it stays, see Go
+	Immutable  bool // cannot change once it is set; see Go
 	Deprecated bool
 
 	Enum                         []any
 	Pattern                      string
 	MinLength, MaxLength         *int64
 	Minimum, Maximum             *float64
-	Between                      bool // of a Go field: both bounds are told together
+	Between                      bool // for a Go field: violations of either bound are reported with both bounds
 	ExclusiveMin, ExclusiveMax   bool
 	MultipleOf                   *float64
 	MinItems, MaxItems           *int64
@@ -63,52 +64,52 @@ type Schema struct {
 	AllOf, AnyOf, OneOf          []*Schema
 	Not                          *Schema
 
-	// Required are the fields that must be there, described or not, in the order
-	// in which missing ones are told. Those of a Go struct say it themselves.
+	// Required lists fields that must be present, declared or not, in the order of their
+	// causes. Fields of a Go struct have Field.Required instead.
 	Required []string
 
-	Preserve    bool // unknown fields are kept
-	Forbidden   bool // no value is valid: what additionalProperties: false says of the values of a map
+	Preserve    bool // keep unknown fields
+	Forbidden   bool // no value is valid; additionalProperties: false sets it on Values
 	IntOrString bool // an integer or a string
 	Embedded    bool // a whole object with apiVersion, kind and metadata
 
-	Rules []Rule // expressions that are true of the value
+	Rules []Rule // expressions that must be true
 
-	ListType string   // atomic, set or map; empty: by PatchStrategy, else atomic
+	ListType string   // atomic, set or map; empty: as PatchStrategy implies, or atomic
 	ListKeys []string // the fields that identify an item of a map list
 	MapType  string   // atomic or granular, for maps and structs
 
-	// Of fields of Go structs only.
-	Gate       string // of the feature that the field is part of, see DropGated; empty: none
-	Unique     string // UniqueInNamespace or UniqueInCluster; empty: no
-	KeyFormat  string // of the keys of a map, see Go
-	Repeats    bool   // ListType is for those who merge; items may repeat
-	Unchecked  bool   // what the schema says of the value is documentation
-	Ratcheting bool   // a value that stays as it was is not checked again
+	// The following fields are set for fields of Go structs only.
+	Gate       string // feature gate of the field, see DropGated; empty if there is none
+	Unique     string // UniqueInNamespace or UniqueInCluster; empty if values may repeat
+	KeyFormat  string // format of the keys of a map, see Go
+	Repeats    bool   // ListType is for merges only; items may repeat
+	Unchecked  bool   // the rules are documentation and are not checked
+	Ratcheting bool   // an unchanged value is not validated again
 
-	PatchStrategy string // merge, replace, retainKeys, comma-separated
+	PatchStrategy string // merge, replace or retainKeys, comma-separated
 	PatchMergeKey string
 
-	milli   bool                    // a quantity that is rounded up to thousandths, see Go
-	reasons map[wording.Rule]string // of a Go field: what clients are told instead of what a rule says
+	milli   bool                    // round a quantity up to thousandths, see Go
+	reasons map[wording.Rule]string // for a Go field: texts that replace the texts of violated rules
 
-	Wire Wire // how protobuf and JSON treat the value
+	Wire Wire // encoding of the value in protobuf and JSON
 
-	// Set by Seal.
-	re    *pattern // Pattern
-	fills bool     // the value or something in it has a default
-	fixed bool     // the value or something in it is immutable
-	rules bool     // the value or something in it can break a rule
+	// Set by Compile.
+	re    *pattern // compiled Pattern
+	fills bool     // the value or anything below it has a default
+	fixed bool     // the value or anything below it is immutable
+	rules bool     // the value or anything below it can violate a rule
 
-	expressions bool // there may be Rules, of the value or of something in it
+	expressions bool // the value or anything below it may have Rules; may be true without any for recursive types
 
-	defaultSize int // of Default, as JSON, about
+	defaultSize int // estimated size of Default as JSON, in bytes
 }
 
-// Wire is a value's form where the JSON type does not tell it.
+// Wire is the encoding of a value for which the JSON type is not enough.
 type Wire uint8
 
-// The forms. Plain is what the JSON type says.
+// The encodings. Plain values are encoded by their JSON type.
 const (
 	Plain       Wire = iota
 	Time             // RFC 3339, whole seconds
@@ -116,49 +117,49 @@ const (
 	Quantity         // a canonical decimal or binary number with suffix
 	IntOrString      // an integer or a string
 	Bytes            // base64 in JSON
-	Raw              // any JSON value, kept as it is (protobuf: raw bytes = 1)
+	Raw              // any JSON value, unchanged (protobuf: raw bytes = 1)
 	Fields           // FieldsV1 (protobuf: Raw = 1)
 	Duration         // "1h2m3s"
-	OrBoolean        // an object as Struct says, or a boolean
-	OrList           // an object as Struct says, or a list of them
+	OrBoolean        // an object of type Struct, or a boolean
+	OrList           // an object of type Struct, or a list of them
 )
 
-// Struct is the shared definition of an object type with named fields.
+// Struct declares the fields of an object type. It is shared by all values of the type.
 type Struct struct {
 	Name   string // OpenAPI definition name; empty for inline types
 	Doc    string
 	Fields []*Field
-	Go     reflect.Type // the Go type it comes from, or nil
+	Go     reflect.Type // the Go type, or nil for custom kinds
 
 	byName  map[string]*Field
-	mapType string   // of the Go type
-	rules   []Rule   // of the Go type
-	always  []*Field // of a Go struct: the fields that are written even if empty
+	mapType string   // from the tag of the Go field _
+	rules   []Rule   // from the tag of the Go field _
+	always  []*Field // for a Go struct: the fields that are written even if empty
 
-	shapes shapes  // see Schema.Shape
-	marked *marked // of a whole object, set by Go; nil: no field is
+	fingerprints fingerprints // cache of Schema.Fingerprint
+	marked       *marked      // for a whole object, set by Go; nil if no field is unique or gated
 
-	// Set by Seal.
-	sealed bool
-	filled []*Field // the fields that have a default
+	// Set by Compile.
+	compiled bool
+	filled   []*Field // the fields with a default
 	below
 }
 
-// Field is one field of a Struct.
+// Field is a field of a Struct.
 type Field struct {
-	Name      string // on the wire
+	Name      string // wire name
 	Schema    *Schema
-	Required  bool   // left out, or in a Go struct the zero value, it is a fault
-	Expected  bool   // documented as required
-	OmitEmpty bool   // Go leaves the empty value out (never true for struct values, as in encoding/json)
-	OmitZero  bool   // Go leaves the zero value out
-	Pointer   bool   // Go keeps an explicit zero apart from an unset value
-	Number    int    // protobuf field number; 0: none
-	Index     []int  // path to the Go field
-	GoName    string // of the Go field
+	Required  bool   // absent, or zero in a Go struct, is a violation
+	Expected  bool   // OpenAPI documents list it as required
+	OmitEmpty bool   // Go omits the empty value; never true for structs, as in encoding/json
+	OmitZero  bool   // Go omits the zero value
+	Pointer   bool   // Go distinguishes a zero value from an unset one
+	Number    int    // protobuf field number; 0 if there is none
+	Index     []int  // index path of the Go field, see reflect.Value.FieldByIndex
+	GoName    string // name of the Go field
 }
 
-// Field returns the field with a wire name, or nil.
+// Field returns the field with the wire name, or nil. s may be nil.
 func (s *Struct) Field(name string) *Field {
 	if s == nil {
 		return nil
@@ -166,7 +167,7 @@ func (s *Struct) Field(name string) *Field {
 	return s.byName[name]
 }
 
-// fieldNames returns the names of the fields.
+// fieldNames returns the wire names of the fields.
 func (s *Struct) fieldNames() (list []string) {
 	for _, f := range s.Fields {
 		list = append(list, f.Name)
@@ -174,12 +175,12 @@ func (s *Struct) fieldNames() (list []string) {
 	return list
 }
 
-// Canonical reports whether values have the form that the Go struct would be
-// written in. Values of custom kinds are kept as they come.
+// Canonical reports whether values are normalized to the encoding of the Go struct. Values of
+// custom kinds stay as they are, apart from unknown fields. s may be nil.
 func (s *Struct) Canonical() bool { return s != nil && s.Go != nil }
 
-// Add appends fields; a later one of the same name replaces the earlier, which may stand in
-// other structs, too, and stays as it is there.
+// Add appends fields. If a field of the same name exists, the new field replaces it in s. The
+// existing Field is not modified, because other structs may share it.
 func (s *Struct) Add(fields ...*Field) {
 	if s.byName == nil {
 		s.byName = make(map[string]*Field, len(fields))

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// former is implemented by our own types that JSON writes in a form of their own.
-type former interface{ APIForm() string }
+// apiFormer is implemented by types of this library with an encoding of their own.
+type apiFormer interface{ APIForm() string }
 
-// openAPIFormer is what types of other ecosystems tell about their form.
+// openAPIFormer is implemented by types of other libraries that declare their OpenAPI type.
 type openAPIFormer interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
 
-// forms are the schemas by the word that APIForm answers.
+// formSchema returns the schema for a result of APIForm, or nil.
 func formSchema(form string) *Schema {
 	switch form {
 	case "time":
@@ -43,8 +43,8 @@ func formSchema(form string) *Schema {
 	return nil
 }
 
-// specialForm returns the schema of a type that has another form in JSON than
-// its Go kind says, or nil.
+// specialForm returns the schema of a type with a JSON encoding that differs from its Go kind.
+// It returns nil for other types.
 func specialForm(t reflect.Type) *Schema {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -63,7 +63,7 @@ func specialForm(t reflect.Type) *Schema {
 	if reflect.PointerTo(t).NumMethod() == 0 {
 		return nil
 	}
-	if f, ok := zeroOf(t).(former); ok {
+	if f, ok := zeroOf(t).(apiFormer); ok {
 		if s := formSchema(f.APIForm()); s != nil {
 			return s
 		}
@@ -85,8 +85,8 @@ func specialForm(t reflect.Type) *Schema {
 	return nil
 }
 
-// openAPIForm recognizes types of other ecosystems by what they tell about
-// themselves; the name tells apart forms with the same OpenAPI type.
+// openAPIForm returns the schema of a type that implements openAPIFormer, or nil. Encodings with
+// the same OpenAPI type are distinguished by the name of the Go type.
 func openAPIForm(name string, f openAPIFormer) *Schema {
 	types, format := f.OpenAPISchemaType(), f.OpenAPISchemaFormat()
 	if len(types) == 0 {
@@ -119,8 +119,7 @@ func openAPIForm(name string, f openAPIFormer) *Schema {
 
 func has[I any](t reflect.Type) bool { return t.Implements(reflect.TypeFor[I]()) }
 
-// zeroOf returns the zero value of t, or a pointer to one where the methods
-// are the pointer's.
+// zeroOf returns the zero value of t, or a pointer to it if only the pointer has methods.
 func zeroOf(t reflect.Type) any {
 	if t.Kind() == reflect.Struct && reflect.PointerTo(t).NumMethod() > t.NumMethod() && t.NumMethod() == 0 {
 		return reflect.New(t).Interface()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestAddReplaces: a field that stands in another struct, too, stays as it is there.
+// TestAddReplaces: Add does not change a Field that another struct shares.
 func TestAddReplaces(t *testing.T) {
 	var one, other Struct
 	one.Add(&Field{Name: "a", Schema: str()}, &Field{Name: "b", Schema: str()})

@@ -7,15 +7,15 @@ import (
 	"orch.io/controlplane/api/check"
 )
 
-// structural checks the rules of structural schemas on a document that was read
-// without a fault: doc and the Schema made of it are walked side by side.
+// structural checks that a document without other errors is a structural schema. It walks the
+// document and the Schema built from it in parallel.
 type structural struct {
 	words    extensions
 	faults   check.Faults
-	keywords check.Faults // of keywords that are no part of being structural, told later
+	keywords check.Faults // violations that do not affect whether the schema is structural; reported last
 }
 
-// value checks a schema that declares a value, and what is below it.
+// value checks a schema that declares a value, and everything below it.
 func (c *structural) value(doc map[string]any, s *Schema, at place) {
 	path := at.path
 	if s.Type == Array && s.Items == nil {
@@ -23,9 +23,9 @@ func (c *structural) value(doc map[string]any, s *Schema, at place) {
 	}
 	c.below(doc, s, at)
 	c.extensions(doc, s, path)
-	c.merging(doc, s, path)
+	c.listsAndMaps(doc, s, path)
 	c.combinations(doc, s, path)
-	c.typed(doc, s, at)
+	c.checkType(doc, s, at)
 	if at.level == atRoot {
 		c.root(doc, s, path)
 		c.complete(s, s, path, path)
@@ -59,8 +59,8 @@ func mapAt(m map[string]any, field string) map[string]any {
 	return v
 }
 
-// typed checks that the value has a type, or says why it needs none.
-func (c *structural) typed(doc map[string]any, s *Schema, at place) {
+// checkType checks that the value has a type unless an extension makes it unnecessary.
+func (c *structural) checkType(doc map[string]any, s *Schema, at place) {
 	switch {
 	case s.Embedded:
 		typeMustBe(&c.faults, s, at.path, Object, "must be object if "+c.words.embedded+" is true")
@@ -74,7 +74,7 @@ func (c *structural) typed(doc map[string]any, s *Schema, at place) {
 	}
 }
 
-// typeMustBe checks the type that another keyword asks for.
+// typeMustBe checks the type that another keyword requires.
 func typeMustBe(faults *check.Faults, s *Schema, path *check.Path, t Type, why string) {
 	switch s.Type {
 	case t:
@@ -97,7 +97,7 @@ func (c *structural) root(doc map[string]any, s *Schema, path *check.Path) {
 	}
 }
 
-// objectFields checks the fields that every object has.
+// objectFields checks the types of apiVersion and kind.
 func (c *structural) objectFields(s *Schema, path *check.Path) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if f := s.Struct.Field(name); f != nil && f.Schema.Type != String {
@@ -106,8 +106,8 @@ func (c *structural) objectFields(s *Schema, path *check.Path) {
 	}
 }
 
-// metadata checks that nothing but the form of names is said about metadata,
-// which the server knows.
+// metadata checks that the schema only restricts the names in the metadata of objects, which
+// the server declares.
 func (c *structural) metadata(doc map[string]any, s *Schema, at place, whole bool) {
 	path := at.path.Field("properties").Key("metadata")
 	if whole && s.Type != Object {
@@ -118,7 +118,7 @@ func (c *structural) metadata(doc map[string]any, s *Schema, at place, whole boo
 	}
 	for k, v := range mapAt(mapAt(doc, "properties"), "metadata") {
 		switch k {
-		case "type", "default": // defaults are looked at on their own
+		case "type", "default": // defaults are checked by defaultsChecker
 			continue
 		case "properties":
 			fields, _ := v.(map[string]any)
@@ -147,8 +147,8 @@ func (c *structural) extensions(doc map[string]any, s *Schema, path *check.Path)
 	}
 }
 
-// merging checks what is said of the way that lists and maps are merged.
-func (c *structural) merging(doc map[string]any, s *Schema, path *check.Path) {
+// listsAndMaps checks the list type, list keys and map type.
+func (c *structural) listsAndMaps(doc map[string]any, s *Schema, path *check.Path) {
 	word := &c.words
 	if doc[word.mapType] != nil {
 		typeMustBe(&c.keywords, s, path, Object, "must be object if "+word.mapType+" is specified")
@@ -226,7 +226,7 @@ func (c *structural) setItems(s *Schema, at *check.Path) {
 	}
 	why := "must be atomic as item of a list with " + c.words.listType + "=set"
 	switch {
-	case s.Type != Array: // which is reported already
+	case s.Type != Array: // reported already
 	case items.Type == Array && items.ListType != "" && items.ListType != "atomic":
 		c.keywords.Invalid(at.Field(c.words.listType), items.ListType, why)
 	case items.Type == Object && items.MapType != "atomic":
@@ -234,8 +234,8 @@ func (c *structural) setItems(s *Schema, at *check.Path) {
 	}
 }
 
-// combinations checks what allOf, anyOf, oneOf and not say about s. The two
-// usual ways to spell an integer or string may name types.
+// combinations checks allOf, anyOf, oneOf and not of s. They may declare types only in the two
+// usual ways to write an integer or string.
 func (c *structural) combinations(doc map[string]any, s *Schema, path *check.Path) {
 	anyOf, _ := doc["anyOf"].([]any)
 	allOf, _ := doc["allOf"].([]any)
@@ -248,7 +248,7 @@ func listAt(v any, field string) []any {
 	return l
 }
 
-// isIntOrString recognizes [{type: integer}, {type: string}].
+// isIntOrString reports whether l is [{type: integer}, {type: string}].
 func isIntOrString(l []any) bool {
 	if len(l) != 2 {
 		return false
@@ -262,7 +262,8 @@ func isIntOrString(l []any) bool {
 	return true
 }
 
-// branches checks the combinations in doc, whose schema is in.
+// branches checks the combinations of the schema in, which was read from doc. freeAny and
+// freeAll exempt anyOf and the first branch of allOf.
 func (c *structural) branches(doc map[string]any, in *Schema, path *check.Path, freeAny, freeAll bool) {
 	for _, b := range in.combined() {
 		docs, _ := doc[b.word].([]any)
@@ -279,7 +280,7 @@ func (c *structural) branches(doc map[string]any, in *Schema, path *check.Path, 
 	}
 }
 
-// combination is the branches of allOf, anyOf or oneOf.
+// combination holds the branches of allOf, anyOf or oneOf.
 type combination struct {
 	word string
 	list []*Schema
@@ -289,10 +290,10 @@ func (s *Schema) combined() []combination {
 	return []combination{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}}
 }
 
-// nested checks a schema inside a combination: it validates a value, and says nothing else.
+// nested checks a schema inside a combination, which may validate values but not declare them.
 func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, freeAny bool) {
 	c.onlyValidates(doc, path)
-	c.merging(doc, s, path)
+	c.listsAndMaps(doc, s, path)
 	c.branches(doc, s, path, freeAny, false)
 	if s.Items != nil {
 		c.nested(mapAt(doc, "items"), s.Items, path.Field("items"), false)
@@ -307,8 +308,8 @@ func (c *structural) nested(doc map[string]any, s *Schema, path *check.Path, fre
 	}
 }
 
-// complete checks that what the combinations of the root speak of is declared outside
-// of them. Below the root, as clients know it, they may speak of anything.
+// complete checks that all fields in combinations of the root are declared outside of them.
+// Like the reference server, it does not check combinations below the root.
 func (c *structural) complete(in, outside *Schema, at, declared *check.Path) {
 	for _, b := range in.combined() {
 		for i, s := range b.list {
@@ -338,7 +339,7 @@ func (c *structural) isDeclared(s, outside *Schema, at, declared *check.Path) {
 	}
 }
 
-// onlyValidates reports the keywords that shape values.
+// onlyValidates rejects keywords that declare values.
 func (c *structural) onlyValidates(doc map[string]any, path *check.Path) {
 	for _, k := range []struct{ word, must string }{
 		{"type", "empty"}, {"additionalProperties", "undefined"}, {"default", "undefined"}, {"title", "empty"}, {"description", "empty"}, {"nullable", "false"},

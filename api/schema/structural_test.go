@@ -18,8 +18,8 @@ func lines(causes []meta.Cause) (out []string) {
 	return out
 }
 
-// What a definition is told, with the words of its clients.
-func TestStructuralFaultsAreTold(t *testing.T) {
+// TestStructuralCauses compares the causes of invalid definitions with the expected messages.
+func TestStructuralCauses(t *testing.T) {
 	const in = `{"type":"object","properties":{"spec":{"type":"string"}},`
 	for doc, want := range map[string][]string{
 		in + `"anyOf":[{"properties":{"x":{"maxLength":1}}}]}`: {`s.properties[x]: Required value: because it is defined in s.anyOf[0].properties[x]`},
@@ -50,7 +50,8 @@ func TestStructuralFaultsAreTold(t *testing.T) {
 	}
 }
 
-// What objects of a definition are told where it is not what the schema says at first sight.
+// TestValuesOfDefinitions checks the causes of objects in cases that the schema does not make
+// obvious.
 func TestValuesOfDefinitions(t *testing.T) {
 	s, causes := OpenAPI(tree(t, `{"type":"object","properties":{
 		"fraction":{"type":"number","minimum":1.5},"part":{"type":"number","multipleOf":0.1},"never":{"type":"number","multipleOf":0},
@@ -94,9 +95,9 @@ func TestPruning(t *testing.T) {
 		`{"named":{"metadata":null}}`:                     `{"named":{}}`,
 	} {
 		m := tree(t, in)
-		s.Conform(m)
+		s.Normalize(m)
 		assert.Equal(t, tree(t, want), m, in)
 	}
-	_, faults := s.Conform(tree(t, `{"whole":{"metadata":{"creationTimestamp":"x"}}}`))
+	_, faults := s.Normalize(tree(t, `{"whole":{"metadata":{"creationTimestamp":"x"}}}`))
 	assert.Equal(t, []string{`whole.metadata: whole.metadata: Invalid value: {"creationTimestamp":"x"}: parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"`}, lines(faults))
 }

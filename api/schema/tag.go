@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/internal/suggest"
 )
 
-// tag is what schema:"..." says about a Go field; Go lists the words.
+// tag is a parsed schema:"..." tag. Go documents its words.
 type tag []entry
 
 type entry struct {
@@ -23,7 +23,7 @@ type entry struct {
 	hasValue   bool
 }
 
-// parseTag splits a tag; what the words mean is checked by apply.
+// parseTag splits a tag. apply checks the words.
 func parseTag(text string) tag {
 	if text == "" {
 		return nil
@@ -40,7 +40,7 @@ func parseTag(text string) tag {
 	return out
 }
 
-// splitEscaped splits at sep, except after a backslash, which then goes.
+// splitEscaped splits s at sep, except after a backslash, which it removes.
 func splitEscaped(s string, sep byte) []string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return strings.Split(s, string(sep))
@@ -62,30 +62,29 @@ func splitEscaped(s string, sep byte) []string {
 	return append(out, b.String())
 }
 
-// apply writes what the tag says into a field's schema; nil and every word
-// that is not understood otherwise.
+// apply applies the tag to the field f. It returns an error for each invalid entry.
 func (t tag) apply(f *Field) []error {
 	var errs []error
 	for _, e := range t {
 		err := e.applyTo(f)
-		if told := strings.Replace(e.key, "reason.", "", 1); err == nil && told != e.key && !t.says(told) {
-			err = fmt.Errorf("the tag does not say %s", told)
+		if rule := strings.Replace(e.key, "reason.", "", 1); err == nil && rule != e.key && !t.has(rule) {
+			err = fmt.Errorf("the tag has no %s", rule)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("tag schema, %s: %w", e.key, err))
 		}
 	}
 	if f.Required && f.Schema.Gate != "" {
-		errs = append(errs, errors.New("tag schema, gate: a required field has none, or there could be no object while it is off"))
+		errs = append(errs, errors.New("tag schema, gate: a required field cannot have a gate, because no object would be valid while it is off"))
 	}
 	return errs
 }
 
-// EnumOf returns the words that the tag of a Go field of T, or of its items, allows. It
-// is for code that must tell of them before the schema does, or at another path; the
-// field is unchecked then.
+// EnumOf returns the words that the tag of a Go field of T, or of its items, allows. It is for
+// code that reports an invalid word itself, before validation or at another path; the field is
+// unchecked then. The result is shared and must not be changed.
 func EnumOf[T any](field string) []string {
-	at, known := structField{reflect.TypeFor[T](), field}, &orchTypes().enums // tags have no profile
+	at, known := structField{reflect.TypeFor[T](), field}, &orchTypes().enums // tags do not depend on the profile
 	if words, ok := known.Load(at); ok {
 		return words.([]string)
 	}
@@ -105,7 +104,7 @@ type structField struct {
 	name string
 }
 
-func (t tag) says(key string) bool {
+func (t tag) has(key string) bool {
 	return slices.ContainsFunc(t, func(e entry) bool { return e.key == key })
 }
 
@@ -139,7 +138,7 @@ func (e entry) applyTo(f *Field) error {
 		case prefix == "rule":
 			return s.lastRule(rest, e.value)
 		case rest == "required" && s.Struct.Field(prefix) != nil && s.Struct.Field(prefix).Schema.Gate != "":
-			return errors.New("the field has a gate, and there could be no object while it is off")
+			return errors.New("a field with a gate cannot be required, because no object would be valid while it is off")
 		case rest == "required" && s.Struct.Field(prefix) != nil:
 			s.Required = append(s.Required, prefix)
 			return e.noValue()
@@ -150,7 +149,7 @@ func (e entry) applyTo(f *Field) error {
 	}
 }
 
-// giveReason notes what clients are told of those who break the rule of a word.
+// giveReason sets the text that replaces the message of a violated rule.
 func (s *Schema) giveReason(word, text string) error {
 	rules := map[string]wording.Rule{
 		"required": wording.Required, "pattern": wording.Pattern, "range": wording.Between, "multipleOf": wording.MultipleOf,
@@ -158,7 +157,7 @@ func (s *Schema) giveReason(word, text string) error {
 	}
 	r, ok := rules[word]
 	if !ok || text == "" {
-		return fmt.Errorf("a reason is a text for required, pattern or a rule of numbers")
+		return fmt.Errorf("reason needs a text, and applies to required, pattern and rules for numbers")
 	}
 	if s.reasons == nil {
 		s.reasons = map[wording.Rule]string{}
@@ -169,7 +168,7 @@ func (s *Schema) giveReason(word, text string) error {
 
 func (e entry) noValue() error {
 	if e.hasValue {
-		return fmt.Errorf("takes no value")
+		return fmt.Errorf("must not have a value")
 	}
 	return nil
 }
@@ -195,10 +194,10 @@ func (e entry) applySchema(s *Schema) error {
 	if p := e.count(s); p != nil {
 		n, err := strconv.ParseInt(e.value, 10, 64)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q is no count", e.value)
+			return fmt.Errorf("%q is not a count", e.value)
 		}
 		if *p != nil {
-			return errors.New("the bound is given twice")
+			return errors.New("the bound is set twice")
 		}
 		*p = &n
 		return nil
@@ -207,11 +206,11 @@ func (e entry) applySchema(s *Schema) error {
 		n, err := strconv.ParseFloat(e.value, 64)
 		switch {
 		case err != nil || math.IsNaN(n) || math.IsInf(n, 0):
-			return fmt.Errorf("%q is no number", e.value)
+			return fmt.Errorf("%q is not a finite number", e.value)
 		case p == &s.MultipleOf && n <= 0:
-			return fmt.Errorf("%q is not over 0", e.value)
+			return fmt.Errorf("%q is not greater than 0", e.value)
 		case *p != nil:
-			return fmt.Errorf("the bound is given twice")
+			return fmt.Errorf("the bound is set twice")
 		}
 		*p = &n
 		return nil
@@ -309,7 +308,7 @@ func (e entry) applyText(s *Schema) (err error) {
 		s.Format = e.value
 	case "keyFormat":
 		if s.KeyFormat = e.value; fieldFormat(e.value) == nil {
-			err = fmt.Errorf("%q is no format of texts", e.value)
+			err = fmt.Errorf("%q is not a format of strings", e.value)
 		}
 	case "range":
 		s.Between = true
@@ -337,7 +336,7 @@ func (e entry) applyText(s *Schema) (err error) {
 	return err
 }
 
-// tagWords are those that a tag can begin with.
+// tagWords returns the words that a tag entry can begin with.
 func tagWords() []string {
 	return []string{
 		"required", "optional", "immutable", "nullable", "deprecated", "preserve", "embedded", "uniqueItems", "intOrString", "repeats",
@@ -347,27 +346,27 @@ func tagWords() []string {
 	}
 }
 
-// tagFault returns what makes parts of a field's tag unseen: text that is not of the form
-// key:"value", or a key that is almost schema.
+// tagFault returns why parts of a field's tag would be ignored: text that is not of the form
+// key:"value", or a misspelled key schema. It returns "" for a valid tag.
 func tagFault(t reflect.StructTag) string {
 	rest := strings.TrimSpace(string(t))
 	for rest != "" {
 		key, value, ok := strings.Cut(rest, ":")
 		quoted, err := strconv.QuotedPrefix(value)
 		if !ok || err != nil || key == "" || strings.ContainsAny(key, " \"\t") {
-			return fmt.Sprintf("its tag is not read from %q on: the form is key:\"value\", without spaces inside", rest)
+			return fmt.Sprintf("malformed tag at %q: want key:\"value\" pairs", rest)
 		}
 		if near := suggest.Near(key, "schema"); near != "" {
-			return fmt.Sprintf("nobody reads the tag %s%s", key, near)
+			return fmt.Sprintf("unknown tag %s%s", key, near)
 		}
 		rest = strings.TrimSpace(value[len(quoted):])
 	}
 	return ""
 }
 
-// misplaced tells which rules of a field's schema cannot hold for its type, or
+// tagConflicts returns the rules of a field's schema that do not apply to its type or
 // contradict each other.
-func misplaced(s *Schema) (faults []string) {
+func tagConflicts(s *Schema) (faults []string) {
 	if s == nil {
 		return nil
 	}
@@ -385,18 +384,18 @@ func misplaced(s *Schema) (faults []string) {
 	wrong(s.MapType != "", "mapType", "maps and structs", s.Type == Object || s.Wire != Plain)
 	wrong(s.Repeats, "repeats", "lists with a listType", s.ListType != "")
 	if s.Unique != "" && (s.Type == Any || s.Type == Object || s.Type == Array) && !s.IntOrString && s.Wire != IntOrString {
-		faults = append(faults, "unique is for single values; of those in a list say items.unique")
+		faults = append(faults, "unique is for scalars; use items.unique for items of a list")
 	}
 	wrong(s.KeyFormat != "", "a format of keys", "maps", s.Values != nil)
 	wrong(s.MinProperties != nil || s.MaxProperties != nil, "a number of properties", "maps and structs", s.Type == Object)
 	wrong(s.Preserve, "preserve", "objects", s.Type == Object || s.Wire != Plain)
 	wrong(s.Embedded, "embedded", "objects", s.Type == Object || s.Wire != Plain)
 	if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
-		faults = append(faults, "the minimum is over the maximum")
+		faults = append(faults, "the minimum exceeds the maximum")
 	}
 	for _, r := range [][2]*int64{{s.MinLength, s.MaxLength}, {s.MinItems, s.MaxItems}, {s.MinProperties, s.MaxProperties}} {
 		if r[0] != nil && r[1] != nil && *r[0] > *r[1] {
-			faults = append(faults, "a minimum is over the maximum")
+			faults = append(faults, "a minimum exceeds the maximum")
 		}
 	}
 	if s.ListType == "map" && len(s.ListKeys) == 0 {
@@ -405,17 +404,17 @@ func misplaced(s *Schema) (faults []string) {
 	if s.Type == Array && len(s.ListKeys) > 0 && s.Items != nil && s.Items.Struct == nil {
 		faults = append(faults, "listMapKeys needs items that are structs")
 	}
-	return slices.Concat(faults, misplaced(s.Items), misplaced(s.Values))
+	return slices.Concat(faults, tagConflicts(s.Items), tagConflicts(s.Values))
 }
 
 func oneOf(v string, words ...string) error {
 	if slices.Contains(words, v) {
 		return nil
 	}
-	return fmt.Errorf("%q is none of %s%s", v, strings.Join(words, ", "), suggest.Near(v, words...))
+	return fmt.Errorf("%q is not one of %s%s", v, strings.Join(words, ", "), suggest.Near(v, words...))
 }
 
-// literal reads a value as a tag writes it: text for strings, JSON for all else.
+// literal parses a value in a tag: a plain text for strings, JSON for all other types.
 func literal(s *Schema, text string) (any, error) {
 	var v any = text
 	if s.Type != String || s.IntOrString {
@@ -438,9 +437,8 @@ func literal(s *Schema, text string) (any, error) {
 	return v, nil
 }
 
-// formatFits reports why values of s cannot have a format: one that nobody knows is
-// a slip, and one of another type would say nothing. An integer may be narrower
-// than its Go type, not wider.
+// formatFits returns an error if values of s cannot have the format, or if the format is
+// unknown. An integer format may be narrower than the Go type but not wider.
 func formatFits(s *Schema, format string) error {
 	text := format == formatSigner || fieldFormat(format) != nil || knowsFormat(format) || slices.Contains(documentedFormats(), format)
 	integers := []string{"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
@@ -464,10 +462,10 @@ func formatFits(s *Schema, format string) error {
 			return fmt.Errorf("%q is for %s", format, f.needs)
 		}
 	}
-	return fmt.Errorf("%q is no known format", format)
+	return fmt.Errorf("unknown format %q", format)
 }
 
-// documentedFormats returns the formats of OpenAPI that say nothing here.
+// documentedFormats returns the formats of OpenAPI that are not checked.
 func documentedFormats() []string {
 	return []string{
 		"binary", "char", "commonmark", "html", "idn-email", "idn-hostname", "iri", "iri-reference", "json-pointer",
@@ -475,7 +473,7 @@ func documentedFormats() []string {
 	}
 }
 
-// narrower reports whether all integers of a format are among those of another.
+// narrower reports whether the range of an integer format is within the range of other.
 func narrower(format, other string) bool {
 	low, high := integerRange(format)
 	least, most := integerRange(other)

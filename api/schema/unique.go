@@ -11,29 +11,28 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// The words for Schema.Unique.
+// Values of Schema.Unique.
 const (
 	UniqueInNamespace = "namespace"
 	UniqueInCluster   = "cluster"
 )
 
-// UniqueValue is a value that no two objects of a kind may hold.
+// UniqueValue is a value of an object that no other object of the kind may have.
 type UniqueValue struct {
-	Field string // which one it is of the kind's unique fields
+	Field string // path of the unique field in the schema
 	Scope string // UniqueInNamespace or UniqueInCluster
-	Text  string // the same for equal values only, and never long
+	Text  string // equal for equal values only; of limited length
 	cause meta.Cause
 }
 
-// Duplicate returns the cause for a value that another object holds.
+// Duplicate returns the cause to report if another object has the value.
 func (v UniqueValue) Duplicate() meta.Cause { return v.cause }
 
-// HasUnique reports whether objects can have unique values.
+// HasUnique reports whether the schema has unique fields.
 func (s *Schema) HasUnique() bool { return len(s.marked().unique) > 0 }
 
-// UniqueValues returns the unique values that an object holds, in the order of the
-// fields. What is left out, empty or zero is held by nobody, except a zero or a
-// false that a pointer points to.
+// UniqueValues returns the unique values of an object, in field order. Absent, empty and zero
+// values are skipped, except the zero value of a pointer.
 func (s *Schema) UniqueValues(tree map[string]any) []UniqueValue {
 	if !s.HasUnique() {
 		return nil
@@ -49,26 +48,26 @@ func (s *Schema) UniqueValues(tree map[string]any) []UniqueValue {
 	return values
 }
 
-// markedField is a field that is unique or has a gate, and the way to its values from the
-// object.
+// markedField is a field that is unique or has a gate.
 type markedField struct {
-	name    string
+	name    string // path of the field in the schema
 	schema  *Schema
-	pointer bool // a zero is a value
-	way     []wayStep
+	pointer bool      // zero counts as a value
+	way     []wayStep // field path from the object
 }
 
-// wayStep goes to a field, or to each of what a list or a map holds.
+// wayStep is a step of a field path: to a field, to all items of a list, or to all values of a
+// map.
 type wayStep struct {
-	name     string // of the field; else empty
+	name     string // name of the field; empty for items and values
 	list     bool
-	optional bool // the field is a struct that may be absent
+	optional bool // the field is a pointer to a struct
 }
 
-// marked are the unique fields of a whole object, and those with gates.
+// marked has the unique and the gated fields of a whole object.
 type marked struct{ unique, gated []markedField }
 
-// marked returns the marked fields, none if there are none.
+// marked returns the unique and gated fields of s; the result is not nil.
 func (s *Schema) marked() *marked {
 	if s == nil || s.Struct == nil || s.Struct.marked == nil {
 		return &marked{}
@@ -76,25 +75,25 @@ func (s *Schema) marked() *marked {
 	return s.Struct.marked
 }
 
-// markedFields finds the marked fields of a schema.
+// markedFields finds the unique and gated fields of a schema.
 type markedFields struct {
-	on  []*Struct // the structs on the way
+	on  []*Struct // structs on the path to the current schema
 	way []wayStep
 	marked
 }
 
-// findMarked notes the unique fields, and those with gates. Those of a struct that holds
-// itself are any number of fields, which is an error.
+// findMarked sets the marked fields of s. A recursive struct with such a field has no finite
+// list of field paths, which is an error.
 func (s *Schema) findMarked() error {
 	var u markedFields
-	err := u.find(s, false)
+	err := u.collect(s, false)
 	if len(u.unique)+len(u.gated) > 0 {
 		s.Struct.marked = &u.marked
 	}
 	return err
 }
 
-func (u *markedFields) find(s *Schema, pointer bool) error {
+func (u *markedFields) collect(s *Schema, pointer bool) error {
 	if s == nil {
 		return nil
 	}
@@ -104,35 +103,35 @@ func (u *markedFields) find(s *Schema, pointer bool) error {
 	if s.Gate != "" {
 		u.gated = append(u.gated, markedField{u.path(), s, pointer, slices.Clone(u.way)})
 	}
-	if err := u.through(wayStep{list: true}, s.Items, false); err != nil {
+	if err := u.descend(wayStep{list: true}, s.Items, false); err != nil {
 		return err
 	}
-	if err := u.through(wayStep{}, s.Values, false); err != nil {
+	if err := u.descend(wayStep{}, s.Values, false); err != nil {
 		return err
 	}
 	if s.Struct == nil || !leadsTo(&Schema{Struct: s.Struct}, isMarked, map[*Struct]bool{}) {
 		return nil
 	}
 	if slices.Contains(u.on, s.Struct) {
-		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a struct that holds itself cannot have unique fields, or some with gates", u.path())}
+		return &FieldError{s.Struct.Go, "", fmt.Errorf("%s: a recursive struct cannot have unique or gated fields", u.path())}
 	}
 	u.on = append(u.on, s.Struct)
 	defer func() { u.on = u.on[:len(u.on)-1] }()
 	for _, f := range s.Struct.Fields {
-		if err := u.through(wayStep{name: f.Name, optional: f.Pointer && f.Schema.Struct != nil}, f.Schema, f.Pointer); err != nil {
+		if err := u.descend(wayStep{name: f.Name, optional: f.Pointer && f.Schema.Struct != nil}, f.Schema, f.Pointer); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (u *markedFields) through(step wayStep, s *Schema, pointer bool) error {
+func (u *markedFields) descend(step wayStep, s *Schema, pointer bool) error {
 	u.way = append(u.way, step)
 	defer func() { u.way = u.way[:len(u.way)-1] }()
-	return u.find(s, pointer)
+	return u.collect(s, pointer)
 }
 
-// path is the way as a text.
+// path returns the current field path as text.
 func (u *markedFields) path() (text string) {
 	for _, step := range u.way {
 		switch {
@@ -149,7 +148,8 @@ func (u *markedFields) path() (text string) {
 
 func isMarked(s *Schema) bool { return s.Unique != "" || s.Gate != "" }
 
-// leadsTo looks for a value that is like this in what was not seen yet.
+// leadsTo reports whether like returns true for s or a schema below it. It skips structs in
+// seen and adds those that it visits.
 func leadsTo(s *Schema, like func(*Schema) bool, seen map[*Struct]bool) bool {
 	if s == nil {
 		return false
@@ -164,7 +164,7 @@ func leadsTo(s *Schema, like func(*Schema) bool, seen map[*Struct]bool) bool {
 	return slices.ContainsFunc(s.Struct.Fields, func(f *Field) bool { return leadsTo(f.Schema, like, seen) })
 }
 
-// uniqueWalk finds the values of one field.
+// uniqueWalk collects the values of one unique field.
 type uniqueWalk struct {
 	field  *markedField
 	path   path
@@ -173,7 +173,7 @@ type uniqueWalk struct {
 
 func (w *uniqueWalk) value(x any, way []wayStep) {
 	if len(way) == 0 {
-		w.hold(x)
+		w.addValue(x)
 		return
 	}
 	next := way[0]
@@ -203,7 +203,7 @@ func (w *uniqueWalk) value(x any, way []wayStep) {
 	}
 }
 
-func (w *uniqueWalk) hold(x any) {
+func (w *uniqueWalk) addValue(x any) {
 	switch x := x.(type) {
 	case string:
 		if x == "" {
@@ -222,8 +222,8 @@ func (w *uniqueWalk) hold(x any) {
 	})
 }
 
-// uniqueText returns a text for a value: texts as they are, or by their hash if
-// they are long, apart from numbers that look the same.
+// uniqueText returns the text that identifies a value. Strings have other prefixes than numbers
+// and booleans; long strings are hashed.
 func uniqueText(x any) string {
 	const long = 128
 	text, ok := x.(string)

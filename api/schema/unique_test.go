@@ -64,21 +64,21 @@ func TestUniqueValues(t *testing.T) {
 	assert.NotEqual(t, text[0].Text, number[0].Text)
 }
 
-func TestUniqueIsForSingleValues(t *testing.T) {
+func TestUniqueIsForScalars(t *testing.T) {
 	type head struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
 	}
 	for want, typ := range map[string]reflect.Type{
-		"for single values": reflect.TypeFor[struct {
+		"for scalars": reflect.TypeFor[struct {
 			head
 			A []string `json:"a" schema:"unique"`
 		}](),
-		"say items.unique": reflect.TypeFor[struct {
+		"use items.unique": reflect.TypeFor[struct {
 			head
 			A map[string]string `json:"a" schema:"unique"`
 		}](),
-		"single values; of": reflect.TypeFor[struct {
+		"scalars; use": reflect.TypeFor[struct {
 			head
 			A any `json:"a" schema:"unique"`
 		}](),
@@ -86,7 +86,7 @@ func TestUniqueIsForSingleValues(t *testing.T) {
 			head
 			A string `json:"a" schema:"unique=world"`
 		}](),
-		"a.self: a struct that holds itself": reflect.TypeFor[struct {
+		"a.self: a recursive struct": reflect.TypeFor[struct {
 			head
 			A uniqueSelf `json:"a"`
 		}](),

@@ -8,16 +8,14 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Validate returns what is wrong with a conformed and defaulted object: types,
-// required fields, enums, ranges, lengths, patterns, combinations, duplicates,
-// and what changed although it is immutable. old is the object before, nil on
-// create. Causes stand in the order of the fields in the schema, the keys of a
-// map sorted, after them those of embedded objects, then duplicates; at most 100
+// Validate returns the violations in a normalized object with defaults: of types, required
+// fields, enums, ranges, lengths, patterns, combinations, uniqueness of items, and
+// immutability. old is the previous object, or nil on create. Causes are in schema field order,
+// with map keys sorted; causes of embedded objects follow, then duplicates. At most 100 causes
 // are returned.
 //
-// Metadata is left out: meta.ValidateMetadata knows its rules. In structs that
-// come from Go a value that is left out counts as unset, and required means not
-// the zero value (for a pointer: not nil).
+// Validate skips object metadata; use meta.ValidateMetadata. In Go structs, an absent field
+// counts as unset, and a required field must not be zero or, if it is a pointer, nil.
 func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 	if s == nil {
 		return nil
@@ -33,34 +31,35 @@ func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 	return v.found()
 }
 
+// validator validates one object, or one branch of a combination.
 type validator struct {
 	path    path
 	causes  []meta.Cause
-	objects []meta.Cause // of embedded objects, told next
-	repeats []meta.Cause // duplicates, told last
-	visited int          // what was looked at, a number twice, to find the branch that fits best
-	branch  bool         // of a combination
-	preset  bool         // the value is a default of a definition: one of an integer or string may be anything
+	objects []meta.Cause // causes of embedded objects, reported after causes
+	repeats []meta.Cause // duplicates, reported last
+	visited int          // visited values, numbers counted twice; selects the branch of anyOf and oneOf to report
+	branch  bool         // validates a branch of a combination
+	preset  bool         // the value is a default in a definition; an int-or-string default may have any type
 	effort  *effort      // shared with all branches
 }
 
-// Branches look at values once more for each combination that they stand in,
-// and matching costs what the text and the steps of the pattern multiply to.
-// One object may ask for maxEffort looks in branches, or for as many times
-// matchedAtOnce of the latter: a few seconds.
+// Limits on the cost of validating one object. Each combination visits its values again, and
+// matching a pattern costs text length times pattern size. An object may cost maxEffort units:
+// a visit within a branch costs one unit, and matchedAtOnce steps of pattern matching cost one
+// unit. That takes a few seconds at most.
 const (
 	maxEffort     = 2 << 20
 	matchedAtOnce = 64
 )
 
-// effort counts what the validation of one object has cost.
+// effort counts the cost of validating one object.
 type effort struct {
 	spent int
-	at    string // where it was too much
+	at    string // path of the value that exceeded the limit
 }
 
-// spend reports whether n more are allowed. Once they are not, nothing more is
-// looked at.
+// spend reports whether n more units are within the limit. After the limit is exceeded,
+// validation stops.
 func (v *validator) spend(n int) bool {
 	if v.effort.spent > maxEffort {
 		return false
@@ -72,7 +71,7 @@ func (v *validator) spend(n int) bool {
 	return true
 }
 
-// found returns the causes; a check that was given up is one.
+// found returns all causes. If validation stopped early, the last cause reports that.
 func (v *validator) found() []meta.Cause {
 	causes := slices.Concat(v.causes, v.objects, v.repeats)
 	causes = causes[:min(len(causes), maxReported)]
@@ -82,35 +81,36 @@ func (v *validator) found() []meta.Cause {
 	return append(causes[:min(len(causes), maxReported-1)], wording.Effort.Cause(v.effort.at, "", "", false))
 }
 
-// faultsOf validates one value by itself; canonical: it is of a Go struct.
+// faultsOf validates a single value. canonical is set if it belongs to a Go struct.
 func faultsOf(value any, s *Schema, canonical bool) []meta.Cause {
 	v := validator{effort: &effort{}}
 	v.value(value, nil, s, canonical)
 	return v.found()
 }
 
-// full reports whether no more causes are looked for.
+// full reports whether the limit on causes is reached.
 func (v *validator) full() bool {
 	return len(v.causes)+len(v.objects)+len(v.repeats) >= maxReported
 }
 
-// breaks adds the cause for a rule that x, the value at the path, breaks.
-func (v *validator) breaks(r wording.Rule, x any, limit string, canonical bool) {
+// violation adds a cause for a rule that x, the value at the path, violates.
+func (v *validator) violation(r wording.Rule, x any, limit string, canonical bool) {
 	if !v.full() {
 		v.causes = append(v.causes, r.Cause(v.path.String(), show(x), limit, canonical))
 	}
 }
 
-// breaksOwn is breaks for a rule that a Go field may give a reason for.
-func (v *validator) breaksOwn(r wording.Rule, x any, limit string, s *Schema, canonical bool) {
+// fieldViolation is violation, but uses the text of Schema.reasons if the Go field has one for
+// the rule.
+func (v *validator) fieldViolation(r wording.Rule, x any, limit string, s *Schema, canonical bool) {
 	if why := s.reasons[r]; why != "" {
 		r, limit = wording.Invalid, why
 	}
-	v.breaks(r, x, limit, canonical)
+	v.violation(r, x, limit, canonical)
 }
 
-// value validates one value; old is the value before, nil if there was none. The
-// order of the checks is the order in which clients are told.
+// value validates one value. old is the previous value, or nil if there was none. The order of
+// the checks determines the order of the causes.
 func (v *validator) value(x, old any, s *Schema, canonical bool) {
 	v.visited++
 	if v.full() || v.branch && !v.spend(1) {
@@ -123,24 +123,24 @@ func (v *validator) value(x, old any, s *Schema, canonical bool) {
 		if len(s.Enum) > 0 && !canonical {
 			v.enum(x, s, canonical)
 		}
-		v.gone(old, s)
+		v.checkRemoved(old, s)
 		return
 	}
 	if canonical && !v.branch && !s.rules {
 		return
 	}
 	if old != nil && (!canonical || s.Ratcheting) && meta.Equal(x, old) {
-		return // what came to be forbidden may stay where it is
+		return // an unchanged value stays valid if rules became stricter
 	}
 	if s.Immutable && old != nil && !meta.Equal(x, old) {
 		v.rules(x, nil, s, canonical)
-		v.breaks(wording.Immutable, inOrder(x, s), "", canonical)
+		v.violation(wording.Immutable, inOrder(x, s), "", canonical)
 		return
 	}
 	v.rules(x, old, s, canonical)
 }
 
-// rules validates what a value is, whether it may change or not.
+// rules validates everything except immutability of the value itself.
 func (v *validator) rules(x, old any, s *Schema, canonical bool) {
 	if s.Unchecked {
 		return
@@ -149,7 +149,7 @@ func (v *validator) rules(x, old any, s *Schema, canonical bool) {
 		v.typeFault(x, s, canonical)
 	}
 	if canonical && hasWholeFormat(s) {
-		v.whole(x, s)
+		v.wholeFormat(x, s)
 		return
 	}
 	v.combinations(x, s, canonical)
@@ -173,7 +173,7 @@ func (v *validator) rules(x, old any, s *Schema, canonical bool) {
 	}
 }
 
-// typeFault says that x has another type than its schema.
+// typeFault adds a cause for a value x of the wrong type.
 func (v *validator) typeFault(x any, s *Schema, canonical bool) {
 	if v.full() {
 		return

@@ -13,33 +13,32 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// text checks a string.
+// text validates a string.
 func (v *validator) text(x string, s *Schema, canonical bool) {
 	v.spelling(x, s, canonical)
 	if s.Format == "" || s.Type != String && s.Type != Any || s.Wire != Plain {
 		return
 	}
 	if s.Format == formatDriver && canonical {
-		x = strings.ToLower(x) // as clients know it
+		x = strings.ToLower(x) // like the reference server
 	}
 	if reasons := fieldFormat(s.Format); canonical && reasons != nil {
-		v.written(x, reasons(x))
+		v.addReasons(x, reasons(x))
 		return
 	}
 	if !HasFormat(x, s.Format) {
-		v.breaks(wording.Format, x, s.Format, canonical)
+		v.violation(wording.Format, x, s.Format, canonical)
 	}
 }
 
-// spelling tells the first thing that is wrong with the length, in characters,
-// and the form of a string.
+// spelling reports the first violation of the length in characters or the pattern.
 func (v *validator) spelling(x string, s *Schema, canonical bool) {
 	if s.MaxLength != nil && int64(len(x)) > *s.MaxLength && int64(utf8.RuneCountInString(x)) > *s.MaxLength {
-		v.breaks(wording.MaxLength, x, decimal(*s.MaxLength), canonical)
+		v.violation(wording.MaxLength, x, decimal(*s.MaxLength), canonical)
 		return
 	}
 	if s.MinLength != nil && int64(utf8.RuneCountInString(x)) < *s.MinLength {
-		v.breaks(wording.MinLength, x, decimal(*s.MinLength), canonical)
+		v.violation(wording.MinLength, x, decimal(*s.MinLength), canonical)
 		return
 	}
 	if s.Pattern != "" {
@@ -51,15 +50,15 @@ func (v *validator) spelling(x string, s *Schema, canonical bool) {
 			return
 		}
 		if re == nil || !re.MatchString(x) {
-			v.breaksOwn(wording.Pattern, x, s.Pattern, s, canonical)
+			v.fieldViolation(wording.Pattern, x, s.Pattern, s, canonical)
 		}
 	}
 }
 
-// number checks a number, x, that is about f.
+// number validates x, an int64 or a float64. f is x as a float64.
 func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 	if want := rangeOf(f, x, s); want != "" {
-		v.breaks(wording.Range, x, want, canonical)
+		v.violation(wording.Range, x, want, canonical)
 	}
 	if _, whole := x.(int64); whole && !canonical && s.Type != Integer {
 		s = s.wholeBounds()
@@ -67,35 +66,36 @@ func (v *validator) number(f float64, x any, s *Schema, canonical bool) {
 	switch {
 	case s.MultipleOf == nil:
 	case *s.MultipleOf <= 0 && !canonical:
-		v.breaks(wording.Multiple, x, limitOf(*s.MultipleOf, x), canonical)
+		v.violation(wording.Multiple, x, limitOf(*s.MultipleOf, x), canonical)
 	case *s.MultipleOf > 0 && !isMultiple(f, x, *s.MultipleOf):
-		v.breaksOwn(wording.MultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
+		v.fieldViolation(wording.MultipleOf, x, limitOf(*s.MultipleOf, x), s, canonical)
 	}
 	low, high := toBound(x, s.Minimum), toBound(x, s.Maximum)
 	if s.Between && canonical {
 		if low < 0 || high > 0 {
-			v.breaksOwn(wording.Between, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), s, canonical)
+			v.fieldViolation(wording.Between, x, limitOf(*s.Minimum, x)+" and "+limitOf(*s.Maximum, x), s, canonical)
 		}
 		return
 	}
 	switch {
 	case s.Minimum == nil || low > 0 || low == 0 && !s.ExclusiveMin:
 	case s.ExclusiveMin:
-		v.breaksOwn(wording.ExclusiveMinimum, x, limitOf(*s.Minimum, x), s, canonical)
+		v.fieldViolation(wording.ExclusiveMinimum, x, limitOf(*s.Minimum, x), s, canonical)
 	default:
-		v.breaksOwn(wording.Minimum, x, limitOf(*s.Minimum, x), s, canonical)
+		v.fieldViolation(wording.Minimum, x, limitOf(*s.Minimum, x), s, canonical)
 	}
 	switch {
 	case s.Maximum == nil || high < 0 || high == 0 && !s.ExclusiveMax:
 	case s.ExclusiveMax:
-		v.breaksOwn(wording.ExclusiveMaximum, x, limitOf(*s.Maximum, x), s, canonical)
+		v.fieldViolation(wording.ExclusiveMaximum, x, limitOf(*s.Maximum, x), s, canonical)
 	default:
-		v.breaksOwn(wording.Maximum, x, limitOf(*s.Maximum, x), s, canonical)
+		v.fieldViolation(wording.Maximum, x, limitOf(*s.Maximum, x), s, canonical)
 	}
 }
 
-// toBound compares a number, an int64 or a float64, with a bound: an int64 exactly with the
-// float64 itself, which is what clients of definitions know. Without a bound it returns 0.
+// toBound compares x, an int64 or a float64, with a bound. It compares an int64 with the exact
+// value of the bound's float64, like the reference server does for custom kinds. Without a
+// bound it returns 0.
 func toBound(x any, bound *float64) int {
 	if bound == nil {
 		return 0
@@ -110,8 +110,8 @@ func toBound(x any, bound *float64) int {
 	return cmp.Or(cmp.Compare(n, int64(*bound)), cmp.Compare(math.Trunc(*bound), *bound))
 }
 
-// wholeBounds cuts the fractions off what bounds a number. As clients of definitions
-// know it, that is how whole numbers are compared.
+// wholeBounds returns a copy of s with bounds truncated to integers. The reference server
+// compares integers with such bounds for custom kinds.
 func (s *Schema) wholeBounds() *Schema {
 	cut := *s
 	for _, bound := range []**float64{&cut.Minimum, &cut.Maximum, &cut.MultipleOf} {
@@ -123,8 +123,8 @@ func (s *Schema) wholeBounds() *Schema {
 	return &cut
 }
 
-// rangeOf names the type that a number, x, that is about f is too large or too
-// fine for, "" if it fits.
+// rangeOf returns the type that cannot represent x, or "" if the type of s can. f is x as a
+// float64.
 func rangeOf(f float64, x any, s *Schema) string {
 	_, fits := x.(int64)
 	if !fits {
@@ -146,8 +146,8 @@ func rangeOf(f float64, x any, s *Schema) string {
 	return ""
 }
 
-// isMultiple reports whether a number, x, that is about f is a multiple of step:
-// of integers exactly, of fractions as exactly as they can be written.
+// isMultiple reports whether x is a multiple of step: exactly for integers, within rounding
+// errors for fractions. f is x as a float64.
 func isMultiple(f float64, x any, step float64) bool {
 	if n, ok := x.(int64); ok && step == math.Trunc(step) && step < 1<<63 {
 		return n%int64(step) == 0
@@ -156,7 +156,7 @@ func isMultiple(f float64, x any, step float64) bool {
 	return math.Abs(q-math.Round(q)) <= math.Min(1e-9*math.Max(1, math.Abs(q)), 1e-3)
 }
 
-// limitOf writes a bound of the number x: an integer as such.
+// limitOf formats a bound for a message about x, as an integer if both are integers.
 func limitOf(limit float64, x any) string {
 	if _, ok := x.(int64); ok && limit == math.Trunc(limit) && math.Abs(limit) < 1<<63 {
 		return decimal(int64(limit))
@@ -166,7 +166,7 @@ func limitOf(limit float64, x any) string {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// isExact reports whether f is an integer that no other has the same float64 as.
+// isExact reports whether f is an integer that no other integer rounds to.
 func isExact(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1<<53 }
 
 func isInteger(f float64) bool { return f == math.Trunc(f) && !math.IsInf(f, 0) }
@@ -195,5 +195,5 @@ func (v *validator) enum(x any, s *Schema, canonical bool) {
 		}
 		words.WriteString(word)
 	}
-	v.breaks(wording.Enum, x, words.String(), canonical)
+	v.violation(wording.Enum, x, words.String(), canonical)
 }

@@ -13,19 +13,19 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// View turns object trees into values of one Go struct type and back, by a plan
-// made once. Names in the tree are wire names; the json tags are spec names. A
-// View is safe for concurrent use.
+// View converts object trees to values of one Go struct type and back. The tree has wire names,
+// the json tags spec names; the mapping is computed once, by NewView. A View is safe for
+// concurrent use.
 type View struct {
 	typ  reflect.Type
 	root *plan
 }
 
-// NewView returns the view of a struct type that Go accepts.
+// NewView returns the View of a struct type t, or of the struct type that t points to.
 func NewView(t reflect.Type, p names.Profile) (*View, error) {
 	t = indirect(t)
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("Go type %s is no struct", t)
+		return nil, fmt.Errorf("Go type %s is not a struct", t)
 	}
 	c := &planner{names: p, shared: commonOf(p), plans: map[reflect.Type]*plan{}}
 	root := c.planOf(t)
@@ -38,8 +38,8 @@ func NewView(t reflect.Type, p names.Profile) (*View, error) {
 	return &View{t, root}, nil
 }
 
-// Into fills *v, a pointer to the view's type, from a conformed tree. Nothing
-// of the tree is shared with v. The error names the field that does not fit.
+// Into sets *v, of the view's type, to the values of a normalized tree. v and the tree share no
+// memory. The error names the field that has a wrong type.
 func (w *View) Into(tree map[string]any, v any) error {
 	dst := reflect.ValueOf(v)
 	if dst.Kind() != reflect.Pointer || dst.IsNil() || dst.Elem().Type() != w.typ {
@@ -50,8 +50,8 @@ func (w *View) Into(tree map[string]any, v any) error {
 	return w.root.decode(tree, dst)
 }
 
-// From returns v, a value of the view's type or a pointer to one, as a tree in
-// canonical form.
+// From returns v, a value of the view's type or a pointer to one, as a normalized tree. The
+// tree shares no memory with v.
 func (w *View) From(v any) (map[string]any, error) {
 	src := reflect.ValueOf(v)
 	for src.Kind() == reflect.Pointer && !src.IsNil() {
@@ -67,11 +67,11 @@ func (w *View) From(v any) (map[string]any, error) {
 	return tree.(map[string]any), nil
 }
 
-// plan says how values of one Go type are read and written.
+// plan is the conversion of one Go type. A plan in common is complete and never modified.
 type plan struct {
 	kind   planKind
 	elem   *plan
-	list   *plan // see union
+	list   *plan // for planOrList: the list; see union
 	fields []fieldPlan
 	byName map[string]int
 }
@@ -81,7 +81,7 @@ type fieldPlan struct {
 	index               []int
 	plan                *plan
 	omitEmpty, omitZero bool
-	zeroer              bool // has the method IsZero
+	zeroer              bool // has an IsZero method
 }
 
 type planKind uint8
@@ -101,18 +101,19 @@ const (
 	planStruct
 	planTime // time.Time
 	planFields
-	planJSON // by its own MarshalJSON and UnmarshalJSON
-	planText // by its own MarshalText and UnmarshalText
-	planRaw  // see unionKind, as the next two
+	planJSON // by MarshalJSON and UnmarshalJSON
+	planText // by MarshalText and UnmarshalText
+	planRaw  // this and the next two: see unionKind
 	planOrBoolean
 	planOrList
 )
 
+// planner builds the plans of one View.
 type planner struct {
 	names  names.Profile
 	shared *common
 	plans  map[reflect.Type]*plan
-	inline []reflect.Type // the structs whose fields are being added, each inline in the one before
+	inline []reflect.Type // structs whose fields are being added, each inlined in the one before
 	faults []error
 }
 
@@ -139,7 +140,7 @@ func (c *planner) planOf(t reflect.Type) *plan {
 		c.union(p, t)
 	case planAny:
 		if t.Kind() != reflect.Interface || t.NumMethod() > 0 {
-			c.faults = append(c.faults, &FieldError{Type: t, Err: errors.New("has no form in JSON")})
+			c.faults = append(c.faults, &FieldError{Type: t, Err: errors.New("has no JSON encoding")})
 		}
 	}
 	return p

@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/internal/codec"
 )
 
-// Types as another ecosystem writes them: told by their methods and names.
+// Types of other libraries, which are recognized by their methods and names.
 
 type Time struct{ time.Time }
 
@@ -162,7 +162,7 @@ func TestViewGoesBothWays(t *testing.T) {
 	}
 }
 
-func TestViewIsWhatEncodingJSONDoes(t *testing.T) {
+func TestViewMatchesEncodingJSON(t *testing.T) {
 	_, view := foreignSchema(t)
 	v := foreign{Size: Quantity{"5"}, Port: IntOrString{"x"}, Grid: [][]int32{nil, {1}}, Optional: &Optional{"c"}, Ptrs: []*string{nil}, Deep: map[string][]inner{"a": nil}}
 	v.Metadata.Finalizers = []string{"a"}
@@ -174,7 +174,7 @@ func TestViewIsWhatEncodingJSONDoes(t *testing.T) {
 	assert.JSONEq(t, text(t, want), text(t, out))
 }
 
-func TestViewRefuses(t *testing.T) {
+func TestViewErrors(t *testing.T) {
 	_, view := foreignSchema(t)
 	for in, want := range map[string]string{
 		`{"b":1}`:                    "b: ",
@@ -226,7 +226,7 @@ func ExampleGo() {
 		return
 	}
 	box := map[string]any{"spec": map[string]any{"colour": "red"}}
-	unknown, _ := s.Conform(box)
+	unknown, _ := s.Normalize(box)
 	_ = s.FillDefaults(box)
 	fmt.Println(unknown, box)
 	box["spec"].(map[string]any)["size"] = int64(11)

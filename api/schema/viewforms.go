@@ -6,9 +6,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// readKnown fills dst, a pointer to one of package meta's values, as its
-// UnmarshalJSON would, without a round through JSON text. It reports false for
-// every other value, and for what these do not take.
+// readKnown sets dst, a pointer to a type of package meta, like its UnmarshalJSON does but
+// without JSON text. It returns false if it does not know the type or if v is invalid; the
+// caller then uses UnmarshalJSON.
 func readKnown(v, dst any) bool {
 	s, isText := v.(string)
 	var err error
@@ -31,8 +31,8 @@ func readKnown(v, dst any) bool {
 	return isText && err == nil
 }
 
-// writeKnown returns what one of package meta's values, given by its pointer,
-// is in a tree; false for every other value.
+// writeKnown returns the tree value of src, a pointer to a type of package meta. It returns
+// false for other types.
 func writeKnown(src any) (any, bool) {
 	switch v := src.(type) {
 	case *meta.Time:

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// decode fills dst, which is zero, from v. A null leaves it zero.
+// decode sets dst, which is zero, to v. A null leaves dst zero.
 func (p *plan) decode(v any, dst reflect.Value) error {
 	if v == nil {
 		return nil
@@ -69,7 +69,7 @@ func wrongType(v any, dst reflect.Value) error {
 	return fmt.Errorf("%s does not fit Go type %s", jsonType(v), dst.Type())
 }
 
-func within(name string, err error) error { return fmt.Errorf("%s: %w", name, err) }
+func inField(name string, err error) error { return fmt.Errorf("%s: %w", name, err) }
 
 func decodeFloat(v any, dst reflect.Value) error {
 	switch n := v.(type) {
@@ -94,15 +94,15 @@ func (p *plan) decodeStruct(v any, dst reflect.Value) error {
 			continue
 		}
 		f := &p.fields[i]
-		if err := f.plan.decode(e, reach(dst, f.index)); err != nil {
-			return within(k, err)
+		if err := f.plan.decode(e, ensureField(dst, f.index)); err != nil {
+			return inField(k, err)
 		}
 	}
 	return nil
 }
 
-// reach returns the field at an index path, making the pointers on the way.
-func reach(v reflect.Value, index []int) reflect.Value {
+// ensureField returns the field at an index path and allocates nil pointers on the way.
+func ensureField(v reflect.Value, index []int) reflect.Value {
 	for i, n := range index {
 		if i > 0 && v.Kind() == reflect.Pointer {
 			if v.IsNil() {
@@ -125,7 +125,7 @@ func (p *plan) decodeMap(v any, dst reflect.Value) error {
 	for k, e := range m {
 		val := reflect.New(t.Elem()).Elem()
 		if err := p.elem.decode(e, val); err != nil {
-			return within(k, err)
+			return inField(k, err)
 		}
 		dst.SetMapIndex(reflect.ValueOf(k).Convert(t.Key()), val)
 	}
@@ -145,13 +145,13 @@ func (p *plan) decodeList(v any, dst reflect.Value) error {
 			return fmt.Errorf("%d items do not fit Go type %s", len(l), dst.Type())
 		}
 		if err := p.elem.decode(e, dst.Index(i)); err != nil {
-			return within(fmt.Sprintf("[%d]", i), err)
+			return inField(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return nil
 }
 
-// decodeForm reads values that have a text or JSON form of their own.
+// decodeForm decodes values with a text or JSON encoding of their own.
 func (p *plan) decodeForm(v any, dst reflect.Value) error {
 	s, isText := v.(string)
 	switch p.kind {

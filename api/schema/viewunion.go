@@ -2,13 +2,13 @@ package schema
 
 import "reflect"
 
-// Some structs of this library are written as what one of their fields holds, as their
-// APIForm says: a value as it is, in Raw; an object, in Schema, or a boolean, in Allows; an
-// object or a list of them, in List.
+// A union is a struct of this library that is written as the value of one of its fields,
+// depending on APIForm: the field Raw; the object in Schema or the boolean in Allows; the object
+// in Schema or the list in List.
 
-// unionKind returns how a struct is written, planStruct if it is none of these.
+// unionKind returns the kind of union of a struct type, or planStruct.
 func unionKind(t reflect.Type) planKind {
-	if f, ok := zeroOf(t).(former); ok {
+	if f, ok := zeroOf(t).(apiFormer); ok {
 		switch f.APIForm() {
 		case "json":
 			return planRaw
@@ -21,7 +21,7 @@ func unionKind(t reflect.Type) planKind {
 	return planStruct
 }
 
-// union plans the fields of such a struct.
+// union plans the fields of a union.
 func (c *planner) union(p *plan, t reflect.Type) {
 	field := func(name string) *plan {
 		f, _ := t.FieldByName(name)

@@ -13,10 +13,10 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// maxDepth bounds how deep a Go value may be nested; pointers can form rings.
+// maxDepth limits the nesting of a Go value, because pointers can form cycles.
 const maxDepth = 500
 
-var errDeep = errors.New("the value is nested too deep")
+var errDeep = errors.New("value is nested too deeply")
 
 // encode returns src as a JSON value.
 func (p *plan) encode(src reflect.Value, depth int) (any, error) {
@@ -38,7 +38,7 @@ func (p *plan) encode(src reflect.Value, depth int) (any, error) {
 	case planFloat:
 		f := src.Float()
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, fmt.Errorf("%v has no form in JSON", f)
+			return nil, fmt.Errorf("%v has no JSON encoding", f)
 		}
 		if isInteger(f) && math.Abs(f) < 1<<53 {
 			return int64(f), nil
@@ -65,21 +65,21 @@ func (p *plan) encodeStruct(src reflect.Value, depth int) (any, error) {
 	m := make(map[string]any, min(len(p.fields), 8))
 	for i := range p.fields {
 		f := &p.fields[i]
-		v, ok := find(src, f.index)
+		v, ok := lookupField(src, f.index)
 		if !ok || f.omitEmpty && isEmpty(v) || f.omitZero && f.isZero(v) {
 			continue
 		}
 		e, err := f.plan.encode(v, depth+1)
 		if err != nil {
-			return nil, within(f.name, err)
+			return nil, inField(f.name, err)
 		}
 		m[f.name] = e
 	}
 	return m, nil
 }
 
-// find returns the field at an index path; false below a nil pointer.
-func find(v reflect.Value, index []int) (reflect.Value, bool) {
+// lookupField returns the field at an index path, or false if a pointer on the way is nil.
+func lookupField(v reflect.Value, index []int) (reflect.Value, bool) {
 	for i, n := range index {
 		if i > 0 && v.Kind() == reflect.Pointer {
 			if v.IsNil() {
@@ -118,7 +118,7 @@ func (p *plan) encodeMap(src reflect.Value, depth int) (any, error) {
 		k := it.Key().String()
 		e, err := p.elem.encode(it.Value(), depth+1)
 		if err != nil {
-			return nil, within(k, err)
+			return nil, inField(k, err)
 		}
 		m[k] = e
 	}
@@ -133,14 +133,14 @@ func (p *plan) encodeList(src reflect.Value, depth int) (any, error) {
 	for i := range l {
 		e, err := p.elem.encode(src.Index(i), depth+1)
 		if err != nil {
-			return nil, within(fmt.Sprintf("[%d]", i), err)
+			return nil, inField(fmt.Sprintf("[%d]", i), err)
 		}
 		l[i] = e
 	}
 	return l, nil
 }
 
-// encodeForm writes values that have a text or JSON form of their own.
+// encodeForm encodes values with a text or JSON encoding of their own.
 func (p *plan) encodeForm(src reflect.Value) (any, error) {
 	switch p.kind {
 	case planTime:
@@ -181,7 +181,7 @@ func (p *plan) encodeForm(src reflect.Value) (any, error) {
 	return viaJSON(v)
 }
 
-// methods returns the value with all its methods, also those of its pointer.
+// methods returns a value with all methods of src, including those of its pointer.
 func methods(src reflect.Value) any {
 	if src.CanAddr() {
 		return src.Addr().Interface()
@@ -199,8 +199,9 @@ func viaJSON(v any) (any, error) {
 	return meta.ParseJSON(b)
 }
 
-// Update brings dst to what src says, both trees of the schema's objects: what
-// src lacks of the schema's fields goes, fields unknown to it stay.
+// Update makes dst equal to src, both objects of the schema, but keeps fields in dst that the
+// schema does not declare if it preserves unknown fields. dst may share memory with src
+// afterwards.
 func (s *Schema) Update(dst, src map[string]any) {
 	for k, v := range src {
 		from, ok := v.(map[string]any)

@@ -82,8 +82,8 @@ func TestAuthenticate(t *testing.T) {
 
 func TestNewFaults(t *testing.T) {
 	_, err := requestheader.New(requestheader.Config{})
-	assert.ErrorContains(t, err, "no authority")
-	assert.ErrorContains(t, err, "no header")
+	assert.ErrorContains(t, err, "Roots is required")
+	assert.ErrorContains(t, err, "UserHeaders is required")
 	_, err = requestheader.New(requestheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-User"}, ExtraPrefixes: []string{" "}})
 	assert.ErrorContains(t, err, "empty header name", "every header would be an extra")
 }

@@ -97,7 +97,7 @@ func TestAnswers(t *testing.T) {
 		{"good", []string{"x"}, "", nil, "token audiences"},
 		{"no", nil, "", nil, ""},
 		{"why", nil, "", nil, "it is stolen"},
-		{"nobody", nil, "", nil, "names no user"},
+		{"nobody", nil, "", nil, "status.user.username is empty"},
 		{"error", nil, "bob", []string{"api"}, ""},
 		{"vault", []string{"vault"}, "carol", []string{"vault"}, ""},
 		{"vault", nil, "", nil, "token audiences"},

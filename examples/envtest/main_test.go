@@ -164,7 +164,7 @@ func TestFlagsAsWithTheRealOne(t *testing.T) {
 		"--runtime-config=a/v1=maybe":                         `"maybe" is neither true nor false`,
 		"--runtime-config=batch/v1/nothings":                  `no kind of this version has the plural "nothings"`,
 		"--feature-gates=A":                                   "missing bool value for A",
-		"--feature-gates=RecoverVolumeExpansionFailure=false": "it is stable since release 1.34 and cannot be switched off",
+		"--feature-gates=RecoverVolumeExpansionFailure=false": "the feature is stable since release 1.34 and cannot be turned off",
 	} {
 		cmd, log := program(t, "kube-apiserver", "--secure-port=0", arg)
 		require.Error(t, cmd.Run(), arg)

@@ -17,11 +17,15 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// LongestMessage bounds what a messageExpression may make, in bytes.
+// LongestMessage is the maximum size of the result of a messageExpression, in bytes. Longer
+// results are ignored.
 const LongestMessage = 5 << 10
 
-// Check evaluates the rules for an object; old is nil if it is new. What a rule says of a
-// value that stays as it was is a warning, not a fault: the object was accepted with it.
+// Check evaluates the rules for an object. old is its previous state, or nil if the object is
+// new. If a value did not change and a rule without oldSelf is violated, Check returns a
+// warning instead of a cause, because the stored object is accepted with that value. At most
+// 100 causes and 100 warnings are returned. If ctx ends or the cost limit of an object is
+// exceeded, Check stops and returns a cause.
 func (r *Rules) Check(ctx context.Context, obj, old map[string]any) (faults []meta.Cause, warnings []string) {
 	if r == nil {
 		return nil, nil
@@ -35,21 +39,21 @@ func (r *Rules) Check(ctx context.Context, obj, old map[string]any) (faults []me
 	return c.faults, c.warnings
 }
 
-// checker goes through an object. It ends when nothing is left to spend.
+// checker evaluates rules for one object. It stops when left is negative.
 type checker struct {
 	left     int64
 	faults   check.Faults
 	warnings []string
 }
 
-// visit is a value and what it was.
+// visit is a value with its previous value.
 type visit struct {
 	now, old any
-	known    bool // old is what the value was; else nobody can tell
-	same     bool // the nearest value above of which that is known stayed as it was
+	known    bool // old is the previous value, or nil if there was none; otherwise it cannot be determined
+	same     bool // if known is false: whether the nearest ancestor with a known previous value did not change
 }
 
-// unchanged reports whether the value stayed as it was.
+// unchanged reports whether the value did not change.
 func (v visit) unchanged() bool {
 	if v.known {
 		return v.old != nil && meta.Equal(v.now, v.old)
@@ -57,7 +61,7 @@ func (v visit) unchanged() bool {
 	return v.same
 }
 
-// below returns the visit of a value in v.
+// below returns the visit of a value directly below v.
 func (v visit) below(now, old any, known bool) visit {
 	next := visit{now: now, old: old, known: known && v.known}
 	if !next.known {
@@ -95,7 +99,7 @@ func (c *checker) value(ctx context.Context, r *Rules, v visit, at *check.Path) 
 	}
 }
 
-// list visits the items of a list. Those of a list by keys are known by them.
+// list checks the items of a list. Only items of a list with keys have a known previous value.
 func (c *checker) list(ctx context.Context, r *Rules, v visit, now []any, at *check.Path) {
 	if r.items == nil {
 		return
@@ -107,7 +111,7 @@ func (c *checker) list(ctx context.Context, r *Rules, v visit, now []any, at *ch
 			before[r.schema.ItemKey(item)] = item
 		}
 	}
-	if !byKeys { // what holds for the list holds for its items: it is compared once
+	if !byKeys { // compare the list once instead of for each item
 		v.same, v.known = v.unchanged(), false
 	}
 	for i, item := range now {
@@ -119,7 +123,7 @@ func (c *checker) list(ctx context.Context, r *Rules, v visit, now []any, at *ch
 	}
 }
 
-// wholeObject is the place of faults of a whole object.
+// wholeObject returns the path for causes that concern the whole object.
 func wholeObject() *check.Path { return check.At("<nil>") }
 
 func (c *checker) rules(ctx context.Context, r *Rules, v visit, at *check.Path) {
@@ -142,7 +146,7 @@ func (c *checker) rules(ctx context.Context, r *Rules, v visit, at *check.Path) 
 		}
 		given := vars
 		switch {
-		case rule.fault != nil: // it was accepted by a server that knew better
+		case rule.fault != nil: // a server with more features accepted the rule
 			c.faults.Invalid(at, r.schema.Type.String(), fmt.Sprintf("rule compile error: %v", rule.fault))
 			continue
 		case rule.created():
@@ -155,28 +159,28 @@ func (c *checker) rules(ctx context.Context, r *Rules, v visit, at *check.Path) 
 }
 
 func (c *checker) rule(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, now any, unchanged func() bool, at *check.Path) {
-	said := strings.TrimSpace(r.Message)
-	if said == "" {
-		said = strings.TrimSpace(r.Expression)
+	shown := strings.TrimSpace(r.Message)
+	if shown == "" {
+		shown = strings.TrimSpace(r.Expression)
 	}
 	holds, err := r.holds.eval(ctx, vars, &c.left)
 	switch {
 	case errors.Is(err, errCost):
 		c.faults.Invalid(at, s.Type.String(), errCost.Error())
-	case err != nil && tooDear(err):
+	case err != nil && exceedsCallCost(err):
 		c.left = -1
-		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %s", err, said))
+		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %s", err, shown))
 	case err != nil && strings.HasPrefix(err.Error(), "no such overload"):
-		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %s", err, said))
+		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %s", err, shown))
 	case err != nil:
-		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("%v evaluating rule: %s", err, said))
+		c.faults.Invalid(at, s.Type.String(), fmt.Sprintf("%v evaluating rule: %s", err, shown))
 	case holds != ref.Val(types.True):
-		c.broken(ctx, s, r, vars, now, unchanged, at)
+		c.violated(ctx, s, r, vars, now, unchanged, at)
 	}
 }
 
-// broken tells of a rule that a value breaks.
-func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, now any, unchanged func() bool, at *check.Path) {
+// violated adds a cause or a warning for a violated rule.
+func (c *checker) violated(ctx context.Context, s *schema.Schema, r rule, vars map[string]any, now any, unchanged func() bool, at *check.Path) {
 	message := strings.TrimSpace(r.Message)
 	if message == "" {
 		message = "failed rule: " + strings.TrimSpace(r.Expression)
@@ -186,7 +190,7 @@ func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map
 		switch {
 		case errors.Is(err, errCost):
 			message = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
-		case err != nil && tooDear(err):
+		case err != nil && exceedsCallCost(err):
 			c.left = -1
 			message = fmt.Sprintf("no further validation rules will be run due to call cost exceeds limit for messageExpression: %q", r.MessageExpression)
 		case err == nil:
@@ -208,23 +212,23 @@ func (c *checker) broken(ctx context.Context, s *schema.Schema, r rule, vars map
 	case map[string]any, []any:
 		shown = check.Hidden{}
 	}
-	var told check.Faults
+	var causes check.Faults
 	switch r.Reason {
 	case "FieldValueForbidden":
-		told.Forbidden(at, message)
+		causes.Forbidden(at, message)
 	case "FieldValueRequired":
-		told.Required(at, message)
+		causes.Required(at, message)
 	case "FieldValueDuplicate":
-		told.Duplicate(at, shown)
+		causes.Duplicate(at, shown)
 	default:
-		told.Invalid(at, shown, message)
+		causes.Invalid(at, shown, message)
 	}
 	switch {
-	case c.left >= 0 && !r.transition() && unchanged(): // else the rules that follow are not evaluated
+	case c.left >= 0 && !r.transition() && unchanged(): // without budget left, a cause must report that evaluation stopped
 		if len(c.warnings) < mostFaults {
-			c.warnings = append(c.warnings, told[0].Field+": "+told[0].Message)
+			c.warnings = append(c.warnings, causes[0].Field+": "+causes[0].Message)
 		}
 	case len(c.faults) < mostFaults:
-		c.faults = append(c.faults, told...)
+		c.faults = append(c.faults, causes...)
 	}
 }

@@ -97,7 +97,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestBrokenRules(t *testing.T) {
+func TestInvalidRules(t *testing.T) {
 	for _, test := range []struct{ name, schema, want string }{
 		{"syntax", `x-kubernetes-validations: [{rule: "self.a <"}], properties: {a: {type: integer}}`, "Syntax error"},
 		{"unknown field", `x-kubernetes-validations: [{rule: "self.b"}], properties: {a: {type: integer}}`, "undefined field 'b'"},
@@ -117,7 +117,7 @@ func TestBrokenRules(t *testing.T) {
 	}
 }
 
-func TestNoRuleIsLeftOut(t *testing.T) {
+func TestAllRulesAreEvaluated(t *testing.T) {
 	s, faults := schema.OpenAPI(parse(t, `{type: object, properties: {z: {type: integer, x-kubernetes-validations: [{rule: "false"}]}}}`), names.Kubernetes, nil)
 	require.Empty(t, faults)
 	for i := range 19_000 {
@@ -162,8 +162,8 @@ func TestRulesAreBounded(t *testing.T) {
 	assert.Contains(t, broken[0].Message, "context canceled")
 }
 
-// A type that holds itself has the same rules at each depth.
-func TestRulesOfTypesThatHoldThemselves(t *testing.T) {
+// TestRulesOfRecursiveTypes: a recursive type has the same rules at each depth.
+func TestRulesOfRecursiveTypes(t *testing.T) {
 	type node struct {
 		Next  *node  `json:"next,omitempty"`
 		Nodes []node `json:"nodes,omitempty"`
@@ -186,8 +186,9 @@ func TestRulesOfTypesThatHoldThemselves(t *testing.T) {
 	assert.Equal(t, []string{"spec.next.next.next.most", "spec.next.nodes[1].nodes[0].most"}, fields)
 }
 
-// What a value that stayed as it was is told must not keep the rules of others from holding.
-func TestADearMessageEndsTheCheckWithAFault(t *testing.T) {
+// TestExpensiveMessageIsACause: if the message of a violated rule exhausts the budget, a cause is
+// reported even if the value did not change, because the remaining rules are not evaluated.
+func TestExpensiveMessageIsACause(t *testing.T) {
 	rules, faults := compile(t, spec(`properties: {a: {type: integer, x-kubernetes-validations: [{rule: self > 5, messageExpression: "lists.range(900).all(i, lists.range(900).all(j, i+j >= 0)) ? 'x' : 'y'"}]}, b: {type: integer, x-kubernetes-validations: [{rule: self > 5}]}}`))
 	require.Empty(t, faults)
 	broken, warnings := rules.Check(t.Context(), parse(t, `{spec: {a: 1, b: 1}}`), parse(t, `{spec: {a: 1, b: 9}}`))
@@ -209,7 +210,8 @@ func TestWarningsAreBounded(t *testing.T) {
 	assert.Len(t, warnings, 100)
 }
 
-// What is large must not take long, nor room, in one call of a function: it cannot be ended.
+// TestLargeValues: one call of a function is limited in time and memory, because it cannot be
+// interrupted.
 func TestLargeValues(t *testing.T) {
 	list := make([]any, 30_000)
 	for i := range list {
@@ -239,7 +241,7 @@ func TestLargeValues(t *testing.T) {
 	assert.Empty(t, broken)
 }
 
-func TestFaultsOfLongExpressionsAreShort(t *testing.T) {
+func TestLongExpressionsAreNotQuoted(t *testing.T) {
 	env, err := cel.NewRequestEnv(names.Kubernetes, cel.Sees{})
 	require.NoError(t, err)
 	_, err = env.Compile("true"+strings.Repeat(" ", 16_000)+strings.Repeat("&&b", 110), cel.Boolean)
@@ -262,8 +264,8 @@ func TestFieldPathsOfTags(t *testing.T) {
 	assert.Contains(t, faults[0].Message, "must be a valid path")
 }
 
-// TestAffordableRules: objects count nothing in estimates, however much they hold, since
-// rules that definitions have everywhere compare them; nor does what a rule only looks for.
+// TestAffordableRules: objects have size 0 in estimates, because rules of existing definitions
+// compare them, and so do values that a rule only tests for existence.
 func TestAffordableRules(t *testing.T) {
 	for _, test := range []struct{ name, schema string }{
 		{"an object that stays", `x-kubernetes-validations: [{rule: "self == oldSelf"}], properties: {a: {type: string}}`},

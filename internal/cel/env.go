@@ -1,10 +1,10 @@
-// Package cel compiles and evaluates the expressions that definitions, webhooks and
-// policies hold, in the Common Expression Language.
+// Package cel compiles and evaluates the expressions of custom resource definitions, webhooks
+// and policies, in the Common Expression Language (CEL).
 //
-// Everything is bounded: how much an expression may cost is estimated where it is written
-// (size.go says how large values can be) and counted where it is evaluated. types.go and
-// value.go are what expressions know of schemas and trees, rules.go and check.go the rules
-// of a schema, and package library the functions that can be called.
+// All costs are limited: they are estimated when an expression is written, for the largest
+// values that the schema allows (size.go), and counted during evaluation. types.go and value.go
+// map schemas and trees to CEL types and values, rules.go and check.go compile and evaluate the
+// rules of a schema, and package library has the functions beyond the language.
 package cel
 
 import (
@@ -26,9 +26,9 @@ import (
 	"orch.io/controlplane/internal/cel/library"
 )
 
-// What expressions may cost: one call of an expression, all for one object (about a second),
-// those that decide whether a webhook or policy is asked, and by their estimates one and all
-// of a schema.
+// Cost limits: for one evaluation of an expression, for all rules of an object (about a
+// second), for the match conditions of a webhook or policy, and for the estimates of a single
+// rule and of all rules of a schema.
 const (
 	callCost       = 1_000_000
 	ObjectCost     = 10_000_000
@@ -37,25 +37,25 @@ const (
 	schemaEstimate = 100_000_000
 )
 
-// checkEvery is how many steps of a loop are made between looks at the context.
+// checkEvery is the number of loop iterations between checks of the context.
 const checkEvery = 100
 
-// Env is what expressions share.
+// Env is the CEL environment of a profile. It is safe for concurrent use.
 type Env struct{ cel *cel.Env }
 
-// environments are those of the profiles, made when somebody needs them and never changed.
+// environments has a constructor for each profile. The environment is built on first use.
 var environments = map[names.Profile]func() (*Env, error){
 	names.Orch:       sync.OnceValues(func() (*Env, error) { return newEnv(names.Orch) }),
 	names.Kubernetes: sync.OnceValues(func() (*Env, error) { return newEnv(names.Kubernetes) }),
 }
 
-// For returns the Env of a profile, in whose names expressions see types.
+// For returns the Env of a profile, which determines the names of types.
 func For(p names.Profile) (*Env, error) { return environments[p]() }
 
 func newEnv(p names.Profile) (*Env, error) {
 	env, err := cel.NewEnv(append(library.Options(p),
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true), cel.CrossTypeNumericComparisons(true),
-		// Rules that were accepted once must not become too dear.
+		// A fixed cost model: stored rules must stay within their limits.
 		cel.CostModelVersion(0), cel.CostEstimatorOptions(cost.PresenceTestHasCost(false)),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(), cel.ValidateHomogeneousAggregateLiterals()),
 		cel.ParserExpressionSizeLimit(maxExpression),
@@ -66,27 +66,27 @@ func newEnv(p names.Profile) (*Env, error) {
 	return &Env{env}, nil
 }
 
-// maxExpression bounds the text of an expression, in bytes.
+// maxExpression is the maximum length of an expression, in bytes.
 const maxExpression = 100_000
 
-// Program is a compiled expression.
+// Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
 	cel  cel.Program
-	most uint64          // that one call costs, as estimated
-	uses map[string]bool // variables
+	most uint64          // estimated maximum cost of one evaluation
+	uses map[string]bool // names of the variables that the expression uses
 	of   *cel.Type
 
-	fault error // why it cannot be evaluated
+	fault error // why the expression cannot be evaluated, or nil
 }
 
-// errCost ends an evaluation that cost too much.
+// errCost is returned if an evaluation exceeds the remaining cost budget.
 var errCost = errors.New("validation failed due to running out of cost budget, no further validation rules will be run")
 
-// compile compiles an expression that has one of some types; none is any.
+// compile compiles an expression. Its type must be one of want, unless want is empty.
 func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, error) {
 	ast, issues := env.CompileSource(source{cel.Source(common.NewTextSource(text))})
 	if issues.Err() != nil {
-		return nil, fmt.Errorf("compilation failed: %s", toldOf(issues))
+		return nil, fmt.Errorf("compilation failed: %s", issueText(issues))
 	}
 	if len(want) > 0 && !slices.ContainsFunc(want, ast.OutputType().IsExactType) {
 		return nil, &typeError{got: ast.OutputType(), want: want}
@@ -107,8 +107,8 @@ func compile(env *cel.Env, text string, z sizes, want ...*cel.Type) (*Program, e
 	return &Program{cel: p, most: estimate.Max, uses: uses, of: ast.OutputType()}, nil
 }
 
-// source is the text of an expression. Faults do not show lines that are long: each points at
-// a place with a line of its own.
+// source is the text of an expression. Error messages do not quote lines of more than 1 KiB,
+// because each error repeats the line.
 type source struct{ cel.Source }
 
 // Snippet implements cel.Source.
@@ -117,16 +117,16 @@ func (s source) Snippet(line int) (string, bool) {
 	return text, ok && len(text) <= 1<<10
 }
 
-// toldOf returns what is wrong with an expression as clients know it.
-func toldOf(issues *cel.Issues) string {
+// issueText returns the error message of an expression in the format of the reference server.
+func issueText(issues *cel.Issues) string {
 	return undeclared.ReplaceAllString(issues.String(), "$0 (in container '')")
 }
 
-// undeclared is a fault as cel-go tells it. Clients know it with the container, which has no
-// name here.
+// undeclared matches an error message of cel-go. In the reference server, the message also has
+// the container name, which is empty here.
 var undeclared = regexp.MustCompile(`undeclared reference to '[^']*'`)
 
-// typeError says that an expression has another type than it should.
+// typeError is returned for an expression of the wrong type.
 type typeError struct {
 	got  *cel.Type
 	want []*cel.Type
@@ -140,8 +140,8 @@ func (e *typeError) Error() string {
 	return fmt.Sprintf("must evaluate to one of %s but got %s", e.want, e.got)
 }
 
-// eval evaluates the expression and takes what that costs from what is left, which is less
-// than nothing afterwards if it was not enough.
+// eval evaluates the expression and subtracts the cost from *left. If the cost exceeds *left,
+// it sets *left to a negative value and returns errCost.
 func (p *Program) eval(ctx context.Context, vars map[string]any, left *int64) (ref.Val, error) {
 	if p.fault != nil {
 		return nil, p.fault
@@ -151,15 +151,15 @@ func (p *Program) eval(ctx context.Context, vars map[string]any, left *int64) (r
 	if details != nil && details.ActualCost() != nil {
 		spent = min(*details.ActualCost(), math.MaxInt64)
 	}
-	if int64(spent) > *left { // bounded above
+	if int64(spent) > *left { // at most MaxInt64, see above
 		*left = -1
 		return nil, errCost
 	}
-	*left -= int64(spent) // bounded above
+	*left -= int64(spent) // at most MaxInt64, see above
 	return v, err
 }
 
-// tooDear reports whether an expression was ended since one call cost too much.
-func tooDear(err error) bool {
+// exceedsCallCost reports whether err means that one evaluation exceeded callCost.
+func exceedsCallCost(err error) bool {
 	return strings.HasPrefix(err.Error(), "operation cancelled: actual cost limit exceeded")
 }

@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/internal/cel"
 )
 
-// TestLargeNumbersAreComparedExactly: rules and policies tell integers apart that round to one
-// float64, whichever of the two ways JSON has for integers they are written in. Values of type
-// number are an exception, see TestNumbersAreDoubles.
+// TestLargeNumbersAreComparedExactly: rules and policies distinguish integers that round to the
+// same float64, with or without an exponent or fraction in JSON. Values of type number are an
+// exception; see TestNumbersAreDoubles.
 func TestLargeNumbersAreComparedExactly(t *testing.T) {
 	const immutable = `x-kubernetes-validations: [{rule: self == oldSelf, message: immutable}]`
 	env, err := cel.NewRequestEnv(names.Kubernetes, cel.Sees{})
@@ -60,9 +60,8 @@ func TestLargeNumbersAreComparedExactly(t *testing.T) {
 	}
 }
 
-// TestNumbersAreDoubles: a value of type number is a double to rules wherever it is, also if it is
-// written as an integer that no double holds. It is calculated with and compared as such, as
-// kube-apiserver does.
+// TestNumbersAreDoubles: as in kube-apiserver, a value of type number is a double in rules, even if
+// it is written as an integer without an exact double.
 func TestNumbersAreDoubles(t *testing.T) {
 	for _, where := range []struct {
 		schema, self string
@@ -88,8 +87,8 @@ func TestNumbersAreDoubles(t *testing.T) {
 	}
 }
 
-// TestIntOrStringNumbersStayIntegers: a number in a field that may be a string, too, is an int to
-// rules, as large as it may be.
+// TestIntOrStringNumbersStayIntegers: an integer of any size in an int-or-string field is an int in
+// rules.
 func TestIntOrStringNumbersStayIntegers(t *testing.T) {
 	rules, faults := compile(t, spec(`properties: {v: {x-kubernetes-int-or-string: true, x-kubernetes-validations: [{rule: "type(self) == int && self == 9007199254740993"}]}}`))
 	require.Empty(t, faults)

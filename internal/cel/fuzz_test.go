@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// Each name that expressions can say means one field.
+// FuzzNames: each CEL name stands for one field.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"a", "namespace", "a-b.c/d", "__x__", "___", "__dash__", "-dot-", "__namespace__", "1a", "ä"} {
 		f.Add(name)
@@ -35,7 +35,7 @@ const fuzzed = `{"type":"object","properties":{
 	"map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"}}}},
 	"list":{"type":"array","items":{"type":"array","items":{"type":"integer"}}}}}`
 
-// Neither rules nor the objects that they are about need to be as one would expect.
+// FuzzRules evaluates arbitrary rules for arbitrary objects.
 func FuzzRules(f *testing.F) {
 	for _, rule := range []string{
 		"self == oldSelf", "self.set + self.set == self.set", "self.map + oldSelf.map != self.map", "self.list.all(l, l.distinct() == l)",

@@ -11,23 +11,23 @@ import (
 	"orch.io/controlplane/internal/cel/library"
 )
 
-// list is a list of a tree, or one that an expression made of such lists.
+// list is a list of a tree, or the result of adding lists.
 type list struct {
-	schema *schema.Schema
-	raw    []any
-	made   []ref.Val // instead of raw
+	schema   *schema.Schema
+	raw      []any
+	computed []ref.Val // used instead of raw if not nil
 }
 
 func (l list) len() int {
-	if l.made != nil {
-		return len(l.made)
+	if l.computed != nil {
+		return len(l.computed)
 	}
 	return len(l.raw)
 }
 
 func (l list) at(i int) ref.Val {
-	if l.made != nil {
-		return l.made[i]
+	if l.computed != nil {
+		return l.computed[i]
 	}
 	var items *schema.Schema
 	if l.schema != nil {
@@ -42,7 +42,7 @@ func (l list) isMap() bool { return l.schema != nil && l.schema.ListType == "map
 // Unordered implements library.Unordered.
 func (l list) Unordered() bool { return l.isSet() || l.isMap() }
 
-// items finds those of a set, or of a list by keys.
+// items is an index of the items of a set or of a list with keys.
 type items struct {
 	list
 	places library.Index
@@ -56,7 +56,7 @@ func (l list) items() items {
 	return x
 }
 
-// hash is that of a member of a set, or of the keys of an item.
+// hash returns a hash of a set's item, or of the keys of a map list's item.
 func (x items) hash(item ref.Val) uint64 {
 	if !x.isMap() {
 		return x.places.Hash(item)
@@ -76,7 +76,8 @@ func (x items) hash(item ref.Val) uint64 {
 	return sum
 }
 
-// find returns the item that equals another, of a list by keys the one that has its keys.
+// find returns the index of the item that equals item, or has the same keys in a list with
+// keys. It returns -1 if there is none.
 func (x items) find(item ref.Val) int {
 	for _, i := range x.places.Places(x.hash(item)) {
 		if x.isMap() && x.sameKeys(x.at(i), item) || !x.isMap() && x.at(i).Equal(item) == types.True {
@@ -106,16 +107,16 @@ func (l list) sameKeys(a, b ref.Val) bool {
 	return true
 }
 
-// Add implements traits.Adder: sets become what is in either, and lists by keys what is in
-// the second, else in the first.
+// Add implements traits.Adder. The sum of sets is their union. The sum of lists with keys has
+// the items of both; if both have an item with the same keys, the item of other is used.
 func (l list) Add(other ref.Val) ref.Val {
 	more, ok := other.(traits.Lister)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
-	sum := list{schema: l.schema, made: make([]ref.Val, 0, l.len())}
+	sum := list{schema: l.schema, computed: make([]ref.Val, 0, l.len())}
 	for i := range l.len() {
-		sum.made = append(sum.made, l.at(i))
+		sum.computed = append(sum.computed, l.at(i))
 	}
 	var found items
 	if l.Unordered() {
@@ -126,13 +127,13 @@ func (l list) Add(other ref.Val) ref.Val {
 		at := -1
 		if l.Unordered() {
 			if at = found.find(item); at < 0 {
-				found.places.Add(found.hash(item), len(sum.made))
+				found.places.Add(found.hash(item), len(sum.computed))
 			}
 		}
 		if at < 0 {
-			sum.made = append(sum.made, item)
+			sum.computed = append(sum.computed, item)
 		} else {
-			sum.made[at] = item
+			sum.computed[at] = item
 		}
 		found.list = sum
 	}
@@ -149,7 +150,7 @@ func (l list) Contains(item ref.Val) ref.Val {
 	return types.False
 }
 
-// Equal implements ref.Val. Sets and lists by keys have no order.
+// Equal implements ref.Val. The order of items is ignored in sets and lists with keys.
 func (l list) Equal(other ref.Val) ref.Val {
 	o, ok := other.(traits.Lister)
 	if !ok || o.Size() != l.Size() {
@@ -202,8 +203,8 @@ func (l list) Type() ref.Type { return types.ListType }
 
 // Value implements ref.Val.
 func (l list) Value() any {
-	if l.made != nil {
-		return l.made
+	if l.computed != nil {
+		return l.computed
 	}
 	return l.raw
 }

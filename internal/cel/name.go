@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// reserved are the words of the language that cannot be names of fields.
+// reserved are the CEL keywords, which cannot be field names.
 var reserved = []string{
 	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
 	"import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
@@ -18,7 +18,7 @@ var (
 	escaped  = strings.NewReplacer("__underscores__", "__", "__dot__", ".", "__dash__", "-", "__slash__", "/")
 )
 
-// escape returns the name of a field in expressions; ok is false if it cannot have one.
+// escape returns the CEL name of a field. ok is false if the field cannot have one.
 func escape(name string) (_ string, ok bool) {
 	switch {
 	case slices.Contains(reserved, name):
@@ -29,7 +29,7 @@ func escape(name string) (_ string, ok bool) {
 	return escapes.Replace(name), true
 }
 
-// unescape returns the name of a field that has a name in expressions.
+// unescape returns the field for a CEL name.
 func unescape(name string) string {
 	if !strings.Contains(name, "__") {
 		return name

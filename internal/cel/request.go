@@ -27,31 +27,34 @@ const (
 	varNamespace  = "namespaceObject"
 )
 
-// RequestEnv is what expressions about requests see.
+// RequestEnv is the environment of the expressions of one webhook or policy. Variable, Compile
+// and Check must not be called concurrently, because compiling an expression registers types.
+// Add variables before compiling expressions that use them.
 type RequestEnv struct {
 	cel       *cel.Env
-	makes     *cel.Env                 // that of expressions that make objects and patches; nil: there are none
-	texts     func() (*cel.Env, error) // that of expressions that make texts, which do not see the authorizer
+	makes     *cel.Env                 // for expressions that construct objects and patches; nil without Sees.Makes
+	texts     func() (*cel.Env, error) // for expressions of type Text, which have no authorizer
 	sizes     sizes
 	asks      *library.Authorization
 	types     *provider
 	variables map[string]*Program
 }
 
-// Sees says what expressions see besides the request and its objects.
+// Sees selects the variables and types that expressions may use besides the request and its
+// objects.
 type Sees struct {
-	Params    bool // of a policy
-	Namespace bool // of the object
-	Asks      bool // what the user of the request may do
-	Variables bool // of a policy
-	Makes     bool // objects and patches: a Configuration, and a Patch
+	Params    bool // params: the parameters of a policy
+	Namespace bool // namespaceObject: the namespace of the object
+	Asks      bool // authorizer: the permissions of the user
+	Variables bool // variables: the variables of a policy
+	Makes     bool // the types of Configuration and Patch
 
-	// Object and ParamsOf are what objects and parameters are; nil: anything.
+	// Object and ParamsOf are the schemas of the objects and of the parameters; nil allows any
+	// value.
 	Object, ParamsOf *schema.Schema
 }
 
-// NewRequestEnv returns the environment of a profile, for all expressions of one webhook or
-// policy.
+// NewRequestEnv returns the environment of a webhook or policy in the given profile.
 func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	e, err := For(p)
 	if err != nil {
@@ -59,15 +62,15 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	}
 	known := newProvider(e.cel.CELTypeProvider())
 	shapes := sizes{varRequest: requestSchema(), varNamespace: namespaceSchema()}
-	about, _ := known.of(shapes[varRequest])
-	namespace, _ := known.of(shapes[varNamespace])
+	about, _ := known.typeOf(shapes[varRequest])
+	namespace, _ := known.typeOf(shapes[varNamespace])
 	options := []cel.EnvOption{
 		cel.CustomTypeProvider(known), cel.Variable(varRequest, about),
 	}
-	object := known.whole(p, s.Object)
+	object := known.rootType(p, s.Object)
 	options = append(options, cel.Variable(varObject, object), cel.Variable(varOld, object))
 	if s.Params {
-		options = append(options, cel.Variable(varParams, known.whole(p, s.ParamsOf)))
+		options = append(options, cel.Variable(varParams, known.rootType(p, s.ParamsOf)))
 	}
 	if s.Namespace {
 		options = append(options, cel.Variable(varNamespace, namespace))
@@ -87,14 +90,14 @@ func NewRequestEnv(p names.Profile, s Sees) (*RequestEnv, error) {
 	}
 	out := &RequestEnv{cel: env, texts: texts, sizes: shapes, asks: asks, types: known, variables: map[string]*Program{}}
 	if s.Makes {
-		if out.makes, err = env.Extend(cel.CustomTypeProvider(makes{known})); err != nil {
+		if out.makes, err = env.Extend(cel.CustomTypeProvider(constructedTypes{known})); err != nil {
 			return nil, fmt.Errorf("expressions: %w", err)
 		}
 	}
 	return out, nil
 }
 
-// words is an object of texts.
+// words returns the schema of an object with string fields.
 func words(names ...string) *schema.Schema {
 	s := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
 	for _, name := range names {
@@ -103,7 +106,7 @@ func words(names ...string) *schema.Schema {
 	return s
 }
 
-// namespaceSchema is the namespace of an object.
+// namespaceSchema returns the schema of namespaceObject.
 func namespaceSchema() *schema.Schema {
 	word, number := &schema.Schema{Type: schema.String}, &schema.Schema{Type: schema.Integer}
 	date := &schema.Schema{Type: schema.String, Format: "date-time"}
@@ -122,7 +125,8 @@ func namespaceSchema() *schema.Schema {
 	return s
 }
 
-// requestSchema is the request, as webhooks see it, too.
+// requestSchema returns the schema of request, which is the request of an AdmissionReview
+// without objects.
 func requestSchema() *schema.Schema {
 	word := &schema.Schema{Type: schema.String}
 	list := &schema.Schema{Type: schema.Array, Items: word}
@@ -138,16 +142,16 @@ func requestSchema() *schema.Schema {
 	return s
 }
 
-// Type is what an expression has to be.
+// Type is the required type of an expression.
 type Type uint8
 
 // The types.
 const (
 	Boolean    Type = iota
-	Text            // a text; it does not see the authorizer
-	TextOrNull      // a text, or null
+	Text            // a string, without access to the authorizer
+	TextOrNull      // a string or null
 	Anything
-	Configuration // the fields of an object
+	Configuration // the fields of an object to apply
 	Patch         // the operations of a JSON patch
 )
 
@@ -174,28 +178,27 @@ func (e *RequestEnv) Compile(text string, want Type) (*Program, error) {
 	return compile(env, text, e.sizes, of...)
 }
 
-// Check says why an expression cannot be evaluated, by the types of what it sees; empty: it
-// can.
+// Check returns the type errors of an expression, or "" if there are none.
 func (e *RequestEnv) Check(text string) string {
 	_, issues := e.cel.Compile(text)
 	if issues.Err() == nil {
 		return ""
 	}
-	return toldOf(issues)
+	return issueText(issues)
 }
 
-// Request is what expressions are evaluated about.
+// Request is a request that expressions are evaluated for.
 type Request struct {
-	Object, Old       *meta.Object // nil: there is none
+	Object, Old       *meta.Object // nil if there is none
 	Params, Namespace *meta.Object
-	About             map[string]any // the request as webhooks see it, without its objects
+	About             map[string]any // the request as in an AdmissionReview, without objects
 
-	Action library.Action // what the user does
+	Action library.Action // the action to authorize
 	Ask    library.Ask
 }
 
-// Vars returns what expressions are evaluated with about a request. Variables are evaluated
-// when they are first used, which takes what they cost from what is left.
+// Vars returns the variables for a request. Policy variables are evaluated when they are first
+// used, and their cost is subtracted from *left. The result must not be used concurrently.
 func (e *RequestEnv) Vars(ctx context.Context, r *Request, left *int64) map[string]any {
 	vars := map[string]any{
 		varObject: tree(r.Object), varOld: tree(r.Old), varParams: tree(r.Params), varNamespace: types.NullValue, varRequest: Value(e.sizes[varRequest], r.About),
@@ -207,7 +210,7 @@ func (e *RequestEnv) Vars(ctx context.Context, r *Request, left *int64) map[stri
 		vars[varAuthorizer] = e.asks.Authorizer(r.Action.User, r.Ask)
 		vars[varItself] = e.asks.Resource(r.Action, r.Ask)
 	}
-	vars[varVariables] = &scope{ctx: ctx, programs: e.variables, vars: vars, left: left, made: map[string]ref.Val{}}
+	vars[varVariables] = &scope{ctx: ctx, programs: e.variables, vars: vars, left: left, values: map[string]ref.Val{}}
 	return vars
 }
 
@@ -218,7 +221,7 @@ func tree(obj *meta.Object) ref.Val {
 	return Value(nil, obj.Tree())
 }
 
-// True evaluates an expression that is true or not, and takes what that costs from what is left.
+// True evaluates an expression of type Boolean and subtracts the cost from *left.
 func (p *Program) True(ctx context.Context, vars map[string]any, left *int64) (bool, error) {
 	v, err := p.eval(ctx, vars, left)
 	if err != nil {
@@ -227,7 +230,8 @@ func (p *Program) True(ctx context.Context, vars map[string]any, left *int64) (b
 	return v == ref.Val(types.True), nil
 }
 
-// Text evaluates an expression that makes a text; ok is false if it is null.
+// Text evaluates an expression of type Text or TextOrNull and subtracts the cost from *left. ok
+// is false for null.
 func (p *Program) Text(ctx context.Context, vars map[string]any, left *int64) (text string, ok bool, err error) {
 	v, err := p.eval(ctx, vars, left)
 	if err != nil {

@@ -64,16 +64,16 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestVariablesThatNeedEachOther(t *testing.T) {
+func TestRecursiveVariables(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		variables []string
 		want      string
 	}{
-		{"itself", []string{"dyn(variables).v0"}, "it needs its own value"},
-		{"one another", []string{"dyn(variables).v1", "dyn(variables).v0"}, "it needs its own value"},
+		{"itself", []string{"dyn(variables).v0"}, "it depends on itself"},
+		{"one another", []string{"dyn(variables).v1", "dyn(variables).v0"}, "it depends on itself"},
 		{"a short chain", slices.Concat([]string{"true"}, chain(100)), ""},
-		{"a long chain", slices.Concat([]string{"true"}, chain(900)), "more than 200 deep"},
+		{"a long chain", slices.Concat([]string{"true"}, chain(900)), "more than 200 levels deep"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			env, err := cel.NewRequestEnv(names.Kubernetes, cel.Sees{Variables: true})
@@ -95,7 +95,7 @@ func TestVariablesThatNeedEachOther(t *testing.T) {
 	}
 }
 
-// chain is variables of which each needs the one before.
+// chain returns n variables, each of which uses the one before.
 func chain(n int) (texts []string) {
 	for i := range n {
 		texts = append(texts, fmt.Sprintf("variables.v%d", i))
@@ -103,8 +103,9 @@ func chain(n int) (texts []string) {
 	return texts
 }
 
-// What an expression takes from an object it can take many times: the whole is bounded.
-func TestMadeIsBounded(t *testing.T) {
+// TestConstructedObjectsAreBounded: the size of a constructed object is limited, because an
+// expression can use the same value many times.
+func TestConstructedObjectsAreBounded(t *testing.T) {
 	t.Parallel()
 	env, err := cel.NewRequestEnv(names.Kubernetes, cel.Sees{Makes: true})
 	require.NoError(t, err)

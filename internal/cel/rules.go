@@ -15,18 +15,19 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// Rules are the compiled rules of a schema and of all below it; nil has none.
+// Rules has the compiled rules of a schema and everything below it. A nil Rules has none. Rules
+// is safe for concurrent use.
 type Rules struct {
 	schema        *schema.Schema
 	rules         []rule
 	items, values *Rules
 	fields        map[string]*Rules
-	also          []*Rules // of allOf
+	also          []*Rules // from allOf
 
-	count int // in all, of a whole object
+	count int // total number of rules; set for the root
 }
 
-// Count returns how many rules a schema and all below it have.
+// Count returns the total number of rules.
 func (r *Rules) Count() int {
 	if r == nil {
 		return 0
@@ -37,8 +38,8 @@ func (r *Rules) Count() int {
 type rule struct {
 	*schema.Rule
 	holds   *Program
-	message *Program // nil: the message is a text
-	fault   error    // why the rule cannot be evaluated
+	message *Program // nil if the message is fixed
+	fault   error    // why the rule cannot be evaluated, or nil
 }
 
 // The variables of rules.
@@ -50,13 +51,15 @@ const (
 func (r rule) transition() bool { return r.holds != nil && r.holds.uses[oldSelf] }
 func (r rule) created() bool    { return r.Created != nil && *r.Created }
 
-// MaxRules bounds how many rules a schema may have. Each takes about a millisecond to compile,
-// and 30 kB.
+// MaxRules is the maximum number of rules in a schema. Compiling a rule takes about a
+// millisecond and 30 kB.
 const MaxRules = 1000
 
-// Compile compiles the rules of the schema of a whole object, nil if it has none. The causes
-// say which are broken, or cost too much; the path of each begins with at, where the schema
-// is described in the words of a profile. It ends with the context, which is a cause, too.
+// Compile compiles the rules of the schema of a whole object. It returns nil Rules if there are
+// none. The causes list invalid rules and rules that exceed cost limits; their paths begin with
+// at, and words is the profile of the schema's extensions. An invalid rule rejects every value
+// that it applies to. If the schema as a whole is rejected, or ctx ends, the result rejects
+// every object.
 func Compile(ctx context.Context, s *schema.Schema, words names.Profile, at *check.Path) (*Rules, []meta.Cause) {
 	if !s.HasRules() {
 		return nil, nil
@@ -72,7 +75,7 @@ func Compile(ctx context.Context, s *schema.Schema, words names.Profile, at *che
 	}
 	c := &compiler{env: env, types: p, extension: words.Extension("validations"), open: map[described]*Rules{}}
 	root := *s
-	root.Embedded = true // whole objects are alike, embedded or not
+	root.Embedded = true // the same type for root and embedded objects
 	r := c.schema(ctx, &root, &root, spot{path: at, most: 1, bounded: true})
 	if c.full() {
 		return uncompiled(&root, errors.New(c.faults[len(c.faults)-1].Message)), c.faults
@@ -83,8 +86,8 @@ func Compile(ctx context.Context, s *schema.Schema, words names.Profile, at *che
 	return r, c.faults
 }
 
-// uncompiled are rules that no object follows: those of a schema cannot be compiled, though a
-// server that knew better accepted them.
+// uncompiled returns Rules that every object violates. It stands for a schema that a server
+// with more features accepted but this server cannot compile.
 func uncompiled(s *schema.Schema, why error) *Rules {
 	return &Rules{schema: s, rules: []rule{{Rule: &schema.Rule{}, fault: why}}}
 }
@@ -96,25 +99,25 @@ type compiler struct {
 	extension string
 	faults    check.Faults
 	costs     []expressionCost
-	values    int // looked at
-	count     int // of rules
+	values    int // schemas visited
+	count     int // rules seen
 	ended     bool
-	open      map[described]*Rules // being compiled: types of Go can hold themselves
+	open      map[described]*Rules // schemas in progress, because types of Go may be recursive
 }
 
-// described is a schema, and the one whose values it has rules for.
+// described is a schema with rules, and the schema of the values that they apply to.
 type described struct{ s, of *schema.Schema }
 
-// end keeps the rest from being compiled, since there is something wrong with the whole.
-func (c *compiler) end(at *check.Path, why string) {
+// stop adds a cause that concerns the whole schema and stops the compilation.
+func (c *compiler) stop(at *check.Path, why string) {
 	c.ended = true
 	c.faults.Forbidden(at, why)
 }
 
-// full reports whether nobody is told of further faults.
+// full reports whether compilation stops.
 func (c *compiler) full() bool { return c.ended || len(c.faults) >= mostFaults }
 
-// mostFaults is how many faults of a schema are told.
+// mostFaults is the maximum number of causes for a schema or an object.
 const mostFaults = 100
 
 type expressionCost struct {
@@ -122,15 +125,15 @@ type expressionCost struct {
 	cost uint64
 }
 
-// spot is where a schema stands.
+// spot is the place of a schema.
 type spot struct {
 	path    *check.Path
 	depth   int
-	most    uint64 // how many such values there can be in an object
-	bounded bool   // most is said by the schema; else it follows from the size of requests
+	most    uint64 // maximum number of such values in an object, if bounded
+	bounded bool   // the schema limits the number; otherwise it follows from the size of requests
 
-	// within is the path of the list or map above, whose items say nothing about which
-	// they were before; nil: there is none.
+	// within is the path of the outermost enclosing list without keys, or nil. Items of such a
+	// list have no known previous value.
 	within *check.Path
 }
 
@@ -139,8 +142,8 @@ func (p spot) field(name string) spot {
 	return p
 }
 
-// every returns the spot of the items or values of a list or map.
-func (p spot) every(of *schema.Schema, name string, limit *int64) spot {
+// elements returns the spot of the items of a list or the values of a map.
+func (p spot) elements(of *schema.Schema, name string, limit *int64) spot {
 	if limit == nil {
 		p.bounded = false
 	} else {
@@ -153,11 +156,10 @@ func (p spot) every(of *schema.Schema, name string, limit *int64) spot {
 	return p
 }
 
-// maxValues bounds how many values a schema with rules may describe.
+// maxValues is the maximum number of values in a schema with rules.
 const maxValues = 50_000
 
-// schema compiles the rules that one schema has for values that another describes, which
-// is another one in allOf.
+// schema compiles the rules of s for values of the schema of. The two differ in allOf.
 func (c *compiler) schema(ctx context.Context, s, of *schema.Schema, at spot) *Rules {
 	if s == nil || of == nil || c.full() {
 		return nil
@@ -166,7 +168,7 @@ func (c *compiler) schema(ctx context.Context, s, of *schema.Schema, at spot) *R
 		return r
 	}
 	if c.values++; c.values > maxValues || at.depth > maxDepth {
-		c.end(at.path, fmt.Sprintf("a schema with rules may have at most %d values, %d deep", maxValues, maxDepth))
+		c.stop(at.path, fmt.Sprintf("a schema with rules may have at most %d values, %d deep", maxValues, maxDepth))
 		return nil
 	}
 	r := &Rules{schema: of}
@@ -185,8 +187,8 @@ func (c *compiler) schema(ctx context.Context, s, of *schema.Schema, at spot) *R
 			}
 		}
 	}
-	r.items = c.schema(ctx, s.Items, of.Items, at.every(of, "items", of.MaxItems))
-	r.values = c.schema(ctx, s.Values, of.Values, at.every(of, "additionalProperties", of.MaxProperties))
+	r.items = c.schema(ctx, s.Items, of.Items, at.elements(of, "items", of.MaxItems))
+	r.values = c.schema(ctx, s.Values, of.Values, at.elements(of, "additionalProperties", of.MaxProperties))
 	for i, branch := range s.AllOf {
 		spot := at
 		spot.path = at.path.Field("allOf").Index(i)
@@ -206,19 +208,19 @@ func (c *compiler) rules(ctx context.Context, s, of *schema.Schema, at spot) []r
 	}
 	path := at.path.Field(c.extension)
 	if c.count += len(s.Rules); c.count > MaxRules {
-		c.end(path, fmt.Sprintf("a schema may have at most %d rules", MaxRules))
+		c.stop(path, fmt.Sprintf("a schema may have at most %d rules", MaxRules))
 		return nil
 	}
-	t, ok := c.types.of(of)
+	t, ok := c.types.typeOf(of)
 	if !ok {
 		c.faults.Invalid(path, nil, "expressions cannot see values of this type")
 		return nil
 	}
-	var plain, created *cel.Env // made once, if a rule needs it
+	var plain, created *cel.Env // built when the first rule needs it
 	out := make([]rule, 0, len(s.Rules))
 	for i := range s.Rules {
 		if err := ctx.Err(); err != nil {
-			c.end(path, fmt.Sprintf("the rules were not compiled: %v", err))
+			c.stop(path, fmt.Sprintf("the rules were not compiled: %v", err))
 		}
 		if c.full() {
 			return nil
@@ -248,7 +250,7 @@ func (c *compiler) rule(r *rule, env *cel.Env, z sizes, at spot, path *check.Pat
 		if mistyped := (*typeError)(nil); errors.As(r.fault, &mistyped) {
 			r.fault = errors.New("cel expression must evaluate to a bool")
 		}
-		c.faults.Invalid(path.Field("rule"), told(r.Rule), r.fault.Error())
+		c.faults.Invalid(path.Field("rule"), ruleText(r.Rule), r.fault.Error())
 		return
 	}
 	most := at.most
@@ -262,7 +264,7 @@ func (c *compiler) rule(r *rule, env *cel.Env, z sizes, at spot, path *check.Pat
 			if mistyped := (*typeError)(nil); errors.As(err, &mistyped) {
 				err = errors.New("must evaluate to a string")
 			}
-			c.faults.Invalid(path.Field("messageExpression"), told(r.Rule), "messageExpression "+err.Error())
+			c.faults.Invalid(path.Field("messageExpression"), ruleText(r.Rule), "messageExpression "+err.Error())
 			return
 		}
 		c.spend("messageExpression", r.message.most, path.Field("messageExpression"))
@@ -278,8 +280,8 @@ func (c *compiler) rule(r *rule, env *cel.Env, z sizes, at spot, path *check.Pat
 	}
 }
 
-// told is a rule as faults show it.
-func told(r *schema.Rule) any {
+// ruleText returns a rule as causes show it.
+func ruleText(r *schema.Rule) any {
 	var reason *string
 	if r.Reason != "" {
 		reason = &r.Reason
@@ -296,7 +298,8 @@ func told(r *schema.Rule) any {
 	return json.RawMessage(text)
 }
 
-// spend refuses an expression that costs too much, by estimate.
+// spend records the estimated cost of an expression and adds a cause if it exceeds the limit of
+// one rule.
 func (c *compiler) spend(what string, estimate uint64, at *check.Path) {
 	c.costs = append(c.costs, expressionCost{at, estimate})
 	if estimate > ruleEstimate {
@@ -304,7 +307,7 @@ func (c *compiler) spend(what string, estimate uint64, at *check.Path) {
 	}
 }
 
-// total refuses a schema whose rules together cost too much.
+// total adds a cause if all rules of the schema together exceed the limit.
 func (c *compiler) total(at *check.Path) {
 	var sum uint64
 	for _, e := range c.costs {
@@ -330,7 +333,7 @@ func (c *compiler) total(at *check.Path) {
 	c.faults.Forbidden(at, exceeded(c.extension+" estimated rule cost total for entire OpenAPIv3 schema", sum, schemaEstimate))
 }
 
-// exceeded says by how much something costs too much.
+// exceeded returns the message for a cost above a limit.
 func exceeded(what string, cost, limit uint64) string {
 	factor := float64(cost) / float64(limit)
 	text := fmt.Sprintf("%.1fx", factor)

@@ -9,11 +9,12 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// largestRequest bounds what can be in an object where its schema does not, in bytes.
-// Whether a rule may be written follows from it: it stays as it is, whatever a server takes.
+// largestRequest limits the size of an object, in bytes, where its schema does not. Cost
+// estimates depend on it, so that it must not change: the server's own limit on requests does
+// not affect which rules are accepted.
 const largestRequest = 3 << 20
 
-// The lengths of texts as JSON, in bytes.
+// The lengths of values with a format as JSON, in bytes.
 const (
 	lengthTime     = 32
 	lengthDate     = 12
@@ -22,10 +23,11 @@ const (
 	lengthDuration = 32
 )
 
-// leastSize returns how many bytes of JSON a value takes at least.
+// leastSize returns the minimum size of a value as JSON, in bytes.
 func leastSize(s *schema.Schema) uint64 { return leastSizeBelow(s, maxDepth) }
 
-// maxDepth bounds how deep schemas are looked into: those of Go types can hold themselves.
+// maxDepth limits the depth to which schemas are examined, because schemas of Go types may be
+// recursive.
 const maxDepth = 64
 
 func leastSizeBelow(s *schema.Schema, depth int) uint64 {
@@ -50,15 +52,15 @@ func leastSizeBelow(s *schema.Schema, depth int) uint64 {
 	return size
 }
 
-// mostOf returns how many elements a list or map of values of a schema can have, each with
-// so many bytes besides.
+// mostOf returns the maximum number of elements in a list or map with values of the schema s.
+// besides is the number of additional bytes for each element.
 func mostOf(s *schema.Schema, besides uint64) uint64 {
 	return (largestRequest - 2) / (leastSize(s) + besides)
 }
 
-func bound(n *int64) uint64 { return uint64(max(*n, 0)) } // not negative
+func bound(n *int64) uint64 { return uint64(max(*n, 0)) } // negative limits count as 0
 
-// mostElements returns how many items, entries, or bytes a value can have.
+// mostElements returns the maximum number of items, entries or bytes of a value.
 func mostElements(s *schema.Schema) uint64 {
 	switch {
 	case s.Type == schema.Array && s.MaxItems != nil:
@@ -81,7 +83,7 @@ func mostElements(s *schema.Schema) uint64 {
 	switch {
 	case s.MaxLength != nil && formOf(s) == formBytes:
 		return bound(s.MaxLength)
-	case s.MaxLength != nil: // of runes, which have up to four bytes
+	case s.MaxLength != nil: // in characters of up to four bytes
 		return min(bound(s.MaxLength), largestRequest) * 4
 	case len(s.Enum) > 0 && s.Type == schema.String:
 		longest := 0
@@ -94,18 +96,19 @@ func mostElements(s *schema.Schema) uint64 {
 	return largestRequest - 2
 }
 
-// sizes estimate how large values are by their schemas. Objects, keys of maps, numbers and
-// booleans count nothing, as where rules were first written.
+// sizes estimates the sizes of variables from their schemas. Objects, map keys, numbers and
+// booleans have size 0, as in the reference server, because existing rules were written for its
+// limits.
 type sizes map[string]*schema.Schema // by variable
 
 // EstimateSize implements cost.Estimator.
 func (z sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	path := node.Path()
 	if e := node.Expr(); len(path) == 0 || e != nil && e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
-		return nil // has(self.a) is at the path of a, and no more than a bool
+		return nil // has(self.a) has the path of a but is a boolean
 	}
 	s, ok := z[path[0]]
-	if !ok { // an item of what an expression made: no larger than what it was made of
+	if !ok { // an item of a computed list, which is no larger than its source
 		s = z[self]
 	}
 	for _, step := range path[1:] {
@@ -136,12 +139,13 @@ func (z sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	return &cost.SizeEstimate{Min: 0, Max: mostElements(s)}
 }
 
-// EstimateCallCost implements cost.Estimator: the models of functions say it.
+// EstimateCallCost implements cost.Estimator. It returns nil because the cost models of the
+// functions apply.
 func (z sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
 	return nil
 }
 
-// multiply never overflows.
+// multiply returns a*b, or the maximum if the product overflows.
 func multiply(a, b uint64) uint64 {
 	if a != 0 && b > math.MaxUint64/a {
 		return math.MaxUint64

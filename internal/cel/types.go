@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// form is what a text is to expressions.
+// form is the CEL type of a string.
 type form uint8
 
 const (
@@ -36,9 +36,9 @@ func formOf(s *schema.Schema) form {
 	return formText
 }
 
-// whole is what expressions know of whole objects besides their own fields: what they are,
-// and the names in their metadata.
-var whole = sync.OnceValue(func() *schema.Struct {
+// commonFields returns the fields that expressions can use in every embedded or root object:
+// apiVersion, kind, and the names in metadata.
+var commonFields = sync.OnceValue(func() *schema.Struct {
 	word := &schema.Schema{Type: schema.String}
 	metadata := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
 	metadata.Struct.Add(&schema.Field{Name: "name", Schema: word}, &schema.Field{Name: "generateName", Schema: word})
@@ -50,7 +50,7 @@ var whole = sync.OnceValue(func() *schema.Struct {
 // fieldOf returns the schema of a field of an object.
 func fieldOf(s *schema.Schema, name string) (*schema.Schema, bool) {
 	if s.Embedded {
-		if f := whole().Field(name); f != nil {
+		if f := commonFields().Field(name); f != nil {
 			return f.Schema, true
 		}
 	}
@@ -60,23 +60,22 @@ func fieldOf(s *schema.Schema, name string) (*schema.Schema, bool) {
 	return nil, false
 }
 
-// provider knows the types of the objects of a schema, besides those of the language. They
-// are named in the order in which they are met.
+// provider is a types.Provider with the object types of schemas. Types are named in the order
+// of their first use. It is not safe for concurrent changes.
 type provider struct {
 	types.Provider
 	objects map[string]*schema.Schema
 	names   map[*schema.Schema]string
 
-	variables map[string]*cel.Type // of a policy
+	variables map[string]*cel.Type // types of policy variables
 }
 
 func newProvider(base types.Provider) *provider {
 	return &provider{base, map[string]*schema.Schema{}, map[*schema.Schema]string{}, map[string]*cel.Type{}}
 }
 
-// of returns the type of the values of a schema; ok is false if expressions cannot see
-// them.
-func (p *provider) of(s *schema.Schema) (t *cel.Type, ok bool) {
+// typeOf returns the type of values of a schema. ok is false if expressions cannot use such values.
+func (p *provider) typeOf(s *schema.Schema) (t *cel.Type, ok bool) {
 	switch {
 	case s == nil:
 		return nil, false
@@ -85,14 +84,14 @@ func (p *provider) of(s *schema.Schema) (t *cel.Type, ok bool) {
 	}
 	switch s.Type {
 	case schema.Array:
-		items, ok := p.of(s.Items)
+		items, ok := p.typeOf(s.Items)
 		if !ok {
 			return nil, false
 		}
 		return cel.ListType(items), true
 	case schema.Object:
 		if s.Values != nil {
-			values, ok := p.of(s.Values)
+			values, ok := p.typeOf(s.Values)
 			if !ok {
 				return nil, false
 			}
@@ -111,8 +110,8 @@ func (p *provider) of(s *schema.Schema) (t *cel.Type, ok bool) {
 	return nil, false
 }
 
-// whole returns the type of whole objects of a schema; without one they are anything.
-func (p *provider) whole(words names.Profile, s *schema.Schema) *cel.Type {
+// rootType returns the type of a root object with the schema s, or dyn without a schema.
+func (p *provider) rootType(words names.Profile, s *schema.Schema) *cel.Type {
 	if s == nil || s.Struct == nil {
 		return cel.DynType
 	}
@@ -150,8 +149,8 @@ func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 		return p.Provider.FindStructFieldNames(name)
 	}
 	var names []string
-	for _, of := range []*schema.Struct{whole(), s.Struct} {
-		if of == nil || of == whole() && !s.Embedded {
+	for _, of := range []*schema.Struct{commonFields(), s.Struct} {
+		if of == nil || of == commonFields() && !s.Embedded {
 			continue
 		}
 		for _, f := range of.Fields {
@@ -177,7 +176,7 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	if !ok {
 		return nil, false
 	}
-	t, ok := p.of(of)
+	t, ok := p.typeOf(of)
 	if !ok {
 		return nil, false
 	}

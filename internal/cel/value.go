@@ -19,9 +19,10 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// Value is a value of a tree as expressions see it, who know its schema: dates and
-// durations in texts are such, lists are compared as sets or by keys if they are ones.
-// Without a schema a value is what it is in JSON.
+// Value returns the CEL value of a value in a tree. The schema determines its type: strings
+// with a date or duration format become timestamps and durations, and sets and lists with keys
+// are compared as such. Without a schema, the JSON type is used. The result shares memory with
+// raw.
 func Value(s *schema.Schema, raw any) ref.Val {
 	if s != nil && s.IntOrString {
 		s = nil
@@ -56,9 +57,9 @@ func Value(s *schema.Schema, raw any) ref.Val {
 	return types.NewErr("a value of type %T cannot be in an object", raw)
 }
 
-// small reports whether every integer up to f has a float64 of its own. Where no schema says
-// the type, larger integers are ints to expressions even if they are written with a fraction or
-// an exponent, so that two of them are equal only if they are the same number.
+// small reports whether all integers up to f have an exact float64. Without a schema, larger
+// integers are CEL ints even if they are written with a fraction or an exponent, so that two of
+// them are equal only if they are the same number.
 func small(f float64) bool { return math.Abs(f) < 1<<53 }
 
 func textValue(s *schema.Schema, text string) ref.Val {
@@ -93,14 +94,14 @@ func textValue(s *schema.Schema, text string) ref.Val {
 	return types.NewErr("Invalid %s format %s: %v", s.Format, text, err)
 }
 
-// object is an object or a map.
+// object is an object or map of a tree.
 type object struct {
 	schema *schema.Schema
 	raw    map[string]any
 }
 
-// key returns the name of an entry in the tree, and the schema of its value; ok is false
-// if there can be none.
+// key returns the key in the tree for a CEL name, and the schema of its value. ok is false if
+// there is no such field.
 func (o object) key(name ref.Val) (key string, s *schema.Schema, ok bool) {
 	text, ok := name.(types.String)
 	if !ok {
@@ -166,7 +167,7 @@ func (o object) Iterator() traits.Iterator {
 	return &iterator{size: len(names), at: func(i int) ref.Val { return names[i] }}
 }
 
-// below returns the schema of an entry; nil: there is none.
+// below returns the schema of an entry, or nil if there is none.
 func (o object) below(key string) *schema.Schema {
 	switch {
 	case o.schema == nil:
@@ -178,7 +179,7 @@ func (o object) below(key string) *schema.Schema {
 	return s
 }
 
-// Equal implements ref.Val. What expressions cannot name counts, too.
+// Equal implements ref.Val. Fields without a CEL name are compared as well.
 func (o object) Equal(other ref.Val) ref.Val {
 	if p, ok := other.(object); ok {
 		return o.same(p)
@@ -200,7 +201,8 @@ func (o object) Equal(other ref.Val) ref.Val {
 	return types.True
 }
 
-// same compares the entries of objects. The first that differs in the order of names decides.
+// same compares two objects. The result is that of the first different field in the order of
+// names, because it may be an error.
 func (o object) same(p object) ref.Val {
 	if len(o.raw) != len(p.raw) {
 		return types.False
@@ -251,7 +253,7 @@ func convert(v ref.Val, t ref.Type) ref.Val {
 	return types.NewErr("type conversion error from '%s' to '%s'", v.Type(), t)
 }
 
-// iterator goes through so many values.
+// iterator iterates over size values.
 type iterator struct {
 	size, next int
 	at         func(int) ref.Val

@@ -10,11 +10,13 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// varVariables is the variable below which those of a policy are, and the name of its type.
+// varVariables is the name of the variable that has the policy variables as fields, and of its
+// type.
 const varVariables = "variables"
 
-// Variable compiles an expression that those compiled after it use by name, below variables.
-// Its own faults do not keep them from that.
+// Variable compiles a policy variable, which expressions that are compiled later can use as
+// variables.name. If it returns an error, these expressions still compile, and fail when they
+// evaluate the variable.
 func (e *RequestEnv) Variable(name, text string) error {
 	p, err := e.Compile(text, Anything)
 	if err != nil {
@@ -27,23 +29,23 @@ func (e *RequestEnv) Variable(name, text string) error {
 	return nil
 }
 
-// scope is the value of variables: each is evaluated when an expression first asks for it.
+// scope is the value of variables. Each variable is evaluated when it is first used.
 type scope struct {
-	ctx      context.Context // of one evaluation: the language hands none to what expressions look up
+	ctx      context.Context // of one evaluation; CEL passes no context to Get
 	programs map[string]*Program
 	vars     map[string]any
 	left     *int64
-	made     map[string]ref.Val
-	depth    int // of variables that are being evaluated
+	values   map[string]ref.Val
+	depth    int // nesting of the current evaluation
 }
 
-// deepestVariable bounds how many variables one is made of that are made of each other.
+// deepestVariable limits the depth of variables that use other variables.
 const deepestVariable = 200
 
 // Get implements traits.Indexer.
 func (s *scope) Get(name ref.Val) ref.Val {
 	key, _ := name.Value().(string)
-	if v, ok := s.made[key]; ok {
+	if v, ok := s.values[key]; ok {
 		return v
 	}
 	p := s.programs[key]
@@ -51,17 +53,17 @@ func (s *scope) Get(name ref.Val) ref.Val {
 		return types.NewErr("no such key: %s", key)
 	}
 	if s.depth == deepestVariable {
-		return types.NewErr("variables need each other more than %d deep", deepestVariable)
+		return types.NewErr("variables are nested more than %d levels deep", deepestVariable)
 	}
-	// dyn(variables) hides from the check of types that a variable asks for itself.
-	s.made[key] = types.NewErr("composited variable %q fails to evaluate: it needs its own value", key)
+	// The type check cannot find that a variable uses itself through dyn(variables).
+	s.values[key] = types.NewErr("composited variable %q fails to evaluate: it depends on itself", key)
 	s.depth++
 	v, err := p.eval(s.ctx, s.vars, s.left)
 	s.depth--
 	if err != nil {
 		v = types.WrapErr(fmt.Errorf("composited variable %q fails to evaluate: %w", key, err))
 	}
-	s.made[key] = v
+	s.values[key] = v
 	return v
 }
 

@@ -10,22 +10,22 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// ErrNull says that a body is the value null, which is well-formed but no object.
+// ErrNull is returned for a body that is the value null: it is well-formed but not an object.
 var ErrNull = errors.New("the body is null")
 
-// Limits bounds what a decoder takes. Zero fields mean the defaults.
+// Limits limits the input of a decoder. Zero fields stand for the defaults.
 type Limits struct {
-	Bytes      int // size of the body; 0: the caller has bounded it
-	Depth      int // nested objects and lists; 0: DefaultDepth
-	Values     int // values that YAML aliases may expand to, fewer in a short text; 0: DefaultValues
-	Duplicates int // duplicate keys that are reported; 0: DefaultDuplicates
+	Bytes      int // size of the body in bytes; 0 if the caller limits it
+	Depth      int // nesting of objects and lists; 0 for DefaultDepth
+	Values     int // values after expansion of YAML aliases, fewer for a short text; 0 for DefaultValues
+	Duplicates int // reported duplicate keys; 0 for DefaultDuplicates
 
-	// WholeFloats: numbers such as 3.0 and 3e0 become int64, which they are in YAML.
+	// WholeFloats converts numbers such as 3.0 and 3e0 to int64, as in YAML.
 	WholeFloats bool
 }
 
-// The default bounds. A depth of 1000 is far above any kind and keeps every
-// recursive walk over a tree well inside a goroutine's stack.
+// The default limits. A depth of 1000 is much more than any kind needs, and small enough for
+// recursive functions over a tree.
 const (
 	DefaultDepth      = 1000
 	DefaultValues     = 1_000_000
@@ -45,12 +45,14 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// DecodeJSON reads one JSON object (RFC 8259). Integers that fit become int64,
-// all other numbers float64. Of a key that stands twice in an object the last
-// value wins; the paths of such keys (spec.containers[0].name) are returned. The
-// field sets in metadata.managedFields become meta.RawJSON.
-// Errors are 400 *meta.Status with the byte position, a body over l.Bytes is
-// 413; null is ErrNull.
+// DecodeJSON decodes a JSON object (RFC 8259). Integers in the range of int64 become int64,
+// other numbers float64. If a key occurs twice in an object, the last value is used, and
+// duplicates has the path of the key (spec.containers[0].name). The field sets in
+// metadata.managedFields become meta.RawJSON. Strings in the tree share one copy of the text,
+// which any of them keeps alive; see Detach. data may be reused afterwards.
+//
+// Errors are 400 *meta.Status with the byte position, 413 for a body of more than l.Bytes, or
+// ErrNull.
 func DecodeJSON(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
 	v, duplicates, err := DecodeValue(data, l)
 	if err != nil {
@@ -65,12 +67,13 @@ func DecodeJSON(data []byte, l Limits) (tree map[string]any, duplicates []string
 	return nil, nil, notObject(v)
 }
 
-// DecodeWithout is DecodeJSON for who needs a little of a large object: fields of one name,
-// wherever they are, are skipped, and the tree holds on to nothing of the text.
+// DecodeWithout is DecodeJSON for callers that need a small part of a large object: it skips
+// all fields with the given name at any depth, and the result does not share memory with the
+// text.
 func DecodeWithout(data []byte, field string) (tree map[string]any, err error) {
 	p := newParser(data, Limits{}.withDefaults())
-	p.without = field
-	v, err := p.whole()
+	p.skipName = field
+	v, err := p.document()
 	if err != nil {
 		return nil, err
 	}
@@ -94,14 +97,14 @@ func notObject(v any) *meta.Status {
 	return meta.BadRequest("the body must be an object, found %s", word)
 }
 
-// DecodeValue reads one JSON value of any type, under the rules of DecodeJSON.
+// DecodeValue decodes a JSON value of any type, with the rules of DecodeJSON.
 func DecodeValue(data []byte, l Limits) (value any, duplicates []string, err error) {
 	l = l.withDefaults()
 	if l.Bytes > 0 && len(data) > l.Bytes {
 		return nil, nil, tooLarge(l.Bytes)
 	}
 	p := newParser(data, l)
-	v, err := p.whole()
+	v, err := p.document()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,30 +115,30 @@ func tooLarge(limit int) *meta.Status {
 	return meta.TooLarge("the body is larger than %d bytes", limit)
 }
 
-// step is one part of the path to the value being read; a key or an index.
+// step is a step of a path: a key or an index.
 type step struct {
 	key   string
-	index int // -1: a key
+	index int // -1 for a key
 }
 
-// parser reads a text. The strings of a tree are parts of one copy of it: a
-// tree keeps its text alive, and costs one allocation for all its strings.
+// parser decodes a text. The strings of the tree are parts of one copy of the text: they cost a
+// single allocation, and each of them keeps the whole text alive.
 type parser struct {
 	scanner
-	text       string // the same as scanner.data
+	text       string // a copy of scanner.data
 	limits     Limits
 	path       []step
 	duplicates []string
-	repeats    int    // how often duplicate was called: paths are made for few
-	without    string // the name of fields that are skipped; empty: none are
+	repeats    int    // calls of duplicate, limited because each may format a path
+	skipName   string // name of the fields to skip, or ""
 }
 
 func newParser(data []byte, l Limits) parser {
 	return parser{scanner: scanner{data: data}, text: string(data), limits: l}
 }
 
-// whole reads the value that the text is.
-func (p *parser) whole() (any, error) {
+// document decodes the only value of the text.
+func (p *parser) document() (any, error) {
 	v, err := p.value(0)
 	if err != nil {
 		return nil, err
@@ -191,7 +194,7 @@ func (p *parser) object(depth int) (any, error) {
 			return nil, p.unexpected("':'")
 		}
 		p.pos++
-		if p.without != "" && key == p.without {
+		if p.skipName != "" && key == p.skipName {
 			if !p.skipValue(p.limits.Depth - depth) {
 				return nil, p.fault("a value that cannot be read")
 			}
@@ -210,7 +213,7 @@ func (p *parser) object(depth int) (any, error) {
 	}
 }
 
-// entry reads the value of a field of m.
+// entry decodes the value of a field of m.
 func (p *parser) entry(m map[string]any, key string, depth int) error {
 	p.path = append(p.path, step{key, -1})
 	before := len(m)
@@ -254,7 +257,7 @@ func (p *parser) list(depth int) (any, error) {
 	}
 }
 
-// duplicate reports the key at the end of the path.
+// duplicate adds the key at the end of the path to the duplicates.
 func (p *parser) duplicate() {
 	if p.repeats++; len(p.duplicates) >= p.limits.Duplicates || p.repeats > 16*p.limits.Duplicates {
 		return
@@ -268,7 +271,7 @@ func (p *parser) duplicate() {
 	p.duplicates = append(p.duplicates, d)
 }
 
-// pathString returns a path as faults tell it, cut to meta.MaxPath.
+// pathString returns a path as messages show it, cut to meta.MaxPath.
 func pathString(path []step) string {
 	var b []byte
 	for _, s := range path {
@@ -314,7 +317,7 @@ func (p *parser) number() (any, error) {
 	return f, nil
 }
 
-// smallInt parses integers of up to 18 characters, which cannot overflow.
+// smallInt parses an integer of up to 18 characters, which cannot overflow.
 func smallInt(text []byte) (int64, bool) {
 	if len(text) > 18 {
 		return 0, false
@@ -356,8 +359,8 @@ func (p *parser) str() (string, error) {
 	return "", p.fault("unexpected end in a string")
 }
 
-// slowString reads on from i in a string with escapes or more than ASCII.
-// Invalid UTF-8 and lone surrogates become U+FFFD.
+// slowString decodes the rest of a string, from i, that has escapes or characters outside
+// ASCII. Invalid UTF-8 and lone surrogates become U+FFFD.
 func (p *parser) slowString(start, i int) (string, error) {
 	out := append(make([]byte, 0, i-start+32), p.data[start:i]...)
 	for i < len(p.data) {

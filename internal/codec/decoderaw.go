@@ -6,7 +6,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// member reads the value of a key. A field set is kept as text.
+// member decodes the value of a key. A field set in metadata.managedFields becomes
+// meta.RawJSON.
 func (p *parser) member(key string, depth int) (any, error) {
 	if key != "fieldsV1" || len(p.path) != 4 || p.path[1].key != "managedFields" || p.path[0].key != "metadata" || p.peek() != '{' {
 		return p.value(depth)
@@ -14,7 +15,7 @@ func (p *parser) member(key string, depth int) (any, error) {
 	start := p.pos
 	p.space = false
 	if !p.skipValue(p.limits.Depth-depth) || !utf8.Valid(p.data[start:p.pos]) {
-		p.pos = start // read it again for the fault, or to mend the text
+		p.pos = start // decode it to report the error or to replace invalid UTF-8
 		return p.value(depth)
 	}
 	if text := p.data[start:p.pos]; p.space {
@@ -24,7 +25,7 @@ func (p *parser) member(key string, depth int) (any, error) {
 	return meta.RawJSON(p.text[start:p.pos]), nil
 }
 
-// decodeFields reads a field set that stands alone.
+// decodeFields decodes a field set outside of an object.
 func decodeFields(data []byte, l Limits) (any, error) {
 	s := scanner{data: data}
 	if s.onlyObject(l.withDefaults().Depth) && utf8.Valid(data) {

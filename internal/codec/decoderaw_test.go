@@ -41,15 +41,14 @@ func TestFaultyFieldSets(t *testing.T) {
 	assert.ErrorContains(t, err, "more than 6 levels deep")
 }
 
-// FuzzFieldSet: text is taken exactly where another reader takes it, and means
-// the same.
+// FuzzFieldSet: a field set is accepted exactly if DecodeValue accepts it, with the same value.
 func FuzzFieldSet(f *testing.F) {
 	f.Add(`{"f:a":{".":{}}}`)
 	f.Add(` { "k:{\"a\":1}" : [ 1 , {} ] } `)
 	f.Fuzz(func(t *testing.T, text string) {
 		tree, _, err := DecodeJSON([]byte(`{"metadata":{"managedFields":[{"fieldsV1":`+text+`}]}}`), Limits{})
 		if valid := json.Valid([]byte(text)); err == nil && !valid {
-			// The text may close what stands around it; then it is no field set.
+			// The text may close the enclosing objects; then it is not a field set.
 			return
 		}
 		if err != nil {

@@ -6,9 +6,9 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Detach returns a copy of a tree that holds on to nothing of the text that it was decoded
-// from: the strings of a decoded object are parts of one, which each of them keeps. It is for
-// those who keep a little of a large object.
+// Detach returns a deep copy of a tree that does not share memory with the text that the tree
+// was decoded from. Use it to keep a small part of a large object: every string of a decoded
+// tree keeps the whole text alive.
 func Detach(tree map[string]any) map[string]any {
 	if tree == nil {
 		return nil

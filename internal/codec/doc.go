@@ -1,7 +1,7 @@
-// Package codec turns bytes into object trees and back: JSON, YAML and
-// protobuf, the framing of watch events, lists and tables.
+// Package codec converts object trees to and from JSON, YAML and protobuf, and encodes watch
+// events, lists and tables.
 //
-// A tree is made of map[string]any, []any, string, bool, int64, float64 and
-// nil. Stored bytes are the canonical JSON that EncodeStored writes; they leave
-// metadata.resourceVersion out, Splice puts it in.
+// A tree consists of map[string]any, []any, string, bool, int64, float64, nil and, for field
+// sets, meta.RawJSON. Stored bytes are the canonical JSON of EncodeStored, without
+// metadata.resourceVersion; Splice inserts it.
 package codec

@@ -9,14 +9,13 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// EncodeJSON appends tree as canonical JSON: apiVersion, kind and metadata
-// first at the root, all other fields sorted by name, no spaces. Numbers and
-// strings are written as encoding/json does: controllers compare the bytes of what
-// they had kept in a ControllerRevision with those of what they would keep now.
-// Beyond dst nothing is allocated, but for objects of very many fields.
+// EncodeJSON appends tree as canonical JSON: without spaces, apiVersion, kind and metadata
+// first at the root, and all other fields sorted by name. Numbers and strings are encoded as in
+// encoding/json, because controllers compare the bytes of new ControllerRevisions with stored
+// ones. Apart from growing dst, it allocates only for objects with very many fields.
 //
-// json-iterator's Stream takes 4.7 µs for a Pod of 1 KB where this takes 3.7, and
-// writes some strings and numbers in its own way (codec/conformance).
+// json-iterator's Stream takes 4.7 µs for a Pod of 1 KB, this function 3.7 µs, and Stream
+// encodes some strings and numbers differently (see codec/conformance).
 func EncodeJSON(dst []byte, tree map[string]any) []byte {
 	var room [keyRoom]string
 	dst = append(dst, '{')
@@ -35,9 +34,8 @@ func EncodeValue(dst []byte, v any) []byte {
 	return appendValue(dst, v, room[:0])
 }
 
-// EncodeStored appends tree in its stored form: canonical JSON that always
-// begins {"apiVersion":"…","kind":"…","metadata":{ and has no
-// metadata.resourceVersion.
+// EncodeStored appends tree in the stored encoding: canonical JSON that always begins
+// {"apiVersion":"…","kind":"…","metadata":{ and omits metadata.resourceVersion.
 func EncodeStored(dst []byte, tree map[string]any) []byte {
 	var room [keyRoom]string
 	apiVersion, _ := tree["apiVersion"].(string)
@@ -52,10 +50,11 @@ func EncodeStored(dst []byte, tree map[string]any) []byte {
 	return append(appendFields(dst, start, tree, room[:0], rootHead), '}')
 }
 
-// keyRoom is how many field names of nested objects fit on the stack.
+// keyRoom is the number of field names, of nested objects together, that are sorted on the
+// stack.
 const keyRoom = 64
 
-// skip says which fields of an object are left out.
+// skip is a set of fields to omit.
 type skip uint8
 
 const (
@@ -74,7 +73,8 @@ func (s skip) has(k string) bool {
 	return false
 }
 
-// appendKey writes a field's name; start is where the first field stands.
+// appendKey appends a field name, after a comma unless dst ends at start, the position of the
+// first field.
 func appendKey(dst []byte, start int, k string) []byte {
 	if len(dst) > start {
 		dst = append(dst, ',')
@@ -82,8 +82,8 @@ func appendKey(dst []byte, start int, k string) []byte {
 	return append(appendString(dst, k), ':')
 }
 
-// appendFields writes the fields of m. The names are sorted in the room after
-// keys, which holds those of the objects around.
+// appendFields appends the fields of m except those in leave. It sorts the names in the
+// capacity of keys after the names of the enclosing objects.
 func appendFields(dst []byte, start int, m map[string]any, keys []string, leave skip) []byte {
 	base := len(keys)
 	for k := range m {
@@ -137,7 +137,7 @@ func appendValue(dst []byte, v any, keys []string) []byte {
 	return append(dst, "null"...)
 }
 
-// appendFloat writes as encoding/json does; what JSON cannot say is null.
+// appendFloat encodes f as encoding/json does. NaN and infinities become null.
 func appendFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, "null"...)
@@ -148,7 +148,7 @@ func appendFloat(dst []byte, f float64) []byte {
 	}
 	dst = strconv.AppendFloat(dst, f, format, -1, 64)
 	if n := len(dst); format == 'e' && n >= 4 && dst[n-4] == 'e' && dst[n-3] == '-' && dst[n-2] == '0' {
-		dst[n-2] = dst[n-1] // e-09 is written e-9
+		dst[n-2] = dst[n-1] // e-09 becomes e-9
 		dst = dst[:n-1]
 	}
 	return dst
@@ -156,7 +156,7 @@ func appendFloat(dst []byte, f float64) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a JSON string; invalid UTF-8 becomes U+FFFD.
+// appendString appends a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// magic begins every protobuf object outside of another message.
+// magic begins every protobuf object that is not part of another message.
 const magic = "k8s\x00"
 
-// Envelope appends the message of an object with what says its type around it:
-// the magic bytes and a message with type (1: apiVersion, kind), the object (2),
-// its encoding (3) and its content type (4).
+// Envelope appends the message of an object, body, in its envelope: the magic bytes and a
+// message with the type (1: apiVersion, kind), the object (2), its encoding (3) and its content
+// type (4).
 func Envelope(dst []byte, apiVersion, kind string, body []byte) []byte {
 	dst = envelopeHead(dst, apiVersion, kind, len(body))
 	return append(append(dst, body...), envelopeTail...)
@@ -30,7 +30,8 @@ func envelopeHead(dst []byte, apiVersion, kind string, size int) []byte {
 	return protowire.AppendVarint(dst, uint64(size))
 }
 
-// OpenEnvelope returns what Envelope put together. Errors are 400 *meta.Status.
+// OpenEnvelope parses the result of Envelope. body shares memory with data. Errors are 400
+// *meta.Status.
 func OpenEnvelope(data []byte) (apiVersion, kind string, body []byte, err error) {
 	data, ok := bytes.CutPrefix(data, []byte(magic))
 	if !ok {
@@ -45,12 +46,12 @@ func OpenEnvelope(data []byte) (apiVersion, kind string, body []byte, err error)
 		return "", "", nil, err
 	}
 	if len(parts[3]) > 0 || len(parts[4]) > 0 && !bytes.HasSuffix(parts[4], []byte(".protobuf")) {
-		return "", "", nil, badProto("an encoded object, or one that is no protobuf, in the envelope")
+		return "", "", nil, badProto("the object in the envelope is encoded or is not protobuf")
 	}
 	return text(typ[1]), text(typ[2]), parts[2], nil
 }
 
-// byteFields returns the fields 1 to 4 of a message that are bytes.
+// byteFields returns the fields 1 to 4 of a message that have the wire type bytes.
 func byteFields(data []byte) (fields [5][]byte, err error) {
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeTag(data)
@@ -70,8 +71,8 @@ func byteFields(data []byte) (fields [5][]byte, err error) {
 	return fields, nil
 }
 
-// ProtoList appends a list in its envelope. bodies gives the messages of the
-// items; it is ranged over twice.
+// ProtoList appends a list in its envelope. bodies yields the messages of the items and is
+// iterated twice: for the size and for the content.
 func ProtoList(dst []byte, apiVersion, kind string, m ListMeta, bodies iter.Seq[[]byte]) []byte {
 	head := protoListMeta(m)
 	size := len(head)
@@ -86,7 +87,7 @@ func ProtoList(dst []byte, apiVersion, kind string, m ListMeta, bodies iter.Seq[
 	return append(dst, envelopeTail...)
 }
 
-// protoListMeta is field 1 of a list: selfLink, resourceVersion, continue,
+// protoListMeta returns field 1 of a list: selfLink, resourceVersion, continue,
 // remainingItemCount.
 func protoListMeta(m ListMeta) []byte {
 	b := []byte{0x0a, 0, 0x0a, 0}
@@ -98,9 +99,9 @@ func protoListMeta(m ListMeta) []byte {
 	return closeLength(b, 1)
 }
 
-// ProtoPartial returns the message of an object's PartialObjectMetadata: the
-// part of the object's message that is its metadata. The result shares memory
-// with body.
+// ProtoPartial returns the message of an object's PartialObjectMetadata, which is the metadata
+// field of the object's message. The result shares memory with body; it is nil if body does not
+// begin with metadata.
 func ProtoPartial(body []byte) []byte {
 	number, wire, n := protowire.ConsumeTag(body)
 	if n < 0 || number != 1 || wire != protowire.BytesType {
@@ -113,12 +114,11 @@ func ProtoPartial(body []byte) []byte {
 	return body[:n+size]
 }
 
-// ProtoFrameHead is the length of the length of a frame.
+// ProtoFrameHead is the number of bytes of a frame's length.
 const ProtoFrameHead = 4
 
-// ProtoFrame appends one watch event for a protobuf stream: its length in
-// ProtoFrameHead bytes, then its type (1) and the object's envelope (2, as raw
-// bytes).
+// ProtoFrame appends a watch event of a protobuf stream: its length in ProtoFrameHead bytes,
+// then the event type (1) and the object's envelope (2, as raw bytes).
 func ProtoFrame(dst []byte, eventType string, envelope []byte) []byte {
 	raw := 1 + protowire.SizeBytes(len(envelope))
 	size := 1 + protowire.SizeBytes(len(eventType)) + 1 + protowire.SizeBytes(raw)

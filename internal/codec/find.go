@@ -5,8 +5,10 @@ import (
 	"iter"
 )
 
-// FindField returns the text of the value at a path of object fields, nil if there
-// is none. It is for text that has been decoded before, or that the server wrote.
+// FindField returns the text of the value at a path of object fields, or nil if there is none.
+// The text must have been validated before, or come from the server itself. The result shares
+// memory with data. Fields yields the names of the fields of an object and the text of their
+// values, which shares memory with object. It stops at the first syntax error.
 func FindField(data []byte, path ...string) []byte {
 	for _, name := range path {
 		var found []byte
@@ -52,7 +54,7 @@ func Fields(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Items returns the texts of the values of a list. It ends before the first fault.
+// Items yields the text of each item of a list. It stops at the first syntax error.
 func Items(list []byte) iter.Seq[[]byte] {
 	return func(yield func(value []byte) bool) {
 		s := scanner{data: list}
@@ -70,8 +72,8 @@ func Items(list []byte) iter.Seq[[]byte] {
 	}
 }
 
-// CountValues returns how many values a JSON text has at most, and it may be faulty: what a
-// tree of it takes depends on that more than on its length.
+// CountValues returns an upper bound for the number of values in a JSON text, which may be
+// invalid. The memory for a decoded tree depends more on it than on the length of the text.
 func CountValues(data []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(data); i++ {
@@ -87,8 +89,8 @@ func CountValues(data []byte) int {
 	return n
 }
 
-// ScalarText returns the value of a string, the text of a number or boolean, and ""
-// of all else.
+// ScalarText returns the value of a string, the text of a number or boolean, and "" for all
+// other values.
 func ScalarText(value []byte) string {
 	switch {
 	case len(value) == 0 || value[0] == '{' || value[0] == '[' || value[0] == 'n':
@@ -99,7 +101,7 @@ func ScalarText(value []byte) string {
 	return string(value)
 }
 
-// unquote returns what a JSON string stands for.
+// unquote returns the value of a JSON string.
 func unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
@@ -109,8 +111,7 @@ func unquote(quoted []byte) []byte {
 	return []byte(text)
 }
 
-// IsObject reports whether data is one JSON object, nested depth levels at most, and
-// nothing else.
+// IsObject reports whether data is exactly one JSON object with at most depth levels.
 func IsObject(data []byte, depth int) bool {
 	s := scanner{data: data}
 	return s.onlyObject(depth)
@@ -120,8 +121,7 @@ func (s *scanner) onlyObject(depth int) bool {
 	return s.peek() == '{' && s.skipValue(depth) && s.peek() == 0 && s.pos == len(s.data)
 }
 
-// skipValue passes over one value; false: it is faulty, or nested more than depth
-// levels deep.
+// skipValue skips a value. It returns false for a syntax error or more than depth levels.
 func (s *scanner) skipValue(depth int) bool {
 	switch s.peek() {
 	case '{':
@@ -148,7 +148,7 @@ func (s *scanner) skipValue(depth int) bool {
 	return ok
 }
 
-// skipItems passes over the members of an object or list.
+// skipItems skips the members of an object or list.
 func (s *scanner) skipItems(end byte, depth int) bool {
 	s.pos++
 	if s.peek() == end {
@@ -177,7 +177,7 @@ func (s *scanner) skipItems(end byte, depth int) bool {
 	}
 }
 
-// skipString passes over a string.
+// skipString skips a string.
 func (s *scanner) skipString() bool {
 	data := s.data
 	for i := s.pos + 1; i < len(data); i++ {

@@ -24,8 +24,8 @@ func TestFindField(t *testing.T) {
 	}
 }
 
-// TestFieldsOfFaultyText: what stands before a fault is found, and nothing after it.
-func TestFieldsOfFaultyText(t *testing.T) {
+// TestFieldsOfInvalidText: fields before a syntax error are found, and none after it.
+func TestFieldsOfInvalidText(t *testing.T) {
 	for _, text := range []string{
 		`{"a":1`, `{"a":1 "b":2}`, `{"a":1,"b"}`, `{"a":1,"b":}`, `{"a":1,"b":01}`, `{"a":1,"b":tru,"c":3}`, `{"a":1,"b":"\x"}`,
 		"{\"a\":1,\"b\":\"\n\"}", `{"a":1,"b":[1}`, `{"a":1,"b":1e999}`, `{"a":1,b:2}`, `{"a":1,"b":"`, `{"a":1,"b":-}`,
@@ -59,14 +59,14 @@ func FuzzFindField(f *testing.F) {
 		if json.Unmarshal([]byte(text), &object) != nil || strings.Contains(text, `\u`) || strings.Count(text, name) > 1 {
 			return
 		}
-		// Of valid text the same is found as by decoding.
+		// In valid text, the result equals that of decoding.
 		if want := object[name]; string(want) != string(found) {
 			t.Errorf("found %q, want %q", found, want)
 		}
 	})
 }
 
-// FuzzDecodeWithout: what is read is what DecodeJSON reads, less the fields that were not wanted.
+// FuzzDecodeWithout: the result equals that of DecodeJSON without the skipped fields.
 func FuzzDecodeWithout(f *testing.F) {
 	for _, text := range []string{
 		`{"a":1,"x":{"a":2},"l":[{"x":[1],"b":{"x":"\u0041"}}]}`, `{"x":1,"x":2}`, `{"x":01}`, `{"x":"\x"}`, `{"\u0078":{}}`, `[{"x":1}]`, `null`, `{"x":{"x":`,
@@ -80,24 +80,24 @@ func FuzzDecodeWithout(f *testing.F) {
 		tree, err := codec.DecodeWithout(data, "x")
 		whole, _, wholeErr := codec.DecodeJSON(data, codec.Limits{})
 		if wholeErr != nil {
-			return // what is skipped is not looked at closely
+			return // skipped values are not fully validated
 		}
 		require.NoError(t, err)
-		assert.Equal(t, without(whole), any(tree))
+		assert.Equal(t, removeX(whole), any(tree))
 	})
 }
 
-// without takes the fields x out of a tree.
-func without(v any) any {
+// removeX removes the fields x from a tree.
+func removeX(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		delete(v, "x")
 		for _, e := range v {
-			without(e)
+			removeX(e)
 		}
 	case []any:
 		for _, e := range v {
-			without(e)
+			removeX(e)
 		}
 	}
 	return v

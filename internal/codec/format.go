@@ -16,8 +16,8 @@ const (
 	Protobuf
 )
 
-// EncodeStatus appends a Status in the given format; protobuf comes in its
-// envelope, JSON is a line without its break.
+// EncodeStatus appends a Status in the given format: protobuf in its envelope, JSON as one line
+// without a line break.
 func EncodeStatus(dst []byte, s *meta.Status, f Format) ([]byte, error) {
 	tree := s.Object().Tree()
 	switch f {

@@ -48,7 +48,7 @@ func TestDecodeJSONValues(t *testing.T) {
 	}
 }
 
-func TestDecodeJSONRefused(t *testing.T) {
+func TestDecodeJSONErrors(t *testing.T) {
 	for _, row := range []struct{ text, position string }{
 		{``, "byte 0"}, {`{`, "byte 1"}, {`{"a"`, "byte 4"}, {`{"a":}`, "byte 5"}, {`{"a":1,}`, "byte 7"}, {`{"a":1}x`, "byte 7"},
 		{`{} {}`, "byte 3"}, {`{a:1}`, "byte 1"}, {`{'a':1}`, "byte 1"}, {`{"a":01}`, "byte 5"}, {`{"a":-}`, "byte 6"}, {`{"a":1.}`, "byte 7"},
@@ -125,7 +125,7 @@ func TestIndentAndFrame(t *testing.T) {
 	require.Equal(t, "{\"type\":\"ADDED\",\"object\":{}}\n", string(codec.Frame(nil, "ADDED", []byte(`{}`))))
 }
 
-// plain turns encoding/json's numbers into those of a tree.
+// plain converts numbers of encoding/json to tree types.
 func plain(t *testing.T, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -78,7 +78,7 @@ func TestProtobufBytes(t *testing.T) {
 	require.Equal(t, tree["list"], back["list"])
 }
 
-func TestProtobufRefused(t *testing.T) {
+func TestProtobufErrors(t *testing.T) {
 	p := sampleProto(t)
 	for _, data := range []string{"\x0a", "\x0a\x05ab", "\xff", "\x08\x01", "\x1a\x03\x0a\x05x", "\x41\x00", "\x41\x00\x00\x00\x00\x00\x00\xf0\x7f",
 		"2\x02\x08\x01", "J\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f"} {
@@ -131,7 +131,7 @@ func TestProtobufFieldSets(t *testing.T) {
 }
 
 func TestEnvelope(t *testing.T) {
-	// A body that clients send.
+	// A body as clients send it.
 	const sent = "k8s\x00\n\x0f\n\x02v1\x12\tConfigMap\x12\x0e\n\x04\n\x02pb\x12\x06\n\x01a\x12\x011\x1a\x00\"\x00"
 	apiVersion, kind, body, err := codec.OpenEnvelope([]byte(sent))
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Decode reads the message of an object, as Append writes it, into a tree.
-// Unknown fields are skipped; zeros that JSON leaves out are left out. Errors
+// Decode decodes the message of an object, the result of Append, to a tree. Unknown fields are
+// skipped, and zero values that JSON omits are omitted. data may be reused afterwards. Errors
 // are 400 *meta.Status.
 func (p *Proto) Decode(data []byte, l Limits) (map[string]any, error) {
 	l = l.withDefaults()
@@ -34,8 +34,8 @@ func badProto(what string) error {
 	return meta.BadRequest("the body is no valid protobuf: %s", what)
 }
 
-// message reads data into tree, which may already hold fields: a message that
-// stands twice is merged.
+// message decodes data into tree. tree may have fields of an earlier occurrence of the message,
+// which are merged.
 func (d *protoDecoder) message(m *protoMessage, tree map[string]any, data []byte, depth int) error {
 	if depth > d.limits.Depth {
 		return badProto("too many levels")
@@ -109,7 +109,7 @@ func zero(v any) bool {
 	return false
 }
 
-// packed reads numbers that stand together without tags.
+// packed decodes a packed list of numbers.
 func (d *protoDecoder) packed(f *protoField, tree map[string]any, data []byte, depth int) error {
 	l, _ := tree[f.name].([]any)
 	for len(data) > 0 {
@@ -129,7 +129,7 @@ func (d *protoDecoder) packed(f *protoField, tree map[string]any, data []byte, d
 	return nil
 }
 
-// entry reads one entry of a map: key 1, value 2.
+// entry decodes an entry of a map: key 1, value 2.
 func (d *protoDecoder) entry(f *protoField, tree map[string]any, data []byte, depth int) error {
 	var key string
 	var raw []byte
@@ -158,14 +158,14 @@ func (d *protoDecoder) entry(f *protoField, tree map[string]any, data []byte, de
 		tree[f.name] = m
 	}
 	if raw == nil {
-		raw = make([]byte, 8) // the zero of every wire type
+		raw = make([]byte, 8) // decodes to zero for every wire type
 	}
 	v, err := d.value(&f.value, nil, raw, depth)
 	m[key] = v
 	return err
 }
 
-// payload strips the length from a value that ConsumeFieldValue accepted.
+// payload returns the content of a length-delimited value that ConsumeFieldValue accepted.
 func payload(data []byte) []byte {
 	b, n := protowire.ConsumeBytes(data)
 	if n < 0 {
@@ -181,7 +181,7 @@ func text(b []byte) string {
 	return string(b)
 }
 
-// value reads one value. before is what an earlier occurrence gave.
+// value decodes a value. before is the value of an earlier occurrence of the field, or nil.
 func (d *protoDecoder) value(v *protoValue, before any, data []byte, depth int) (any, error) {
 	switch v.kind {
 	case kindInt:
@@ -224,7 +224,7 @@ func (d *protoDecoder) value(v *protoValue, before any, data []byte, depth int) 
 	return d.special(v.kind, data)
 }
 
-// alternative reads a schema, or what may stand in its place.
+// alternative decodes an OrBoolean or OrList value.
 func (d *protoDecoder) alternative(v *protoValue, data []byte, depth int) (any, error) {
 	single, other := &protoField{name: "schema", number: 2, value: protoValue{kind: kindMessage, message: v.message}}, &protoField{name: "other", number: 1, value: protoValue{kind: kindBool}}
 	if v.kind == kindOrList {
@@ -249,12 +249,12 @@ func (f *protoField) named(name string) *protoField {
 
 func finite(f float64) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, badProto("a number that JSON cannot say")
+		return nil, badProto("a number that JSON cannot represent")
 	}
 	return f, nil
 }
 
-// special reads the messages that JSON writes as one value.
+// special decodes a message whose JSON is a single value.
 func (d *protoDecoder) special(kind protoKind, data []byte) (any, error) {
 	var nums [3]int64
 	var texts [4][]byte
@@ -300,10 +300,10 @@ func (d *protoDecoder) special(kind protoKind, data []byte) (any, error) {
 	return v, err
 }
 
-// The years that RFC 3339 can say.
+// The range of RFC 3339, in seconds since 1970.
 const minSecond, maxSecond = -62167219200, 253402300799
 
-// wireTime returns a time as JSON writes it; the epoch itself is no time.
+// wireTime returns a time as in JSON. The epoch stands for an unset time and becomes nil.
 func wireTime(kind protoKind, seconds, nanos int64) (any, error) {
 	if seconds < minSecond || seconds > maxSecond || nanos < 0 || nanos > 999_999_999 {
 		return nil, badProto("a time out of range")

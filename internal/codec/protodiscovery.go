@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// DiscoveryProto returns the protobuf form of a discovery document by its kind,
-// nil if it has none. The forms are the same in every profile and version.
+// DiscoveryProto returns the protobuf encoding of the discovery document with the kind, or nil
+// if it has none. The encoding is the same in every profile and version.
 func DiscoveryProto(kind string) *Proto { return discoveryProtos()[kind] }
 
 var discoveryProtos = sync.OnceValue(func() map[string]*Proto {
@@ -68,7 +68,7 @@ type apiResource struct {
 	StorageHash string   `json:"storageVersionHash,omitempty" protobuf:"bytes,10,opt,name=storageVersionHash"`
 }
 
-// verbs are a message of their own.
+// verbs is a message of its own in protobuf.
 type verbs []string
 
 type groupDiscoveryList struct {

@@ -9,9 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Append appends the message of an object: no envelope, no apiVersion and
-// kind. The tree must conform to the schema; a value of another type counts as
-// unset.
+// Append appends the message of an object, without envelope, apiVersion and kind. The tree must
+// be normalized to the schema; a value of another type counts as unset.
 func (p *Proto) Append(dst []byte, tree map[string]any) []byte {
 	var room [keyRoom]string
 	return p.root.append(dst, tree, room[:0])
@@ -45,8 +44,8 @@ func (m *protoMessage) append(dst []byte, tree map[string]any, keys []string) []
 	return dst
 }
 
-// writes reports whether a single value is on the wire: pointers and bytes only
-// if they are set, all others always.
+// writes reports whether a single value is encoded: pointers, bytes and wrapped lists only if
+// they are set, others always.
 func (f *protoField) writes(v any, ok bool) bool {
 	if f.value.kind == kindBytes {
 		return ok && v != nil
@@ -68,7 +67,7 @@ func (m *protoMessage) any(tree map[string]any) bool {
 	return false
 }
 
-// appendMap writes the entries by sorted key.
+// appendMap appends the entries sorted by key.
 func (f *protoField) appendMap(dst []byte, m map[string]any, keys []string) []byte {
 	base := len(keys)
 	for k := range m {
@@ -103,8 +102,8 @@ func (v *protoValue) wire() protowire.Type {
 	return protowire.BytesType
 }
 
-// closeLength puts the length of what follows the byte at the place at into
-// it, making room if one byte is not enough.
+// closeLength sets the length prefix at position at, where one byte is reserved, to the number
+// of bytes after it. It moves these bytes if the length needs more than one byte.
 func closeLength(dst []byte, at int) []byte {
 	n := len(dst) - at - 1
 	if n < 0x80 {
@@ -120,7 +119,7 @@ func closeLength(dst []byte, at int) []byte {
 	return dst
 }
 
-// append writes one value, its length first where it has one.
+// append appends a value, with its length if it is length-delimited.
 func (v *protoValue) append(dst []byte, x any, keys []string) []byte {
 	switch v.kind {
 	case kindString:
@@ -144,7 +143,7 @@ func (v *protoValue) append(dst []byte, x any, keys []string) []byte {
 	return closeLength(v.appendMessage(append(dst, 0), x, keys), at)
 }
 
-// appendMessage writes the inside of a value that is a message.
+// appendMessage appends the content of a value that is a message.
 func (v *protoValue) appendMessage(dst []byte, x any, keys []string) []byte {
 	switch v.kind {
 	case kindMessage:
@@ -199,7 +198,7 @@ func (v *protoValue) appendMessage(dst []byte, x any, keys []string) []byte {
 	return dst
 }
 
-// appendAlternative writes one of the messages of a value that may be others.
+// appendAlternative appends an object of an OrBoolean or OrList value as the given field.
 func (v *protoValue) appendAlternative(dst []byte, number protowire.Number, m map[string]any, keys []string) []byte {
 	dst = protowire.AppendTag(dst, number, protowire.BytesType)
 	at := len(dst)

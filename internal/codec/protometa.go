@@ -9,16 +9,16 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// MetaProtos are the protobuf forms of what goes on the wire beside the kinds,
-// and the shape of what comes in.
+// MetaProtos has the protobuf encodings of objects that are not kinds, and the schema for
+// decoding DeleteOptions.
 type MetaProtos struct {
 	Status, DeleteOptions *Proto
-	Partial               *Proto // the metadata of an object of any kind
+	Partial               *Proto // PartialObjectMetadata of any kind
 
 	DeleteOptionsSchema *schema.Schema
 }
 
-// Metas returns the forms; they are the same in every profile.
+// Metas returns the encodings. They are the same in every profile.
 func Metas() MetaProtos { return metas() }
 
 var metas = sync.OnceValue(func() MetaProtos {
@@ -31,7 +31,7 @@ var metas = sync.OnceValue(func() MetaProtos {
 func mustProto[T any]() (*Proto, *schema.Schema) {
 	s, err := schema.Go(reflect.TypeFor[T](), names.Orch)
 	if err != nil {
-		return &Proto{&protoMessage{}}, &schema.Schema{} // a test keeps this from happening
+		return &Proto{&protoMessage{}}, &schema.Schema{} // tests fail if this happens
 	}
 	p, err := NewProto(s)
 	if err != nil {

@@ -13,14 +13,12 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// Proto is the protobuf form of one kind, compiled once from its schema. Field
-// numbers come from the protobuf tags of the Go structs alone. A Proto never
-// changes.
+// Proto is the protobuf encoding of one kind, compiled from its schema. Field numbers come only
+// from the protobuf tags of the Go structs. A Proto is immutable and safe for concurrent use.
 //
-// The rules are those of the field's clients: apiVersion and kind stand in the
-// envelope; fields that are no pointers in Go are always written, zeros too;
-// maps are sorted by key; a struct that JSON inlines is a message of its own
-// where its tag gives it a number.
+// The encoding is compatible with Kubernetes clients: apiVersion and kind are in the envelope,
+// fields that are not pointers in Go are always written, maps are sorted by key, and a struct
+// that JSON inlines is a message of its own if its tag has a number.
 type Proto struct{ root *protoMessage }
 
 type protoMessage struct {
@@ -28,14 +26,14 @@ type protoMessage struct {
 	byNum  map[protowire.Number]*protoField
 }
 
-// protoField is one field of a message. Inline fields have no name: their
-// message's fields stand in the same JSON object.
+// protoField is a field of a message. The field of an inline struct has no name: the fields of
+// its message are in the same JSON object.
 type protoField struct {
 	name    string
 	number  protowire.Number
 	many    protoMany
-	pointer bool // unset differs from zero
-	omit    bool // JSON leaves the zero out
+	pointer bool // distinguishes unset from zero
+	omit    bool // JSON omits zero
 	value   protoValue
 }
 
@@ -44,14 +42,14 @@ type protoMany uint8
 const (
 	one protoMany = iota
 	list
-	mapping // string keys
+	mapping // with string keys
 )
 
-// protoValue is a single value on the wire.
+// protoValue is the encoding of a single value.
 type protoValue struct {
 	kind    protoKind
-	message *protoMessage // kind message, and the kinds that stand for one or something else
-	items   *protoField   // kind wrapped: the field 1 of the message around a list
+	message *protoMessage // for kindMessage, kindOrBoolean and kindOrList
+	items   *protoField   // for kindWrapped: field 1 of the message, with the items
 }
 
 type protoKind uint8
@@ -69,16 +67,16 @@ const (
 	kindMicroTime
 	kindQuantity
 	kindIntOrString
-	kindRaw    // RawExtension, JSON: any JSON value in the bytes of field 1
-	kindFields // FieldsV1: the same, kept as text
+	kindRaw    // RawExtension or JSON: the JSON text is in field 1
+	kindFields // FieldsV1: like kindRaw, but the tree has the text
 	kindDuration
-	kindOrBoolean // a schema, or a boolean: fields 2 and 1
-	kindOrList    // a schema, or a list of them: fields 1 and 2
+	kindOrBoolean // boolean in field 1, or an object in field 2
+	kindOrList    // an object in field 1, or a list of them in field 2
 )
 
-// NewProto compiles the protobuf form of objects with the schema s. It fails
-// for schemas that are not from Go structs and for fields without a number:
-// such kinds have no protobuf form.
+// NewProto compiles the protobuf encoding of objects with the schema s. It returns an error if
+// the schema is not from a Go struct or a field has no number, because such kinds have no
+// protobuf encoding.
 func NewProto(s *schema.Schema) (*Proto, error) {
 	if s == nil || s.Struct == nil || s.Struct.Go == nil {
 		return nil, fmt.Errorf("codec: a protobuf form needs a schema from a Go struct")
@@ -100,15 +98,15 @@ func (c *protoCompiler) message(st *schema.Struct) (*protoMessage, error) {
 		return m, nil
 	}
 	if st.Go == nil {
-		return nil, fmt.Errorf("%s is from no Go struct", st.Name)
+		return nil, fmt.Errorf("%s does not come from a Go struct", st.Name)
 	}
 	m := &protoMessage{}
 	c.done[st] = m
 	return m, c.fill(m, st, st.Go, nil)
 }
 
-// fill adds the fields of st that lie below the index path at to m; t is the
-// Go struct there. Structs inlined further below become messages of their own.
+// fill adds the fields of st below the index path at to m; t is the Go struct at that path.
+// Structs that are inlined further below become messages of their own if they have a number.
 func (c *protoCompiler) fill(m *protoMessage, st *schema.Struct, t reflect.Type, at []int) error {
 	inline := map[int]bool{}
 	for _, f := range st.Fields {
@@ -144,16 +142,16 @@ func (c *protoCompiler) fill(m *protoMessage, st *schema.Struct, t reflect.Type,
 		}
 		m.fields = append(m.fields, &protoField{number: number, pointer: sf.Type.Kind() == reflect.Pointer, value: protoValue{kind: kindMessage, message: group}})
 	}
-	return m.seal()
+	return m.index()
 }
 
-// seal sorts the fields and refuses a number that stands twice.
-func (m *protoMessage) seal() error {
+// index sorts the fields and builds byNum. It returns an error for a duplicate number.
+func (m *protoMessage) index() error {
 	slices.SortFunc(m.fields, func(a, b *protoField) int { return cmp.Compare(a.number, b.number) })
 	m.byNum = make(map[protowire.Number]*protoField, len(m.fields))
 	for _, f := range m.fields {
 		if m.byNum[f.number] != nil {
-			return fmt.Errorf("the number %d stands twice", f.number)
+			return fmt.Errorf("duplicate field number %d", f.number)
 		}
 		m.byNum[f.number] = f
 	}
@@ -228,8 +226,8 @@ func (c *protoCompiler) plain(s *schema.Schema, t reflect.Type) (v protoValue, e
 		v.message, err = c.message(s.Struct)
 		return v, err
 	case s.Type == schema.Array && t.Kind() == reflect.Slice:
-		// A list in a map, in a list or of a named type is a message with the
-		// list in field 1.
+		// A list in a map, in a list, or of a named type is a message with the items in field
+		// 1.
 		v.kind = kindWrapped
 		v.items = &protoField{number: 1, many: list}
 		v.items.value, err = c.value(s.Items, bare(t.Elem()))
@@ -245,8 +243,7 @@ func bare(t reflect.Type) reflect.Type {
 	return t
 }
 
-// tagNumber returns the number in a protobuf tag, "bytes,1,opt,name=x" or the
-// number alone; 0 without one.
+// tagNumber returns the number in a protobuf tag, such as "bytes,1,opt,name=x" or "1", or 0.
 func tagNumber(sf reflect.StructField) protowire.Number {
 	parts := strings.Split(sf.Tag.Get("protobuf"), ",")
 	n, err := strconv.Atoi(parts[min(1, len(parts)-1)])

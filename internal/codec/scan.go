@@ -9,20 +9,20 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// scanner is a position in JSON text. All that reads JSON stands on it: the decoder,
-// which makes values, and those that look for a field and pass over the rest.
+// scanner is a position in a JSON text. The decoder uses it to build values, and the functions
+// that look for a field use it to skip the others.
 //
-// json-iterator's Iterator takes 3.0 µs and 43 allocations to find a field of a Pod
-// of 1 KB where this takes 1.9 µs and none, and 174 allocations in the same time for
-// its tree where the decoder takes 95 (codec/conformance). It also takes [01] for
-// JSON, and does not tell where in the text a fault is.
+// To find a field of a Pod of 1 KB, json-iterator's Iterator takes 3.0 µs and 43 allocations,
+// this scanner 1.9 µs and none. To decode the Pod, both take the same time, json-iterator with
+// 174 allocations and the decoder with 95 (see codec/conformance). json-iterator also accepts
+// [01], and its errors have no position.
 type scanner struct {
 	data  []byte
 	pos   int
-	space bool // white space between tokens was passed
+	space bool // white space between tokens was skipped
 }
 
-// peek passes over white space and returns the next byte, 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.data) && s.data[s.pos] > ' ' {
 		return s.data[s.pos]
@@ -46,7 +46,7 @@ func (s *scanner) fault(format string, args ...any) error {
 	return meta.BadRequest("the body is no valid JSON: %s at byte %d", fmt.Sprintf(format, args...), s.pos)
 }
 
-// unexpected faults the byte at the position.
+// unexpected returns an error about the byte at the position.
 func (s *scanner) unexpected(want string) error {
 	if s.pos >= len(s.data) {
 		return s.fault("unexpected end, expected %s", want)
@@ -62,8 +62,8 @@ func (s *scanner) literal(word string) error {
 	return nil
 }
 
-// number passes over a number and returns its text; an integer has no fraction and
-// no exponent.
+// number skips a number and returns its text. integer is true if it has neither fraction nor
+// exponent.
 func (s *scanner) number() (text []byte, integer bool, err error) {
 	start := s.pos
 	if s.data[s.pos] == '-' {
@@ -103,8 +103,8 @@ func (s *scanner) digits() int {
 	return s.pos - start
 }
 
-// escape reads the escape at i and returns what it stands for and its length; half
-// a surrogate pair stands for U+FFFD.
+// escape decodes the escape sequence at i and returns the character and the length of the
+// sequence. A lone surrogate becomes U+FFFD.
 func (s *scanner) escape(i int) (r rune, n int, err error) {
 	s.pos = i
 	if i+1 >= len(s.data) {
@@ -139,7 +139,7 @@ func (s *scanner) escape(i int) (r rune, n int, err error) {
 	return r, 6, nil
 }
 
-// hex reads \uXXXX at i.
+// hex decodes \uXXXX at i.
 func (s *scanner) hex(i int) (rune, bool) {
 	if i+6 > len(s.data) || s.data[i] != '\\' || s.data[i+1] != 'u' {
 		return 0, false

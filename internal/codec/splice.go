@@ -12,10 +12,10 @@ const (
 	versionHead  = `{"apiVersion":"`
 )
 
-// Splice appends stored bytes (see EncodeStored) with metadata.resourceVersion
-// put in, the first field of the metadata.
+// Splice appends stored bytes (see EncodeStored) with metadata.resourceVersion inserted as the
+// first field of the metadata.
 func Splice(dst, stored []byte, resourceVersion int64) []byte {
-	// A quote inside a string is escaped, so the first match is the field.
+	// Quotes inside strings are escaped, so that the first match is the field.
 	i := bytes.Index(stored, []byte(metadataHead))
 	if i < 0 {
 		return append(dst, stored...)
@@ -31,8 +31,8 @@ func Splice(dst, stored []byte, resourceVersion int64) []byte {
 	return append(dst, stored[i:]...)
 }
 
-// Unsplice appends what Splice made of stored bytes without the resourceVersion
-// that it put in.
+// Unsplice appends the stored bytes that Splice was called with, given its result and the
+// resourceVersion.
 func Unsplice(dst, spliced []byte, resourceVersion int64) []byte {
 	var room [64]byte
 	field := strconv.AppendInt(append(room[:0], metadataHead+`"resourceVersion":"`...), resourceVersion, 10)
@@ -44,15 +44,15 @@ func Unsplice(dst, spliced []byte, resourceVersion int64) []byte {
 	return append(dst, bytes.TrimPrefix(after, []byte(","))...)
 }
 
-// CutHead divides canonical JSON before its metadata: head holds the opening
-// brace, apiVersion and kind, rest all else.
+// CutHead splits canonical JSON before its metadata: head has the opening brace, apiVersion and
+// kind, rest the remainder. Both share memory with object.
 func CutHead(object []byte) (head, rest []byte) {
 	i := max(bytes.Index(object, []byte(metadataHead)), min(1, len(object)))
 	return object[:i], object[i:]
 }
 
-// Indent appends JSON with two spaces for each level, one field or item to a
-// line, and a final line break.
+// Indent appends JSON with an indentation of two spaces, each field or item on a line, and a
+// final line break. Invalid JSON is appended unchanged.
 func Indent(dst, data []byte) []byte {
 	b := bytes.NewBuffer(slices.Grow(dst, len(data)+len(data)/2))
 	if err := json.Indent(b, data, "", "  "); err != nil {

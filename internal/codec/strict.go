@@ -6,38 +6,37 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// maxStrict bounds the faults that StrictJSON returns.
+// maxStrict limits the number of results of StrictJSON.
 const maxStrict = 100
 
-// StrictJSON returns what a strict decoder says of the text of an object whose
-// schema comes from Go, in the order of the text: unknown field "spec.a" and
-// duplicate field "spec.b", each once. In what is unknown nothing more is looked
-// for. The text has been decoded without an error before.
+// StrictJSON returns the unknown and duplicate fields of an object with a schema from Go, such
+// as unknown field "spec.a" and duplicate field "spec.b", in the order of the text and without
+// repetitions. It does not look into unknown fields. data must be valid JSON.
 func StrictJSON(data []byte, s *schema.Schema) []string {
-	w := strictWalk{p: newParser(data, Limits{}), told: map[string]bool{}}
+	w := strictWalk{p: newParser(data, Limits{}), seen: map[string]bool{}}
 	w.value(s)
 	return w.faults
 }
 
 type strictWalk struct {
 	p      parser
-	told   map[string]bool
+	seen   map[string]bool
 	faults []string
 }
 
-// report tells of the field at the end of the path.
+// report adds a result for the field at the end of the path.
 func (w *strictWalk) report(what string) {
 	if len(w.faults) >= maxStrict {
 		return
 	}
 	fault := what + " field " + strconv.Quote(pathString(w.p.path))
-	if !w.told[fault] {
-		w.told[fault] = true
+	if !w.seen[fault] {
+		w.seen[fault] = true
 		w.faults = append(w.faults, fault)
 	}
 }
 
-// value walks over one value; false: the walk is over.
+// value checks a value. It returns false to stop.
 func (w *strictWalk) value(s *schema.Schema) bool {
 	switch c := w.p.peek(); {
 	case len(w.faults) >= maxStrict:

@@ -48,7 +48,7 @@ func TestStrictJSON(t *testing.T) {
 	}
 }
 
-// FuzzStrictJSON holds that unknown fields are those that the schema drops.
+// FuzzStrictJSON: the unknown fields are those that Normalize drops.
 func FuzzStrictJSON(f *testing.F) {
 	f.Add(`{"z":1,"parts":[{"q":{"r":1,"r":2}},{"name":"x","name":"y"}],"a":2,"z":3,"by":{"":{"no":1}}}`)
 	f.Add(`{"metadata":{"labels":{"a":"b"},"x":[{"y":1}]}}`)
@@ -60,7 +60,7 @@ func FuzzStrictJSON(f *testing.F) {
 		if err != nil || len(duplicates) > 0 {
 			return
 		}
-		unknown, faults := s.Conform(tree)
+		unknown, faults := s.Normalize(tree)
 		if len(faults) > 0 || len(unknown) >= 100 {
 			return
 		}

@@ -7,12 +7,12 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// ListMeta is the metadata of a list answer.
+// ListMeta is the metadata of a list response.
 type ListMeta struct {
-	ResourceVersion string // empty: of what has no versions
+	ResourceVersion string // empty if the items have no versions
 	Continue        string
-	Remaining       *int64 // items after this page; nil: not told
-	KeepContinue    bool   // an empty continue is written, as lists of custom kinds do
+	Remaining       *int64 // number of items after this page; nil if unknown
+	KeepContinue    bool   // write continue even if it is empty, as in lists of custom kinds
 }
 
 func (m ListMeta) append(dst []byte) []byte {
@@ -30,8 +30,8 @@ func (m ListMeta) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// ListHead appends a list up to its first item; items follow, joined by
-// commas, and ListTail.
+// ListHead appends the part of a list before its items. The caller appends the items, separated
+// by commas, and ListTail.
 func ListHead(dst []byte, apiVersion, kind string, m ListMeta) []byte {
 	dst = appendString(append(dst, versionHead[:len(versionHead)-1]...), apiVersion)
 	dst = appendString(append(dst, `,"kind":`...), kind)
@@ -39,12 +39,12 @@ func ListHead(dst []byte, apiVersion, kind string, m ListMeta) []byte {
 	return append(dst, `,"items":[`...)
 }
 
-// ListTail ends what ListHead or TableHead began.
+// ListTail is the end of a list or table.
 const ListTail = "]}"
 
-// AppendPartial appends the metadata of an object, stored or spliced bytes, as a
-// PartialObjectMetadata of the given version of the metadata group. Splice
-// takes the result.
+// AppendPartial appends the metadata of object, stored or spliced bytes, as a
+// PartialObjectMetadata in the given version of the metadata group. Splice can be applied to
+// the result.
 func AppendPartial(dst, object []byte, p names.Profile, version string) []byte {
 	dst = append(dst, versionHead...)
 	dst = append(append(append(dst, p.Group(names.GroupMeta)...), '/'), version...)
@@ -61,25 +61,25 @@ func PartialListHead(dst []byte, p names.Profile, version string, m ListMeta) []
 	return ListHead(dst, p.Group(names.GroupMeta)+"/"+version, "PartialObjectMetadataList", m)
 }
 
-// Column is a column of a Table with the function that fills its cells.
+// Column is a column of a Table. Cell returns the value of its cell for an object.
 type Column struct {
 	Name, Type, Format, Doc string
 	Priority                int
 	Cell                    func(obj *meta.Object) any
 }
 
-// Include says what a row of a Table carries beside its cells.
+// Include selects the object that is in each row of a Table.
 type Include uint8
 
-// The values of the query parameter includeObject.
+// Values of the query parameter includeObject.
 const (
 	IncludeMetadata Include = iota
 	IncludeNone
 	IncludeObject
 )
 
-// ParseInclude reads the query parameter includeObject; empty means Metadata.
-// Errors are 400 *meta.Status.
+// ParseInclude parses the query parameter includeObject; empty means Metadata. Errors are 400
+// *meta.Status.
 func ParseInclude(s string) (Include, error) {
 	switch s {
 	case "", "Metadata":
@@ -92,9 +92,9 @@ func ParseInclude(s string) (Include, error) {
 	return 0, meta.BadRequest("unrecognized includeObject value: %.64q", s)
 }
 
-// TableHead appends a Table up to its first row; rows follow, joined by
-// commas, and ListTail. Nil columns are written as null: in a watch all tables
-// but the first leave the definitions out.
+// TableHead appends the part of a Table before its rows. The caller appends the rows, separated
+// by commas, and ListTail. Nil columns are written as null: in a watch, only the first table
+// has column definitions.
 func TableHead(dst []byte, p names.Profile, version string, columns []Column, m ListMeta) []byte {
 	dst = append(dst, versionHead...)
 	dst = append(append(append(dst, p.Group(names.GroupMeta)...), '/'), version...)
@@ -118,8 +118,8 @@ func TableHead(dst []byte, p names.Profile, version string, columns []Column, m 
 	return append(dst, `],"rows":[`...)
 }
 
-// TableRow appends one row: the cells of obj, and of its spliced bytes what
-// include asks for.
+// TableRow appends a row with the cells for obj and, depending on include, the object or its
+// metadata. object is the spliced bytes of obj.
 func TableRow(dst []byte, p names.Profile, version string, columns []Column, obj *meta.Object, object []byte, include Include) []byte {
 	dst = append(dst, `{"cells":[`...)
 	for i, c := range columns {

@@ -14,10 +14,10 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// DecodeYAML reads one object in YAML 1.1, of which JSON is a part, under the
-// rules of DecodeJSON: no document is ErrNull, more than one an error. Numbers
-// such as 3.0 and 3e0 are integers. What aliases expand to is bounded. Keys that stand twice are told by their lines:
-// line 9: key "a" already set in map.
+// DecodeYAML decodes one object in YAML 1.1, which includes JSON, with the rules of DecodeJSON:
+// an empty stream is ErrNull, and several documents are an error. Numbers such as 3.0 and 3e0
+// are integers. The expansion of aliases is limited. duplicates has the decoder's messages,
+// such as: line 9: key "a" already set in map.
 func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string, err error) {
 	l = l.withDefaults()
 	l.WholeFloats = true
@@ -28,7 +28,7 @@ func DecodeYAML(data []byte, l Limits) (tree map[string]any, duplicates []string
 	if len(text) == 0 {
 		return nil, nil, ErrNull
 	}
-	if text[0] == '{' { // most clients send JSON under the name of YAML
+	if text[0] == '{' { // most clients send JSON as YAML
 		if tree, duplicates, err := DecodeJSON(data, l); err == nil && len(duplicates) == 0 {
 			return tree, nil, nil
 		}
@@ -66,8 +66,8 @@ func badYAML(format string, args ...any) *meta.Status {
 	return meta.BadRequest("the body is no valid YAML: %s", why)
 }
 
-// onlyDocument refuses what follows a document: the decoder stops at its end, which in
-// flow style is the last brace.
+// onlyDocument returns an error if another document follows: the decoder stops at the end of
+// the first document, which in flow style is its last brace.
 func onlyDocument(data []byte) error {
 	d := yamlv2.NewDecoder(bytes.NewReader(data))
 	for n := 0; ; n++ {
@@ -83,12 +83,12 @@ func onlyDocument(data []byte) error {
 	}
 }
 
-// maxDirectives bounds the lines that may be directives: each is compared with
-// all before it.
+// maxDirectives limits the lines that may be directives, because the decoder compares each with
+// all earlier ones.
 const maxDirectives = 100
 
-// directives counts the lines that begin with a percent sign, whatever ends a
-// line in YAML; zeros are what UTF-16 has between its characters.
+// directives counts the lines that begin with a percent sign, for all line ends of YAML. A zero
+// counts as a line end because UTF-16 has zeros between ASCII characters.
 func directives(data []byte) (n int) {
 	for i, c := range data {
 		if c == '%' && (i == 0 || endsLine(data[:i])) {
@@ -104,9 +104,9 @@ func endsLine(data []byte) bool {
 	})
 }
 
-// maxExpanded bounds the bytes of text that aliases may expand to, and maxAliased
-// those of a key beside aliases, which can repeat it. Any text may stand for fewValues,
-// and for valuesPerByte more with each of its bytes, so that little text takes little time.
+// Limits on the expansion of aliases: maxExpanded bytes of text, and maxAliased bytes in each
+// key of a text with aliases, which may repeat the key. A text may expand to fewValues values
+// plus valuesPerByte for each of its bytes, so that a short text cannot take much time.
 const (
 	maxExpanded   = 32 << 20
 	maxAliased    = 1 << 10
@@ -114,8 +114,8 @@ const (
 	valuesPerByte = 10
 )
 
-// walkYAML bounds what aliases expand to, merged ones (<<) too, and refuses keys
-// that are no scalars: the decoder would print them whole.
+// walkYAML checks the limits on the expansion of aliases, including merge keys (<<), and
+// rejects keys that are not scalars, because the decoder would print them in full.
 func walkYAML(data []byte, l Limits) error {
 	var root yamlNode
 	if err := yamlv2.Unmarshal(data, &root); err != nil {
@@ -126,10 +126,10 @@ func walkYAML(data []byte, l Limits) error {
 	return w.value(root, 0)
 }
 
-// yamlNode is a value that is not decoded yet; the zero one is null.
+// yamlNode is a value that is decoded on demand. The zero value is null.
 type yamlNode struct{ decode func(any) error }
 
-// UnmarshalYAML implements the decoder's interface.
+// UnmarshalYAML implements yamlv2.Unmarshaler.
 func (n *yamlNode) UnmarshalYAML(decode func(any) error) error {
 	n.decode = decode
 	return nil
@@ -143,7 +143,7 @@ type yamlWalk struct {
 
 func (w *yamlWalk) value(n yamlNode, depth int) error {
 	if w.values++; w.values > w.limits.Values {
-		return badYAML("its aliases stand for more than %d values", w.limits.Values)
+		return badYAML("its aliases expand to more than %d values", w.limits.Values)
 	}
 	if depth > w.limits.Depth {
 		return badYAML("more than %d levels deep", w.limits.Depth)
@@ -192,8 +192,7 @@ func (w *yamlWalk) members(members map[string]yamlNode, depth int) error {
 	return nil
 }
 
-// EncodeYAML returns JSON as YAML with sorted keys, in the form that the
-// field's servers write.
+// EncodeYAML converts JSON to YAML with sorted keys, formatted as in the reference server.
 func EncodeYAML(data []byte) ([]byte, error) {
 	out, err := yaml.JSONToYAML(data)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestDecodeYAML(t *testing.T) {
 	}
 }
 
-// TestDecodeYAMLAliases: a short text may repeat a list often, but not for ever.
+// TestDecodeYAMLAliases: aliases may repeat a list many times, up to a limit.
 func TestDecodeYAMLAliases(t *testing.T) {
 	repeated := func(times int) error {
 		text := "a: &a [" + strings.Repeat("x,", 100) + "]\nb: [" + strings.Repeat("*a,", times) + "]\n"
@@ -48,7 +48,7 @@ func TestDecodeYAMLAliases(t *testing.T) {
 		return err
 	}
 	require.NoError(t, repeated(100))
-	require.ErrorContains(t, repeated(300), "aliases stand for more than")
+	require.ErrorContains(t, repeated(300), "aliases expand to more than")
 }
 
 // bomb has 9¹² values.
@@ -60,7 +60,7 @@ var bomb = func() string {
 	return text
 }()
 
-func TestDecodeYAMLRefused(t *testing.T) {
+func TestDecodeYAMLErrors(t *testing.T) {
 	many := func(end string) (text string) {
 		for i := range 200 {
 			text += fmt.Sprintf("%%TAG !t%d! x", i) + end
@@ -88,7 +88,7 @@ func TestDecodeYAMLRefused(t *testing.T) {
 	require.Equal(t, meta.ReasonRequestEntityTooLarge, meta.ReasonOf(err))
 }
 
-// TestDecodeYAMLAllocates: what is refused is refused before it is there.
+// TestDecodeYAMLAllocates: a text beyond the limits is rejected before it is expanded.
 func TestDecodeYAMLAllocates(t *testing.T) {
 	for name, text := range map[string]string{
 		"a bomb":         bomb,
@@ -154,7 +154,7 @@ func TestWholeFloatsAreIntegersInYAML(t *testing.T) {
 		"3.0": int64(3), "3e0": int64(3), "30e-1": int64(3), "-0.0": int64(0), "1e18": int64(1e18), "9007199254740992.0": int64(1 << 53),
 		"3.5": 3.5, "1e19": 1e19, "9223372036854775808": float64(1 << 63), "18446744073709551615": float64(1 << 64),
 	} {
-		for _, doc := range []string{`{"a":[%s]}`, "a: [%s]"} { // JSON, and what is YAML alone
+		for _, doc := range []string{`{"a":[%s]}`, "a: [%s]"} { // JSON, and YAML that is not JSON
 			tree, _, err := codec.DecodeYAML(fmt.Appendf(nil, doc, text), codec.Limits{})
 			require.NoError(t, err, text)
 			require.Equal(t, map[string]any{"a": []any{want}}, tree, text)

@@ -1,4 +1,4 @@
-// Package duration reads durations as the format of schemas of that name has them.
+// Package duration parses values of the OpenAPI format duration.
 package duration
 
 import (
@@ -13,7 +13,8 @@ import (
 
 var part = regexp.MustCompile(`([0-9]+)\s*([A-Za-zµ]+)`)
 
-// unit is a unit of time with its short names; all that begins with its name is one of it.
+// unit is a unit of time. A word denotes it if it is one of the short names or begins with the
+// name.
 type unit struct {
 	size  time.Duration
 	short []string
@@ -31,8 +32,8 @@ var units = []unit{
 	{7 * 24 * time.Hour, []string{"w", "wk"}, "week"},
 }
 
-// Parse reads a duration as Go writes it, or the sum of all numbers with a unit that a text
-// holds, such as 3 weeks. What is longer than the longest duration is that.
+// Parse parses a duration in Go's format, or adds up all numbers followed by a unit in text,
+// such as "3 weeks". A sum that exceeds the range of time.Duration is limited to its maximum.
 func Parse(text string) (sum time.Duration, err error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return d, nil

@@ -1,20 +1,20 @@
-// Package jsonpath evaluates the simple JSON paths of printer columns,
-// selectable fields and scale sub-resources.
+// Package jsonpath evaluates the JSON paths of printer columns, selectable fields and scale
+// sub-resources, a subset of JSONPath:
 //
 //	.spec.replicas                                   fields
 //	.metadata.labels.app\.example\.com               a dot in a name, escaped
 //	.metadata.labels['app.example.com']              or quoted
-//	.spec.containers[0].name   .spec.list[-1]        items, from the end too
-//	.spec.list[1:]   .spec.list[-1:]   .spec.list[::2]   some of the items
+//	.spec.containers[0].name   .spec.list[-1]        items, also from the end
+//	.spec.list[1:]   .spec.list[-1:]   .spec.list[::2]   slices
 //	.spec.list[0,2]   .metadata['name','uid']         several items or fields
 //	.spec.list[].name                                the first item
-//	.spec.containers[*].image                        every item or value
-//	.status.conditions[?(@.type=="Ready")].status    items by a test
-//	.spec..name                                      the field name at any depth, once in a path
+//	.spec.containers[*].image                        all items or values
+//	.status.conditions[?(@.type=="Ready")].status    items that satisfy a filter
+//	.spec..name                                      the field at any depth, at most once in a path
 //
-// A path may stand in braces and may begin with $. Tests compare one path below
-// @ with a string, number, boolean or null by == or !=, numbers also by
-// <, <=, > and >=; a path alone tests that it is there.
+// A path may be enclosed in braces and may begin with $. A filter compares a path below @ with
+// a string, number, boolean or null by == or !=, and with a number also by <, <=, > and >=. A
+// path alone is satisfied if the value exists.
 package jsonpath
 
 import (
@@ -25,8 +25,8 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// Path is a parsed path. The zero value leads to the root itself. It never
-// changes and may be shared.
+// Path is a parsed path. The zero value selects the root. A Path is immutable and safe for
+// concurrent use.
 type Path struct {
 	steps []step
 	text  string
@@ -50,18 +50,18 @@ const (
 	stepFilter
 	stepSlice
 	stepUnion
-	stepDescend // to the value itself and to every object and list in it
+	stepDescend // selects the value itself and every object and list below it
 )
 
-// slice selects items of a list. A bound below zero counts from the end of the list.
+// slice selects items of a list. A negative bound counts from the end of the list.
 type slice struct {
 	start, end int
 	toEnd      bool // end is the length of the list
 	step       int
 }
 
-// of returns the items of a list; none if a bound is not in the list.
-func (s slice) of(l []any) (items []any) {
+// items returns the selected items, or none if a bound is outside of the list.
+func (s slice) items(l []any) (items []any) {
 	start, end := s.start, s.end
 	if start < 0 {
 		start += len(l)
@@ -82,14 +82,14 @@ func (s slice) of(l []any) (items []any) {
 
 type test struct {
 	left  []step
-	op    string // empty: is there
+	op    string // "" tests for existence
 	right any
 }
 
-// String returns the path as it was written.
+// String returns the text that the path was parsed from.
 func (p *Path) String() string { return p.text }
 
-// Fields reads a path that goes from field to field, and returns these.
+// Fields parses a path that consists of fields and returns their names.
 func Fields(text string) ([]string, error) {
 	p, err := Parse(text)
 	if err != nil {
@@ -102,8 +102,7 @@ func Fields(text string) ([]string, error) {
 	return fields, nil
 }
 
-// Fields returns the names of a path that only goes from field to field, and
-// whether it does.
+// Fields returns the names of the fields if the path consists of fields.
 func (p *Path) Fields() ([]string, bool) {
 	out := make([]string, len(p.steps))
 	for i, s := range p.steps {
@@ -115,8 +114,8 @@ func (p *Path) Fields() ([]string, bool) {
 	return out, true
 }
 
-// First returns the first value that the path leads to from v, a tree of JSON
-// values, and whether there is one. A null is a value.
+// First returns the first value that the path selects in v, a tree of JSON values, and whether
+// there is one. A null is a value.
 func (p *Path) First(v any) (found any, ok bool) {
 	walk(v, p.steps, func(x any) bool {
 		found, ok = x, true
@@ -125,8 +124,8 @@ func (p *Path) First(v any) (found any, ok bool) {
 	return found, ok
 }
 
-// All returns every value that the path leads to from v, in order; the values
-// of an object are in the order of their names.
+// All returns all values that the path selects in v. Values of an object are sorted by name.
+// The result shares memory with v.
 func (p *Path) All(v any) (found []any) {
 	walk(v, p.steps, func(x any) bool {
 		found = append(found, x)
@@ -135,7 +134,8 @@ func (p *Path) All(v any) (found []any) {
 	return found
 }
 
-// walk calls yield for every value at the end of steps until it returns false.
+// walk calls yield for each value that steps select in v. It stops and returns false when yield
+// does.
 func walk(v any, steps []step, yield func(any) bool) bool {
 	if len(steps) == 0 {
 		return yield(v)
@@ -158,7 +158,8 @@ func walk(v any, steps []step, yield func(any) bool) bool {
 	return true
 }
 
-// descend walks the steps from v, if it is an object or a list that is not empty, and from all such values in it.
+// descend applies steps to v and all values below it. It skips values that are not objects or
+// lists, and empty ones.
 func descend(v any, steps []step, yield func(any) bool) bool {
 	below := []step{{kind: stepAll}}
 	empty := walk(v, below, func(any) bool { return false })
@@ -198,10 +199,10 @@ func walkList(l []any, s step, rest []step, yield func(any) bool) bool {
 		return i < 0 || i >= len(l) || walk(l[i], rest, yield)
 	case stepAll, stepFilter, stepSlice:
 		if s.kind == stepSlice {
-			l = s.slice.of(l)
+			l = s.slice.items(l)
 		}
 		for _, e := range l {
-			if s.kind == stepFilter && !s.test.holds(e) {
+			if s.kind == stepFilter && !s.test.matches(e) {
 				continue
 			}
 			if !walk(e, rest, yield) {
@@ -212,7 +213,7 @@ func walkList(l []any, s step, rest []step, yield func(any) bool) bool {
 	return true
 }
 
-func (t *test) holds(v any) bool {
+func (t *test) matches(v any) bool {
 	var left any
 	found := false
 	walk(v, t.left, func(x any) bool {

@@ -91,7 +91,7 @@ func TestFiltersCompareNumbersExactly(t *testing.T) {
 	assert.Equal(t, []any{"b"}, p.All(root))
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for _, path := range []string{"", "a", ".a[", ".a[x]", ".a[::0]", "." + strings.Repeat("[0,0]", 7), ".a[1:2:3:4]", ".a[0,", ".a[0 1]", ".a['x',0", ".a..b..c", ".a...b", ".a..", ".a.", ".a[?(b==1)]", ".a[?(@.b==c)]", ".a[?(@.b==1]", ".a[0]b[", ".a['x", ".a['x'", ".a b",
 		strings.Repeat(".a", 100), "." + strings.Repeat("a", 5000), ".a[99999999999]", "{}", "$"} {
 		_, err := jsonpath.Parse(path)

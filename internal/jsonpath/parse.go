@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// maxLength and maxSteps bound a path.
+// Limits on the length of a path, in bytes, and on its steps.
 const (
 	maxLength = 1024
 	maxSteps  = 64
 )
 
-// Parse reads a path. The error says where it goes wrong.
+// Parse parses a path.
 func Parse(text string) (*Path, error) {
 	if len(text) > maxLength {
-		return nil, fmt.Errorf("a JSON path may not be longer than %d characters", maxLength)
+		return nil, fmt.Errorf("JSON path exceeds %d characters", maxLength)
 	}
 	s := text
 	if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") {
@@ -44,8 +44,8 @@ func Parse(text string) (*Path, error) {
 type parser struct {
 	s        string
 	i        int
-	ways     int  // that the unions lead together: their parts may overlap, and each is walked
-	descends bool // a recursive descent was read; each further one would multiply the values that are walked
+	ways     int  // combinations of the parts of all unions; limited, because each is evaluated
+	descends bool // a recursive descent was parsed; another would multiply the values to visit
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -67,8 +67,8 @@ func (p *parser) take(prefix string) bool {
 	return false
 }
 
-// steps reads steps up to the end or a byte that cannot go on; names also end
-// at the bytes of stop.
+// steps parses steps up to the end of the text or a byte that cannot continue the path. Names
+// also end at the bytes in stop.
 func (p *parser) steps(stop string) ([]step, error) {
 	var out []step
 	for {
@@ -151,7 +151,7 @@ func (p *parser) bracket() (step, error) {
 	return union, nil
 }
 
-// selected reads what stands in brackets, or a part of a union.
+// selected parses the content of brackets, or a part of a union.
 func (p *parser) selected() (step, error) {
 	switch c := p.peek(); {
 	case p.take("*"):
@@ -173,12 +173,12 @@ func (p *parser) selected() (step, error) {
 	text := p.s[p.i : p.i+end]
 	p.i += end
 	if text == "" {
-		return step{kind: stepIndex}, nil // as clients know it, the first item
+		return step{kind: stepIndex}, nil // the first item, like the reference server
 	}
 	return p.items(text)
 }
 
-// items reads an index, or a slice such as 1:, -1: or ::2.
+// items parses an index, or a slice such as 1:, -1: or ::2.
 func (p *parser) items(text string) (step, error) {
 	parts := strings.Split(text, ":")
 	var numbers [3]int
@@ -188,7 +188,7 @@ func (p *parser) items(text string) (step, error) {
 		}
 		n, err := strconv.ParseInt(part, 10, 32)
 		if err != nil || i >= len(numbers) {
-			return step{}, p.errorf("%q is no index", text)
+			return step{}, p.errorf("%q is not an index", text)
 		}
 		numbers[i] = int(n)
 	}
@@ -207,7 +207,7 @@ func (p *parser) items(text string) (step, error) {
 func (p *parser) test() (*test, error) {
 	p.spaces()
 	if !p.take("@") {
-		return nil, p.errorf("a test begins with @")
+		return nil, p.errorf("a filter must begin with @")
 	}
 	left, err := p.steps("=!<>")
 	if err != nil {
@@ -255,7 +255,7 @@ func (p *parser) literal() (any, error) {
 		}
 		f, err := strconv.ParseFloat(word, 64)
 		if err != nil {
-			return nil, p.errorf("%q is no value", word)
+			return nil, p.errorf("%q is not a value", word)
 		}
 		return f, nil
 	}

@@ -6,8 +6,8 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// LeadsInto reports whether a value of a schema can have what the path leads to. A nil
-// schema says nothing, so that anything can be in it.
+// LeadsInto reports whether values of the schema can have a value at the path. It returns true
+// for a nil schema, which allows any value.
 func (p *Path) LeadsInto(s *schema.Schema) bool { return leads(p.steps, s) }
 
 func leads(steps []step, s *schema.Schema) bool {

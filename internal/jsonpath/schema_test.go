@@ -31,7 +31,7 @@ type book struct {
 	Title string `json:"title"`
 }
 
-// TestLeadsInto: a path that no value of a schema can have is found.
+// TestLeadsInto: LeadsInto returns false for paths that no value of the schema can have.
 func TestLeadsInto(t *testing.T) {
 	s, err := schema.Go(reflect.TypeFor[shelf](), names.Orch)
 	require.NoError(t, err)

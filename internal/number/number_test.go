@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestIntegerIsWhatTheFloatIsWrittenAs(t *testing.T) {
+func TestIntegerUsesShortestText(t *testing.T) {
 	for f, want := range map[float64]string{
 		0: "0", math.Copysign(0, -1): "0", 1: "1", -1: "-1", 1e3: "1000",
 		1<<53 - 1: "9007199254740991", 1 << 53: "9007199254740992", 1<<53 + 2: "9007199254740994",
@@ -38,7 +38,7 @@ func TestIntegerIsWhatTheFloatIsWrittenAs(t *testing.T) {
 	}
 }
 
-// rational is the value of a number as it is written in JSON.
+// rational returns the value of a JSON number.
 func rational(t *testing.T, v any) *big.Rat {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -48,7 +48,7 @@ func rational(t *testing.T, v any) *big.Rat {
 	return r
 }
 
-// numbers returns numbers near the places where int64 and float64 part.
+// numbers returns numbers near the limits of int64 and of exact float64 integers.
 func numbers(r *rand.Rand) any {
 	edges := []float64{0, 1, 1 << 31, 1 << 52, 1 << 53, 1 << 54, 1 << 62, 1 << 63, 1 << 64, 1e19, 1e21, 0.5, 1e-7, math.MaxFloat64}
 	f := edges[r.IntN(len(edges))]
@@ -107,7 +107,7 @@ func TestSameTextComparesValues(t *testing.T) {
 	}
 }
 
-func TestTextIsTheValue(t *testing.T) {
+func TestTextRoundTrips(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 5_000 {
 		n := numbers(r)

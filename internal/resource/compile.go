@@ -260,7 +260,7 @@ func (c *compiler) schema(kv registry.KindVersion) *schema.Schema {
 	if s == nil {
 		return nil
 	}
-	if err := s.Seal(); err != nil {
+	if err := s.Compile(); err != nil {
 		c.versionFaults(kv.Name, err)
 	}
 	if !s.Struct.Canonical() {

@@ -66,7 +66,7 @@ func ExampleOf() {
 		return
 	}
 	obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "green", "size": int64(3)}})
-	unknown, _ := t.Storage.Schema().Conform(obj.Tree())
+	unknown, _ := t.Storage.Schema().Normalize(obj.Tree())
 	_ = t.Storage.Schema().FillDefaults(obj.Tree())
 	t.Default(t.Hub.NewChange(context.Background(), obj, nil, ""))
 	fmt.Println(t.Plural, t.ListKind, unknown)
@@ -181,9 +181,9 @@ func TestCompileReportsEveryFault(t *testing.T) {
 		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, resource_test.Widget"}},
 		{"tags", registry.Of(registry.Definition[misplaced]{Group: "g.io", Version: "v1"}), []string{
 			"(Go type resource_test.misplaced)", "field Range: tag schema: a range is for numbers", "field Length: tag schema: a length is for strings",
-			"field Items: tag schema: a rule for items is for lists", "field Order: tag schema: the minimum is over the maximum",
-			"field Counts: tag schema: a minimum is over the maximum", "field Keys: tag schema: listMapKeys needs items that are structs",
-			"field NoKeys: tag schema: listType=map needs listMapKeys", "field Below: tag schema: pattern is for strings", "field hidden: it has a schema tag but is not exported"}},
+			"field Items: tag schema: a rule for items is for lists", "field Order: tag schema: the minimum exceeds the maximum",
+			"field Counts: tag schema: a minimum exceeds the maximum", "field Keys: tag schema: listMapKeys needs items that are structs",
+			"field NoKeys: tag schema: listType=map needs listMapKeys", "field Below: tag schema: pattern is for strings", "field hidden: unexported field has a schema tag"}},
 		{"scale", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scale: &registry.Scale{SpecReplicas: ".spec.x", StatusReplicas: ".spec.replicas"}}),
 			[]string{`".spec.x" leads nowhere`, "must be under .status"}},
 	}

@@ -59,7 +59,7 @@ func Define(k *registry.Kind, p names.Profile, rules compat.Rules, read func() *
 			failed(errors.Join(c.faults...))
 			return slices.Repeat([]*schema.Schema{nothing()}, len(k.Versions))
 		}
-		return schema.Lean(list...)
+		return schema.Compact(list...)
 	})}).compile()
 }
 
@@ -82,7 +82,7 @@ func (c *compiler) schemasLike(k *registry.Kind) []*schema.Schema {
 // nothing is the schema of an object that cannot be written.
 func nothing() *schema.Schema {
 	s := &schema.Schema{Type: schema.Object, Preserve: true, Rules: []schema.Rule{{Expression: "false", Message: "the definition of the kind is broken"}}}
-	_ = s.Seal() // there is nothing in it that could fail
+	_ = s.Compile() // there is nothing in it that could fail
 	return s
 }
 
@@ -92,7 +92,7 @@ func (t *Type) lean() {
 	for i, v := range t.Versions {
 		whole[i] = v.schema
 	}
-	for i, s := range schema.Lean(whole...) {
+	for i, s := range schema.Compact(whole...) {
 		t.Versions[i].schema = s
 	}
 }

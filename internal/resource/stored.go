@@ -20,7 +20,7 @@ import (
 func (t *Type) Shape() string {
 	shapes := make([]string, 0, len(t.Versions))
 	for _, v := range t.Versions {
-		shapes = append(shapes, v.GVK().String()+" "+v.Schema().Shape())
+		shapes = append(shapes, v.GVK().String()+" "+v.Schema().Fingerprint())
 	}
 	slices.Sort(shapes)
 	words := []string{"[" + strings.Join(shapes, " ") + "]", t.Hub.GVK().APIVersion(), t.Storage.GVK().APIVersion(), strconv.FormatBool(t.Upgrade != nil)}
@@ -59,10 +59,10 @@ func (t *Type) UpgradeStored(obj *meta.Object) (*meta.Object, *Version, error) {
 // alone, and its defaults. The object stays as it is.
 func (v *Version) FitStored(stored *meta.Object) (*meta.Object, Unshown) {
 	obj := stored.Clone()
-	unknown, misfits := v.Schema().Fit(obj.Tree())
+	unknown, misfits := v.Schema().Coerce(obj.Tree())
 	if v.Schema().FillDefaults(obj.Tree()) != nil {
 		obj = stored.Clone() // without: which ones were filled in is chance
-		v.Schema().Fit(obj.Tree())
+		v.Schema().Coerce(obj.Tree())
 	}
 	return obj, Unshown{unknown, misfits}
 }

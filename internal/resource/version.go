@@ -124,7 +124,7 @@ func (v *Version) conformed(stored *meta.Object) *meta.Object {
 	obj := stored.Clone()
 	obj.Tree()["apiVersion"] = v.GVK().APIVersion()
 	if v.ConformOnRead && v.Schema() != nil {
-		v.Schema().Conform(obj.Tree())
+		v.Schema().Normalize(obj.Tree())
 	}
 	return obj
 }
@@ -148,7 +148,7 @@ type mark struct {
 	value *SchemaMark
 }
 
-// Conform brings a decoded object into the form of the version, see schema.Schema.Conform,
+// Conform brings a decoded object into the form of the version, see schema.Schema.Normalize,
 // which drops empty lists: an empty list that clears the owners becomes one that does so by
 // a single empty entry.
 func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
@@ -156,7 +156,7 @@ func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cau
 	if list, ok := obj.Map("metadata")[owners].([]any); ok && len(list) == 0 && !v.DelegatedPaths && v.Rules.Has(compat.EmptyListClears) {
 		obj.Metadata()[owners] = []any{map[string]any{}}
 	}
-	return v.Schema().Conform(obj.Tree())
+	return v.Schema().Normalize(obj.Tree())
 }
 
 // DecodeError is the error for an object whose values do not have their fields' types.
@@ -243,7 +243,7 @@ func (v *Version) keepStatus(obj, old *meta.Object) {
 	if old == nil {
 		from = meta.NewObject(nil)
 		if v.Schema() != nil && v.Schema().Struct.Canonical() {
-			v.Schema().Conform(from.Tree())
+			v.Schema().Normalize(from.Tree())
 		}
 	}
 	if status, ok := from.Get("status"); ok {

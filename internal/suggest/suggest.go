@@ -1,14 +1,13 @@
-// Package suggest finds, for a word that is none of those that are known, the one that
-// was probably meant.
+// Package suggest finds the known word that an unknown word is probably a misspelling of.
 package suggest
 
 import "fmt"
 
-// longest is the length in bytes of words that are compared.
+// longest is the maximum length of words that are compared, in bytes.
 const longest = 200
 
-// Near returns a hint such as `; did you mean "pods"?`, to stand at the end of an error,
-// or nothing if no known word is near.
+// Near returns a hint to append to an error, such as `; did you mean "pods"?`, or "" if no
+// known word is similar.
 func Near(word string, known ...string) string {
 	if len(word) > longest {
 		return ""
@@ -28,8 +27,8 @@ func Near(word string, known ...string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// distance counts the letters to put in, leave out, change or swap with their neighbour
-// until a is b.
+// distance returns the number of insertions, deletions, substitutions and transpositions of
+// neighbours that turn a into b. It ignores case.
 func distance(a, b string) int {
 	var rows [3][longest + 1]int
 	before, last, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1]

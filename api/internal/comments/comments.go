@@ -1,5 +1,5 @@
-// Package comments holds what the comments of Go types say: the documentation of
-// kinds and their fields.
+// Package comments provides the comments of Go types as the documentation of kinds and their
+// fields.
 package comments
 
 import (
@@ -13,21 +13,22 @@ import (
 	"sync"
 )
 
-// Type is what the comments of a Go type say.
+// Type is the documentation of a Go type.
 type Type struct {
 	Text   string            `json:"text,omitempty"`
-	Fields map[string]string `json:"fields,omitempty"` // of a struct, by Go name
+	Fields map[string]string `json:"fields,omitempty"` // of a struct, by Go field name
 }
 
-// The comments of this library's kinds and of what they are made of: a file for each
-// package, from the types to their comments. A test keeps them current.
+// library has the comments of the types of this library that are parts of objects: a JSON file
+// for each package, by type name. TestLibraryIsCurrent keeps it up to date.
 //
 //go:generate go test -run TestLibraryIsCurrent -update
 //go:embed library
 var library embed.FS
 
-// Library returns the comments of a package of this library, by type; nil if none of
-// its types is a part of objects. They are read on the first call for the package.
+// Library returns the comments of a package of this library, by type name, or nil if none of
+// its types is part of an object. The package's file is read on the first call. The result is
+// shared and must not be changed.
 func Library(importPath string) map[string]Type {
 	dir, ok := strings.CutPrefix(importPath, module+"/")
 	if !ok || packages()[dir] == nil {
@@ -38,7 +39,7 @@ func Library(importPath string) map[string]Type {
 
 const module = "orch.io/controlplane"
 
-// packages reads the comments of packages, by folder.
+// packages has a function for each package in library that reads its comments.
 var packages = sync.OnceValue(func() map[string]func() map[string]Type {
 	all := map[string]func() map[string]Type{}
 	_ = fs.WalkDir(library, "library", func(path string, d fs.DirEntry, err error) error {
@@ -55,8 +56,8 @@ var packages = sync.OnceValue(func() map[string]func() map[string]Type {
 	return all
 })
 
-// Parse returns the comments of the types in the Go files of a folder. Files that
-// do not parse give what they can; tests give nothing.
+// Parse returns the comments of all types in the Go files of a folder, by type name. Test files
+// are ignored. A file with syntax errors contributes the declarations that could be parsed.
 func Parse(files fs.FS) map[string]Type {
 	types := map[string]Type{}
 	paths, _ := fs.Glob(files, "*.go")
@@ -130,7 +131,7 @@ func embeddedName(e ast.Expr) string {
 	return ""
 }
 
-// paragraphs returns a comment as one line per paragraph, directives left out.
+// paragraphs returns a comment as one line per paragraph, without directives.
 func paragraphs(c *ast.CommentGroup) string {
 	if c == nil {
 		return ""

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "writes the library anew")
 const root = "../../.."
 
 func TestLibraryIsCurrent(t *testing.T) {
-	want := written(t)
+	want := generate(t)
 	if *update {
 		require.NoError(t, os.RemoveAll("library"))
 		for path, text := range want {
@@ -45,9 +45,8 @@ func TestLibraryIsCurrent(t *testing.T) {
 	}
 }
 
-// written returns the files of the library, as the source of the packages with kinds
-// makes them.
-func written(t *testing.T) map[string]string {
+// generate returns the files of the library for the current source of the packages with kinds.
+func generate(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, top := range []string{"api", "registry", "registry/builtin/internal", "internal/scale", "server/internal/openapi"} {
 		top = filepath.Join(root, top)
@@ -59,7 +58,7 @@ func written(t *testing.T) map[string]string {
 				return filepath.SkipDir
 			}
 			types := Parse(os.DirFS(path))
-			shown := onWire(t, path)
+			shown := wireTypes(t, path)
 			for name, c := range types {
 				if !shown[name] || c.Text == "" && len(c.Fields) == 0 {
 					delete(types, name)
@@ -86,9 +85,9 @@ func encoded(t *testing.T, types map[string]Type) string {
 	return b.String()
 }
 
-// onWire returns the structs of a folder that are parts of objects: each field has
+// wireTypes returns the structs of a folder that are parts of objects: each of their fields has
 // a tag.
-func onWire(t *testing.T, dir string) map[string]bool {
+func wireTypes(t *testing.T, dir string) map[string]bool {
 	names := map[string]bool{}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)

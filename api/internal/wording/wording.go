@@ -1,4 +1,4 @@
-// Package wording holds what clients are told of the rules that values break.
+// Package wording has the messages for violations of validation rules.
 package wording
 
 import (
@@ -9,27 +9,27 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Rule is a rule that a value can break.
+// Rule is a rule that a value can violate.
 type Rule int
 
 // The rules.
 const (
 	Required Rule = iota
-	Invalid       // any other: why says which
-	Broken        // as Invalid, without the value
+	Invalid       // any other rule, described by why
+	Broken        // like Invalid, but without the value
 	Forbidden
 	NotFound
 	Type
-	Shape // Type as the definition of a kind breaks it
+	Shape // like Type, for definitions of kinds
 	Format
-	Range // of the format of a number
+	Range // of a number's format
 	Immutable
 	Enum
 	MinLength
 	MaxLength
 	Pattern
 	MultipleOf
-	Multiple // the definition of MultipleOf
+	Multiple // a MultipleOf in a definition that is not positive
 	Between
 	Minimum
 	ExclusiveMinimum
@@ -49,19 +49,19 @@ const (
 	Effort
 )
 
-// words is how a broken rule is told: there are two dialects, and where a kind
-// comes from chooses one. In the texts {at} stands for the path of the value, {value}
-// for the value, {limit} for what the rule asks for, {s} for the plural of what the
-// limit counts, and {why} for the limit behind a colon, or nothing.
+// words has the messages for violations of a rule. There are two dialects, for custom kinds and
+// for kinds from Go. The placeholders are {at} for the path of the value, {value} for the
+// value, {limit} for the limit that the rule sets, {s} for the plural ending of a count, and
+// {why} for a colon and the limit, or nothing without a limit.
 type words struct {
 	reason     meta.CauseReason
-	definition string // to the clients of kinds that have a definition; suites compare it
-	program    string // to those of kinds from Go, built-in or not; empty: the same
-	whole      bool   // the cause has no field: the text says where
+	definition string // message for kinds from a definition; conformance suites compare it
+	program    string // message for kinds from Go, built-in or not; empty if it is the same
+	whole      bool   // the cause has no field; the message has the path
 }
 
-// table is every text of a fault that schemas and the hooks of kinds find. Metadata,
-// patches and owners of fields have texts of their own.
+// table has the messages of all violations that schemas and hooks of kinds report. Metadata,
+// patches and field ownership have messages of their own.
 var table = [...]words{
 	Type: {meta.CauseTypeInvalid, `Invalid value: {value}: {at} in body must be of type {limit}: {value}`,
 		`Invalid value: {value}: must be of type {limit}`, false},
@@ -109,11 +109,11 @@ var table = [...]words{
 	Shape:             {meta.CauseTypeInvalid, `Invalid value: {value}: must be {limit}`, "", false},
 }
 
-// WholeField is the field of causes for a value that fails as a whole.
+// WholeField is the field of causes for which words.whole is set.
 const WholeField = "<nil>"
 
-// Cause says that the value at a path breaks a rule; program: of a kind from Go. An empty
-// value is one that is not told.
+// Cause returns the cause for a violation of the rule by the value at a path. program selects
+// the dialect of kinds from Go. If value is empty, the message does not show it.
 func (r Rule) Cause(at, value, limit string, program bool) meta.Cause {
 	w := table[r]
 	text, plural, why, field := w.definition, "s", "", at
@@ -140,7 +140,7 @@ func (r Rule) Cause(at, value, limit string, program bool) meta.Cause {
 func AppendJSON(b []byte, x any) []byte {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // messages are for people
+	e.SetEscapeHTML(false) // people read messages
 	if e.Encode(x) != nil {
 		return append(b, '?')
 	}

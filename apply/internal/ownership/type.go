@@ -42,7 +42,7 @@ func Compile(s *schema.Schema) *Type {
 	}
 	t := &Type{zero: map[string]any{}, strict: form(true), lenient: form(false)}
 	if s != nil && s.Struct.Canonical() {
-		s.Conform(t.zero)
+		s.Normalize(t.zero)
 	}
 	strict := compile(s, true) // discarded: the plan has the same content in less memory
 	t.plan = newPlan(strict.Schema, strict.TypeRef)

@@ -14,13 +14,13 @@ import (
 	"orch.io/controlplane/api/schema"
 )
 
-// format is a form of texts that has a name.
+// format is a named string format.
 type format struct {
 	name  string
-	check func(string) []string // what is wrong with a text
+	check func(string) []string // returns the reasons why a text does not have the format
 }
 
-// named are the formats that expressions may name.
+// named returns the formats that expressions can use.
 func named() []format {
 	return []format{
 		{"dns1123Label", meta.CheckDNSLabel},
@@ -44,7 +44,7 @@ func named() []format {
 	}
 }
 
-// prefix makes a name of a prefix of names, which may end with a dash.
+// prefix converts the prefix of a name, which may end with a dash, to a valid name.
 func prefix(s string) string {
 	if strings.HasSuffix(s, "-") {
 		return s[:len(s)-1] + "a"
@@ -61,34 +61,34 @@ func has(format, fault string) func(string) []string {
 	}
 }
 
-// longestPattern is about as long as a format is, written as a pattern: what the check of
-// a text costs follows from it.
+// longestPattern is the approximate length of a format as a regular expression. The cost of a
+// check follows from it.
 const longestPattern = 128
 
-// formats are the functions of named formats.
+// formats returns the functions for named formats.
 func (k kinds) formats() []function {
 	all := named()
 	faults := optional(listOf(text()), func(list []string) bool { return list != nil })
 	rows := []function{
-		function1("format.named", text(), optional(k.format, func(f format) bool { return f.check != nil }), sure(func(name string) format {
+		function1("format.named", text(), optional(k.format, func(f format) bool { return f.check != nil }), infallible(func(name string) format {
 			i := slices.IndexFunc(all, func(f format) bool { return f.name == name })
 			if i < 0 {
 				return format{}
 			}
 			return all[i]
-		}), look()),
-		function2("validate", k.format, text(), faults, sure2(func(f format, s string) []string { return f.check(s) }),
-			cost.Scale(read(cost.Sum(cost.Arg(0), cost.Const(1))), longestPattern*cost.RegexStringLengthCostFactor)).on(),
+		}), lookCost()),
+		function2("validate", k.format, text(), faults, infallible2(func(f format, s string) []string { return f.check(s) }),
+			cost.Scale(readCost(cost.Sum(cost.Arg(0), cost.Const(1))), longestPattern*cost.RegexStringLengthCostFactor)).asMethod(),
 	}
 	for _, f := range all {
-		rows = append(rows, function0("format."+f.name, k.format, func() format { return f }, look()))
+		rows = append(rows, function0("format."+f.name, k.format, func() format { return f }, lookCost()))
 	}
 	return rows
 }
 
-// optional is a type of values that may not be there.
-func optional[T any](of sort[T], there func(T) bool) sort[T] {
-	return sort[T]{of: cel.OptionalType(of.of), to: func(v T) ref.Val {
+// optional returns the optional type for of. there reports whether a value is present.
+func optional[T any](of binding[T], there func(T) bool) binding[T] {
+	return binding[T]{of: cel.OptionalType(of.of), to: func(v T) ref.Val {
 		if !there(v) {
 			return types.OptionalNone
 		}

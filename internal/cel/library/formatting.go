@@ -10,10 +10,11 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// longestFormatted bounds what format makes, in bytes: a call costs the same however long that is.
+// longestFormatted limits the result of format, in bytes: the cost of a call does not depend on
+// it.
 const longestFormatted = 1 << 20
 
-// formatting is an option that bounds the function format of cel-go.
+// formatting is an environment option that limits the function format of cel-go.
 func formatting(env *cel.Env) (*cel.Env, error) {
 	const name, id = "format", "string_format"
 	bindings, err := env.Functions()[name].Bindings()
@@ -34,8 +35,8 @@ func formatting(env *cel.Env) (*cel.Env, error) {
 	return nil, errors.New("format is not known")
 }
 
-// shorter takes from what is left about as many bytes as a value has as a text, and reports
-// whether that is enough.
+// shorter subtracts the approximate length of a value as text from *left, and reports whether
+// *left is still not negative.
 func shorter(v ref.Val, left *int) bool {
 	*left -= 8
 	switch v := v.(type) {

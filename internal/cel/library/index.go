@@ -9,26 +9,27 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Index finds values that are equal to one, without a look at all others: the functions of
-// lists are not interrupted, and what they cost is counted when they are done.
+// Index finds equal values without comparing all of them. Functions of lists need it because
+// they cannot be interrupted, and their cost is only counted when they return.
 type Index struct {
 	seed maphash.Seed
 	at   map[uint64][]int
 }
 
-// NewIndex returns an index of no values.
+// NewIndex returns an empty index.
 func NewIndex() Index { return Index{maphash.MakeSeed(), map[uint64][]int{}} }
 
-// Add adds the place of a value.
+// Add adds the position of a value with the given hash.
 func (x Index) Add(hash uint64, place int) { x.at[hash] = append(x.at[hash], place) }
 
-// Places are those of the values that may be equal to one.
+// Places returns the positions of values that may be equal to a value with the given hash.
 func (x Index) Places(hash uint64) []int { return x.at[hash] }
 
-// Unordered are lists that are equal in whichever order their elements are.
+// Unordered is implemented by lists. It reports whether the order of elements is ignored in
+// comparisons.
 type Unordered interface{ Unordered() bool }
 
-// Hash returns a number that is the same for equal values.
+// Hash returns a hash that is the same for equal values.
 func (x Index) Hash(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
@@ -37,7 +38,7 @@ func (x Index) Hash(v ref.Val) uint64 {
 		return maphash.Bytes(x.seed, v)
 	case types.Bool:
 		return maphash.Comparable(x.seed, bool(v))
-	case types.Int: // numbers are equal across types
+	case types.Int: // numbers of different types can be equal
 		return maphash.Comparable(x.seed, float64(v))
 	case types.Uint:
 		return maphash.Comparable(x.seed, float64(v))
@@ -57,7 +58,7 @@ func (x Index) Hash(v ref.Val) uint64 {
 		}
 		return sum
 	}
-	return 0 // values of other kinds are compared one by one
+	return 0 // other values are compared one by one
 }
 
 func (x Index) list(l traits.Lister) (sum uint64) {
@@ -72,7 +73,7 @@ func (x Index) list(l traits.Lister) (sum uint64) {
 	return sum
 }
 
-// distinct are the values of a list, each once.
+// distinct has the values of a list without duplicates.
 type distinct struct {
 	index  Index
 	values []ref.Val
@@ -99,8 +100,9 @@ func (d *distinct) has(hash uint64, v ref.Val) bool {
 	return false
 }
 
-// holds reports whether all elements of a list are there, or any.
-func (d *distinct) holds(list ref.Val, all bool) bool {
+// contains reports whether all elements of list are in d or, if all is false, whether any element
+// is.
+func (d *distinct) contains(list ref.Val, all bool) bool {
 	found := all
 	elements(list, func(_ int64, v ref.Val) bool {
 		found = d.has(d.index.Hash(v), v)
@@ -109,8 +111,8 @@ func (d *distinct) holds(list ref.Val, all bool) bool {
 	return found
 }
 
-// sets are the functions of cel-go that look for each element of a list in another one. They
-// are done here by an index.
+// sets replaces the functions of cel-go that search a list for each element of another by
+// functions that use an index.
 func sets() []cel.EnvOption {
 	of := cel.ListType(cel.TypeParamType("T"))
 	set := func(name, id string, holds func(a, b ref.Val) bool) cel.EnvOption {
@@ -119,11 +121,11 @@ func sets() []cel.EnvOption {
 		})))
 	}
 	return []cel.EnvOption{
-		set("sets.contains", "list_sets_contains_list", func(a, b ref.Val) bool { return newDistinct(a).holds(b, true) }),
+		set("sets.contains", "list_sets_contains_list", func(a, b ref.Val) bool { return newDistinct(a).contains(b, true) }),
 		set("sets.equivalent", "list_sets_equivalent_list", func(a, b ref.Val) bool {
-			return newDistinct(a).holds(b, true) && newDistinct(b).holds(a, true)
+			return newDistinct(a).contains(b, true) && newDistinct(b).contains(a, true)
 		}),
-		set("sets.intersects", "list_sets_intersects_list", func(a, b ref.Val) bool { return newDistinct(a).holds(b, false) }),
+		set("sets.intersects", "list_sets_intersects_list", func(a, b ref.Val) bool { return newDistinct(a).contains(b, false) }),
 		cel.Function("distinct", cel.MemberOverload("list_distinct", []*cel.Type{of}, of, cel.UnaryBinding(func(list ref.Val) ref.Val {
 			return types.NewRefValList(types.DefaultTypeAdapter, newDistinct(list).values)
 		}))),

@@ -14,39 +14,38 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// kinds are the types of values that this library adds to the language.
+// kinds has the types that this library adds to CEL.
 type kinds struct {
-	url      sort[*url.URL]
-	quantity sort[meta.Quantity]
-	version  sort[semver.Version]
-	format   sort[format]
+	url      binding[*url.URL]
+	quantity binding[meta.Quantity]
+	version  binding[semver.Version]
+	format   binding[format]
 	authorizationKinds
 }
 
 func newKinds(p names.Profile) kinds {
 	return kinds{
-		url:                newSort(p, "URL", func(a, b *url.URL) bool { return a.String() == b.String() }),
-		quantity:           newSort(p, "Quantity", func(a, b meta.Quantity) bool { return a.Cmp(b) == 0 }),
-		version:            newSort(p, "Semver", semver.Version.EQ),
-		format:             newSort(p, "NamedFormat", func(a, b format) bool { return a.name == b.name }),
+		url:                newBinding(p, "URL", func(a, b *url.URL) bool { return a.String() == b.String() }),
+		quantity:           newBinding(p, "Quantity", func(a, b meta.Quantity) bool { return a.Cmp(b) == 0 }),
+		version:            newBinding(p, "Semver", semver.Version.EQ),
+		format:             newBinding(p, "NamedFormat", func(a, b format) bool { return a.name == b.name }),
 		authorizationKinds: newAuthorizationKinds(p),
 	}
 }
 
-// newSort returns the type of a name.
-func newSort[T any](p names.Profile, name string, equal func(a, b T) bool) sort[T] {
+// newBinding returns the type with the name.
+func newBinding[T any](p names.Profile, name string, equal func(a, b T) bool) binding[T] {
 	k := &kind[T]{of: cel.ObjectType(p.Wire(names.ExpressionTypes + name)), equal: equal}
-	return sort[T]{k.of, func(v ref.Val) T { it, _ := v.Value().(T); return it }, func(it T) ref.Val { return value[T]{k, it} }}
+	return binding[T]{k.of, func(v ref.Val) T { it, _ := v.Value().(T); return it }, func(it T) ref.Val { return value[T]{k, it} }}
 }
 
-// kind says what values of one type are.
+// kind is a type of this library.
 type kind[T any] struct {
 	of    *cel.Type
 	equal func(a, b T) bool
 }
 
-// value is a value of a type of this library. Expressions see no more of it than
-// what functions say.
+// value is a value of a type of this library. Expressions can only use it through functions.
 type value[T any] struct {
 	kind *kind[T]
 	it   T

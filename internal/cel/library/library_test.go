@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/internal/cel/library"
 )
 
-// TestFunctions evaluates expressions that are true, or fail with an error.
+// TestFunctions evaluates expressions that are true or return an error.
 func TestFunctions(t *testing.T) {
 	asks := library.NewAuthorization(names.Kubernetes)
 	env, err := cel.NewEnv(append(library.Options(names.Kubernetes), cel.CrossTypeNumericComparisons(true), cel.Variable("authorizer", asks.AuthorizerType()))...)
@@ -73,7 +73,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestStepsAreCounted: what is estimated as one step counts as what it goes through.
+// TestStepsAreCounted: calls estimated as one step count their actual cost.
 func TestStepsAreCounted(t *testing.T) {
 	env, err := cel.NewEnv(append(library.Options(names.Kubernetes), cel.Variable("a", cel.StringType))...)
 	require.NoError(t, err)

@@ -8,10 +8,10 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// lists are the functions of lists whose elements can be compared or added up.
+// lists returns the functions of lists whose elements can be compared or added.
 func lists() []function {
 	var rows []function
-	every := cost.Mul(cost.Target(), cost.Sum(cost.Const(1), read(cost.ElemOf(cost.Target()))))
+	every := cost.Mul(cost.Target(), cost.Sum(cost.Const(1), readCost(cost.ElemOf(cost.Target()))))
 	for _, of := range []*cel.Type{cel.IntType, cel.UintType, cel.DoubleType, cel.BoolType, cel.StringType, cel.BytesType, cel.DurationType, cel.TimestampType} {
 		list := []*cel.Type{cel.ListType(of)}
 		rows = append(rows,
@@ -23,7 +23,7 @@ func lists() []function {
 	for _, row := range []struct {
 		of   *cel.Type
 		zero ref.Val
-	}{ // in this order: of a list that may be of any, such as an empty one, the first counts
+	}{ // the order matters: the first overload is used for a list of unknown type, such as an empty list
 		{cel.IntType, types.Int(0)}, {cel.UintType, types.Uint(0)}, {cel.DoubleType, types.Double(0)}, {cel.DurationType, types.Duration{}},
 	} {
 		rows = append(rows, function{name: "sum", method: true, args: []*cel.Type{cel.ListType(row.of)}, result: row.of, call: sum(row.zero), cost: every})
@@ -35,7 +35,7 @@ func lists() []function {
 	return rows
 }
 
-// elements calls each with the elements of a list until it returns false.
+// elements calls each for every element of a list until each returns false.
 func elements(list ref.Val, each func(i int64, v ref.Val) bool) {
 	l, ok := list.(traits.Lister)
 	if !ok {
@@ -64,7 +64,8 @@ func isSorted(args ...ref.Val) ref.Val {
 	return result
 }
 
-// extreme finds the element that compares with all others as wanted.
+// extreme returns a function that returns the minimum or maximum of a list: want is the result
+// of comparing it with other elements.
 func extreme(name string, want types.Int) func(...ref.Val) ref.Val {
 	return func(args ...ref.Val) ref.Val {
 		var found ref.Val

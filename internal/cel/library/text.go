@@ -12,11 +12,11 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// texts are the functions of texts and regular expressions.
+// texts returns the functions of strings and regular expressions.
 func texts() []function {
-	// Going through the text, once for each expression in the pattern; those have about
-	// four characters each.
-	match := cost.Mul(read(cost.Sum(cost.Target(), cost.Const(1))), cost.Scale(cost.Arg(0), cost.RegexStringLengthCostFactor))
+	// The text is read once for each expression in the pattern, and expressions have about four
+	// characters each.
+	match := cost.Mul(readCost(cost.Sum(cost.Target(), cost.Const(1))), cost.Scale(cost.Arg(0), cost.RegexStringLengthCostFactor))
 	return []function{
 		function2("find", text(), text(), text(), func(s, pattern string) (string, error) {
 			re, err := compile(pattern)
@@ -24,14 +24,14 @@ func texts() []function {
 				return "", err
 			}
 			return re.FindString(s), nil
-		}, match).on().sized(cost.AtMost(cost.Target())),
+		}, match).asMethod().sized(cost.AtMost(cost.Target())),
 		function2("findAll", text(), text(), listOf(text()), func(s, pattern string) ([]string, error) {
 			return findAll(s, pattern, -1)
-		}, match).on().sized(cost.AtMost(cost.Target())),
-		function3("findAll", text(), text(), integer(), listOf(text()), findAll, match).on().sized(cost.AtMost(cost.Target())),
-		function1("jsonpatch.escapeKey", text(), text(), sure(func(s string) string {
+		}, match).asMethod().sized(cost.AtMost(cost.Target())),
+		function3("findAll", text(), text(), integer(), listOf(text()), findAll, match).asMethod().sized(cost.AtMost(cost.Target())),
+		function1("jsonpatch.escapeKey", text(), text(), infallible(func(s string) string {
 			return strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
-		}), read(cost.Arg(0))).sized(cost.Ranged(cost.Arg(0), cost.Scale(cost.Arg(0), 2))),
+		}), readCost(cost.Arg(0))).sized(cost.Ranged(cost.Arg(0), cost.Scale(cost.Arg(0), 2))),
 	}
 }
 
@@ -58,8 +58,8 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// Regexes compiles the patterns of find and findAll once where they are constant, as those of
-// matches are. A broken one is an error then.
+// Regexes returns the options that compile constant patterns of find and findAll once, as
+// cel-go does for matches. An invalid constant pattern is then a compile error.
 func Regexes() []*interpreter.RegexOptimization {
 	return []*interpreter.RegexOptimization{
 		constant("find", func(re *regexp.Regexp, s string, _ ...ref.Val) ref.Val { return types.String(re.FindString(s)) }),
@@ -89,20 +89,21 @@ func constant(function string, call func(re *regexp.Regexp, s string, more ...re
 	}}
 }
 
-// longestText bounds what replace and join make, in bytes: what that costs is counted when it
-// is done.
+// longestText limits the results of replace and join, in bytes, because their cost is only
+// counted when they return.
 const longestText = 8 << 20
 
 var errLong = fmt.Errorf("the text would have more than %d bytes", longestText)
 
-// made are the functions of cel-go that make texts which are larger than what they are made of.
-func made() []cel.EnvOption {
+// growing replaces the functions of cel-go with results that can be larger than their
+// arguments.
+func growing() []cel.EnvOption {
 	replacing := func(args ...ref.Val) ref.Val {
 		s, from, to, n := text().from(args[0]), text().from(args[1]), text().from(args[2]), int64(-1)
 		if len(args) > 3 {
 			n = integer().from(args[3])
 		}
-		return answer(text(), func() (string, error) { return replace(s, from, to, n) })
+		return toResult(text(), func() (string, error) { return replace(s, from, to, n) })
 	}
 	list := cel.ListType(cel.StringType)
 	return []cel.EnvOption{
@@ -152,10 +153,10 @@ func join(list ref.Val, separator string) ref.Val {
 	return types.String(b.String())
 }
 
-// textPrices are what the functions of texts cost that cel-go has: a look at every character,
-// and as much again where a text or list is made.
+// textPrices returns the cost of the string functions of cel-go: they read every character, and
+// twice if they construct a string or list.
 func textPrices() []cel.EnvOption {
-	of, twice := read(cost.Target()), cost.Scale(cost.Target(), 2*cost.StringTraversalCostFactor)
+	of, twice := readCost(cost.Target()), cost.Scale(cost.Target(), 2*cost.StringTraversalCostFactor)
 	same := cost.AtMost(cost.Target())
 	parts := cost.List(same, same)
 	replaced := cost.AtMost(cost.Sum(cost.Target(), cost.Mul(cost.Sum(cost.Target(), cost.Const(1)), cost.Arg(1))))
@@ -171,8 +172,8 @@ func textPrices() []cel.EnvOption {
 		{[]string{"string_index_of_string", "string_index_of_string_int", "string_last_index_of_string", "string_last_index_of_string_int"}, of, nil},
 		{[]string{"string_replace_string_string", "string_replace_string_string_int"}, twice, replaced},
 		{[]string{"string_split_string", "string_split_string_int"}, twice, parts},
-		{[]string{"list_join"}, read(joined), cost.AtMost(joined)},
-		{[]string{"list_join_string"}, read(separated), cost.AtMost(separated)},
+		{[]string{"list_join"}, readCost(joined), cost.AtMost(joined)},
+		{[]string{"list_join_string"}, readCost(separated), cost.AtMost(separated)},
 	} {
 		for _, id := range row.ids {
 			price := []cost.OverloadModelOption{cost.EvalCost(row.cost)}

@@ -131,7 +131,7 @@ func checkGiven(t *testing.T, s *schema.Schema, p *codec.Proto, typ reflect.Type
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown, faults := s.Conform(tree)
+	unknown, faults := s.Normalize(tree)
 	if len(faults) > 0 {
 		t.Fatalf("%+v\n%s", faults, sent)
 	}
@@ -163,12 +163,12 @@ func checkGiven(t *testing.T, s *schema.Schema, p *codec.Proto, typ reflect.Type
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Conform(expected)
+	s.Normalize(expected)
 	back, err := p.Decode(want, codec.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Conform(back)
+	s.Normalize(back)
 	if got, want := codec.EncodeJSON(nil, back), codec.EncodeJSON(nil, expected); !bytes.Equal(got, want) {
 		t.Fatalf("the object differs after protobuf\n got %s\nwant %s", got, want)
 	}

@@ -90,7 +90,7 @@ func (c *defaultRules) check(ctx context.Context, s *schema.Schema, at *check.Pa
 	const field = "default"
 	holder := &schema.Schema{Type: schema.Object, Struct: &schema.Struct{}}
 	holder.Struct.Add(&schema.Field{Name: field, Schema: s, Pointer: true})
-	if holder.Seal() != nil {
+	if holder.Compile() != nil {
 		return
 	}
 	rules, causes := cel.Compile(ctx, holder, c.names, nil)

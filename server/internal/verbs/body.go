@@ -157,7 +157,7 @@ func (h *Handler) readDeleteBody(ctx context.Context, r *exchange.Request) (map[
 		return nil, meta.BadRequest("the body holds a %s, not %s", k, kind)
 	}
 	// An unknown option must not be ignored, because it might prevent the deletion.
-	if _, faults := codec.Metas().DeleteOptionsSchema.Conform(tree); len(faults) > 0 {
+	if _, faults := codec.Metas().DeleteOptionsSchema.Normalize(tree); len(faults) > 0 {
 		return nil, meta.BadRequest("%s cannot be read: %s", kind, faults[0].Message)
 	}
 	r.Audit.Sent(meta.NewObject(tree))

@@ -241,11 +241,11 @@ func TestGateFaults(t *testing.T) {
 	b.Register(signals())
 	_, err := b.Build(t.Context())
 	for _, want := range []string{
-		`Features["WatchLits"]: there is no such gate; did you mean "WatchList"?`,
-		`Features["AnyVolumeDataSource"]: it is stable since release 1.33 and cannot be switched off`,
-		`Features["ExpandCSIVolumes"]: the gate is gone since release 1.27, and its feature is on for good: leave it out`,
-		`Features["CSIMigration"]: the gate is gone since release 1.27, and its feature is on for good: leave it out`,
-		`Gates[1] (WatchList): there is a gate of this name`,
+		`Features["WatchLits"]: unknown feature gate; did you mean "WatchList"?`,
+		`Features["AnyVolumeDataSource"]: the feature is stable since release 1.33 and cannot be turned off`,
+		`Features["ExpandCSIVolumes"]: the gate was removed in release 1.27 and its feature is always on: remove the setting`,
+		`Features["CSIMigration"]: the gate was removed in release 1.27 and its feature is always on: remove the setting`,
+		`Gates[1] (WatchList): duplicate gate name`,
 		`kind Signal.example.com, version "v1": a field has the gate "Blink", which the server does not have; did you mean "Blnk"?`,
 	} {
 		assert.ErrorContains(t, err, want)
@@ -275,7 +275,7 @@ func TestFeatureGatesInMetricsAndLog(t *testing.T) {
 		assert.Contains(t, lines, want+"\n")
 	}
 	assert.NotContains(t, lines, `name="APIListChunking"`, "it is gone by then")
-	assert.Contains(t, log.String(), `msg="the feature gate is deprecated: it has no effect any more and will be removed, leave it out" gate=AnyVolumeDataSource set=true`)
+	assert.Contains(t, log.String(), `msg="the feature gate is deprecated: it has no effect and will be removed; remove the setting" gate=AnyVolumeDataSource set=true`)
 	assert.NotContains(t, log.String(), "WatchList")
 }
 

@@ -21,12 +21,12 @@ type small struct {
 func shapeOf[T any](t *testing.T) string {
 	s, err := schema.Go(reflect.TypeFor[T](), names.Orch)
 	require.NoError(t, err)
-	require.NoError(t, s.Seal())
-	return s.Shape()
+	require.NoError(t, s.Compile())
+	return s.Fingerprint()
 }
 
-// TestShape pins which changes of a Go type change what stored objects are read as.
-func TestShape(t *testing.T) {
+// TestFingerprint lists changes of a Go type that change its fingerprint, and others.
+func TestFingerprint(t *testing.T) {
 	type thing struct {
 		A small `json:"a"`
 	}
@@ -102,7 +102,7 @@ func TestShape(t *testing.T) {
 	for name, shape := range other {
 		require.NotEqual(t, shapeOf[thing](t), shape, name)
 	}
-	require.Equal(t, "any", (*schema.Schema)(nil).Shape())
+	require.Equal(t, "any", (*schema.Schema)(nil).Fingerprint())
 }
 
 type twig struct {
@@ -110,12 +110,12 @@ type twig struct {
 	small `json:",inline"`
 }
 
-func TestShapeOfWhatHoldsItself(t *testing.T) {
+func TestFingerprintOfRecursiveStructs(t *testing.T) {
 	require.NotEmpty(t, shapeOf[twig](t))
 	require.Equal(t, shapeOf[twig](t), shapeOf[twig](t))
 }
 
-func ExampleSchema_Fit() {
+func ExampleSchema_Coerce() {
 	type spec struct {
 		Size  int32            `json:"size,omitempty"`
 		Ports []int32          `json:"ports,omitempty"`
@@ -126,13 +126,13 @@ func ExampleSchema_Fit() {
 		meta.ObjectMeta `json:"metadata"`
 		Spec            spec `json:"spec"`
 	}](), names.Orch)
-	_ = s.Seal()
+	_ = s.Compile()
 	stored := map[string]any{"spec": map[string]any{
 		"size": "three", "ports": []any{int64(80), "http"},
 		"parts": map[string]any{"a": map[string]any{"size": true, "color": "red"}, "b": "blue"},
 		"gone":  "a field of an older release",
 	}}
-	unknown, faults := s.Fit(stored)
+	unknown, faults := s.Coerce(stored)
 	fmt.Println("unknown:", unknown)
 	for _, f := range faults {
 		fmt.Println("left out:", f.Field)
@@ -148,9 +148,9 @@ func ExampleSchema_Fit() {
 	// {"parts":{"a":{"color":"red"}}}
 }
 
-// TestFitLeavesListsOutWhole: an item that is none takes its list with it, and nothing of
-// the items beside it counts for that.
-func TestFitLeavesListsOutWhole(t *testing.T) {
+// TestCoerceDropsWholeLists: an item that cannot be converted drops its list but no other
+// list.
+func TestCoerceDropsWholeLists(t *testing.T) {
 	type box struct {
 		Parts []small            `json:"parts,omitempty"`
 		Rows  [][]small          `json:"rows,omitempty"`
@@ -159,7 +159,7 @@ func TestFitLeavesListsOutWhole(t *testing.T) {
 	}
 	s, err := schema.Go(reflect.TypeFor[box](), names.Orch)
 	require.NoError(t, err)
-	require.NoError(t, s.Seal())
+	require.NoError(t, s.Compile())
 	good := map[string]any{"color": "red", "size": int64(3)}
 	for field, list := range map[string][]any{
 		"parts": {"none", good},
@@ -167,12 +167,12 @@ func TestFitLeavesListsOutWhole(t *testing.T) {
 		"maps":  {"none", map[string]any{"a": good}},
 	} {
 		tree := map[string]any{"name": "n", field: list}
-		_, faults := s.Fit(tree)
+		_, faults := s.Coerce(tree)
 		require.Equal(t, map[string]any{"name": "n"}, tree, field)
 		require.Len(t, faults, 1, field)
 	}
 	tree := map[string]any{"parts": []any{map[string]any{"color": "red", "size": "large"}, good}}
-	_, faults := s.Fit(tree)
+	_, faults := s.Coerce(tree)
 	require.Equal(t, map[string]any{"parts": []any{map[string]any{"color": "red"}, good}}, tree)
 	require.Len(t, faults, 1)
 }

@@ -9,39 +9,42 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-// Bounds of what one object reports.
+// Limits on the reports of one object. Reports beyond them are dropped.
 const (
-	maxReported    = 100       // faults
+	maxReported    = 100       // causes
 	maxUnknown     = 1000      // unknown fields
-	maxUnknownText = 256 << 10 // bytes of their paths
+	maxUnknownText = 256 << 10 // total bytes of the paths of unknown fields
 )
 
-// Conform fits a whole object, as decoded, to the schema, in place, and returns
-// what it found on the way.
+// Normalize brings a decoded object into the normal form of the schema, in place.
 //
-// Fields that the schema does not know are dropped; unknown holds their paths,
-// sorted, of a custom kind those in metadata first and those in the metadata of
-// embedded objects last. Below a struct that comes from Go, values take the form that the
-// struct would be written in: nulls are unset, empty values are left out or
-// written as the json tags say, times, quantities and base64 are canonical; what
-// cannot take its form is a fault and stays as it is (the caller answers 400).
-// Everywhere else values are kept as they come; Validate tells what is wrong
-// with them.
+// It drops fields that the schema does not declare and returns their paths in unknown, sorted.
+// For a custom kind, unknown fields of the object's metadata come first and unknown fields of
+// the metadata of embedded objects come last.
 //
-// apiVersion, kind and metadata are known to every object, whether the schema
-// has them or not. A nil schema knows nothing else and drops nothing.
-func (s *Schema) Conform(tree map[string]any) (unknown []string, faults []meta.Cause) {
-	return s.conform(tree, conformer{})
+// Below a struct that comes from Go, values get the encoding that marshaling the struct would
+// produce: nulls become unset, empty values are omitted or written as the json tags require,
+// and times, quantities and base64 become canonical. If a value cannot be converted, Normalize
+// leaves it unchanged and returns a cause in faults; the caller answers 400. Elsewhere values
+// stay as they are, and Validate reports violations.
+//
+// Every object may have apiVersion, kind and metadata, whether the schema declares them or not.
+// A nil schema declares no other field and drops nothing.
+//
+// The numbers of returned paths and causes are limited.
+func (s *Schema) Normalize(tree map[string]any) (unknown []string, faults []meta.Cause) {
+	return s.normalize(tree, normalizer{})
 }
 
-// Fit is Conform for an object that nobody can be told to mend, such as a stored one: what
-// cannot take its form is left out, the list as a whole where that is an item. The object
-// conforms then; faults tell what is left out.
-func (s *Schema) Fit(tree map[string]any) (unknown []string, faults []meta.Cause) {
-	return s.conform(tree, conformer{leaveOut: true})
+// Coerce is Normalize for an object that its author cannot correct, such as a stored one. If a
+// value cannot be converted, Coerce drops it, or the whole list if the value is an item of a
+// list. The object is normalized afterwards, and faults has a cause for each value that could
+// not be converted.
+func (s *Schema) Coerce(tree map[string]any) (unknown []string, faults []meta.Cause) {
+	return s.normalize(tree, normalizer{leaveOut: true})
 }
 
-func (s *Schema) conform(tree map[string]any, c conformer) (unknown []string, faults []meta.Cause) {
+func (s *Schema) normalize(tree map[string]any, c normalizer) (unknown []string, faults []meta.Cause) {
 	var room [16]step
 	c.path = room[:0]
 	switch {
@@ -62,25 +65,27 @@ func (s *Schema) conform(tree map[string]any, c conformer) (unknown []string, fa
 	return c.unknown, c.faults
 }
 
-type conformer struct {
+// normalizer normalizes one object. It is not safe for concurrent use.
+type normalizer struct {
 	path    path
 	unknown []string
-	size    int      // bytes in unknown
-	first   []string // unknown fields of the metadata of a custom object
-	last    []string // and of the objects embedded in it
+	size    int      // total bytes in unknown
+	first   []string // unknown fields in the metadata of a custom object
+	last    []string // unknown fields in the metadata of embedded objects
 	faults  []meta.Cause
-	within  *Struct // of Go, that the path leads into
-	above   int     // steps of the path to the Go value
+	within  *Struct // the innermost Go struct that contains the value at path, or nil
+	above   int     // number of steps of path that lead to the outermost Go value
 
-	brackets bool // in the paths of unknown fields, keys of maps stand in brackets
+	brackets bool // unknown field paths show map keys in brackets
 
-	part     bool // the value is a part of an object, see defaultsChecker
-	leaveOut bool // what cannot take its form, see Fit
-	misfit   bool // there is such a value, not left out yet
+	part     bool // the value is a default, which is only a part of an object; see defaultsChecker
+	leaveOut bool // drop values that cannot be converted; see Coerce
+	misfit   bool // a value could not be converted and was not dropped yet
 }
 
-// leaves reports, once, whether the value that was looked at last is to be left out.
-func (c *conformer) leaves() bool {
+// takeMisfit reports whether the caller must drop the value that was normalized last, and
+// clears that state.
+func (c *normalizer) takeMisfit() bool {
 	if !c.leaveOut || !c.misfit {
 		return false
 	}
@@ -88,7 +93,7 @@ func (c *conformer) leaves() bool {
 	return true
 }
 
-func (c *conformer) drop(name string) {
+func (c *normalizer) dropUnknown(name string) {
 	if len(c.unknown) < maxUnknown && c.size < maxUnknownText {
 		path := c.path.to(name, c.brackets)
 		c.size += len(path)
@@ -96,9 +101,9 @@ func (c *conformer) drop(name string) {
 	}
 }
 
-// metadata fits the metadata at the path of an object of a custom kind.
-func (c *conformer) metadata(v any) {
-	inner := conformer{path: c.path, size: c.size, above: len(c.path), brackets: len(c.path) > 1}
+// metadata normalizes the metadata at the path of an object of a custom kind.
+func (c *normalizer) metadata(v any) {
+	inner := normalizer{path: c.path, size: c.size, above: len(c.path), brackets: len(c.path) > 1}
 	inner.object(v, Metadata(names.Orch))
 	c.size = inner.size
 	if len(c.path) == 1 && !c.part {
@@ -113,20 +118,20 @@ func (c *conformer) metadata(v any) {
 	}
 }
 
-// fault says what is wrong with the value at the path.
-func (c *conformer) fault(format string, args ...any) {
+// fault adds a cause for the value at the path.
+func (c *normalizer) fault(format string, args ...any) {
 	c.misfit = true
 	if len(c.faults) < maxReported {
 		at := c.path.String()
-		if c.within == nil { // in an object that a definition embeds
+		if c.within == nil { // an object embedded in a custom kind
 			at = c.path.keyed()
 		}
 		c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: at, Message: at + ": " + fmt.Sprintf(format, args...)})
 	}
 }
 
-// value fits one value; changed says that the result is to be stored.
-func (c *conformer) value(v any, s *Schema, canonical bool) (result any, changed bool) {
+// value normalizes one value. If changed is true, the caller must store result in place of v.
+func (c *normalizer) value(v any, s *Schema, canonical bool) (result any, changed bool) {
 	if s.Struct != nil {
 		canonical = s.Struct.Canonical()
 	}
@@ -162,14 +167,14 @@ func (c *conformer) value(v any, s *Schema, canonical bool) (result any, changed
 	return nil, false
 }
 
-func (c *conformer) integer(v any, s *Schema) {
+func (c *normalizer) integer(v any, s *Schema) {
 	n, ok := v.(int64)
 	if lo, hi := integerRange(s.Format); !ok || n < lo || n > hi {
 		c.mismatch(v, s)
 	}
 }
 
-func (c *conformer) list(v any, s *Schema) {
+func (c *normalizer) list(v any, s *Schema) {
 	l, ok := v.([]any)
 	if !ok {
 		c.mismatch(v, s)
@@ -188,14 +193,14 @@ func (c *conformer) list(v any, s *Schema) {
 			l[i] = n
 		}
 		c.path.pop()
-		unfit = c.leaves() || unfit // not a field of the next item
+		unfit = c.takeMisfit() || unfit // or the next item would be dropped, too
 	}
 	if unfit {
 		c.misfit = true
 	}
 }
 
-func (c *conformer) object(v any, s *Schema) {
+func (c *normalizer) object(v any, s *Schema) {
 	m, ok := v.(map[string]any)
 	switch {
 	case !ok:
@@ -207,7 +212,7 @@ func (c *conformer) object(v any, s *Schema) {
 	}
 }
 
-func (c *conformer) goMap(m map[string]any, values *Schema) {
+func (c *normalizer) goMap(m map[string]any, values *Schema) {
 	for k, v := range m {
 		if v == nil {
 			if !values.Nullable || values.Wire == Bytes {
@@ -218,7 +223,7 @@ func (c *conformer) goMap(m map[string]any, values *Schema) {
 		c.path.key(k)
 		n, changed := c.value(v, values, true)
 		c.path.pop()
-		if c.leaves() {
+		if c.takeMisfit() {
 			delete(m, k)
 		} else if changed {
 			m[k] = n
@@ -226,7 +231,7 @@ func (c *conformer) goMap(m map[string]any, values *Schema) {
 	}
 }
 
-func (c *conformer) goStruct(m map[string]any, s *Schema) {
+func (c *normalizer) goStruct(m map[string]any, s *Schema) {
 	outer := c.within
 	c.within = s.Struct
 	defer func() { c.within = outer }()
@@ -234,7 +239,7 @@ func (c *conformer) goStruct(m map[string]any, s *Schema) {
 		f := s.Struct.byName[k]
 		if f == nil {
 			if !s.Preserve {
-				c.drop(k)
+				c.dropUnknown(k)
 				delete(m, k)
 			}
 			continue
@@ -249,7 +254,7 @@ func (c *conformer) goStruct(m map[string]any, s *Schema) {
 		if changed {
 			v = n
 		}
-		if c.leaves() || f.omits(v) {
+		if c.takeMisfit() || f.omits(v) {
 			delete(m, k)
 		} else if changed {
 			m[k] = v
@@ -262,10 +267,10 @@ func (c *conformer) goStruct(m map[string]any, s *Schema) {
 	}
 }
 
-// loose drops the unknown fields of a value of a custom kind. If preserve is set, the
-// value is an item of a list that preserves unknown fields: it keeps them, too, but the
-// values of its declared fields do as their own schemas say.
-func (c *conformer) loose(v any, s *Schema, preserve bool) {
+// loose drops the unknown fields of a value of a custom kind. If preserve is set, the value is
+// an item of a list that preserves unknown fields, so its own unknown fields are kept; its
+// declared fields follow their own schemas.
+func (c *normalizer) loose(v any, s *Schema, preserve bool) {
 	preserve = preserve || s.Preserve
 	switch v := v.(type) {
 	case map[string]any:
@@ -293,14 +298,14 @@ func (c *conformer) loose(v any, s *Schema, preserve bool) {
 	}
 }
 
-func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema, preserve bool) {
+func (c *normalizer) looseField(m map[string]any, k string, e any, s *Schema, preserve bool) {
 	next, kind := s.Values, aKey
 	if f := s.Struct.Field(k); f != nil {
 		next, kind = f.Schema, aField
 	}
 	if next == nil {
 		if !preserve {
-			c.drop(k)
+			c.dropUnknown(k)
 			delete(m, k)
 		}
 		return
@@ -312,8 +317,8 @@ func (c *conformer) looseField(m map[string]any, k string, e any, s *Schema, pre
 	c.path.pop()
 }
 
-// embedded handles an object with apiVersion, kind and metadata of its own.
-func (c *conformer) embedded(m map[string]any, s *Schema, preserve bool) {
+// embedded normalizes an object that has apiVersion, kind and metadata of its own.
+func (c *normalizer) embedded(m map[string]any, s *Schema, preserve bool) {
 	for k, e := range m {
 		switch k {
 		case "apiVersion", "kind":
@@ -343,7 +348,7 @@ func (c *conformer) embedded(m map[string]any, s *Schema, preserve bool) {
 	}
 }
 
-// omits reports whether Go leaves out a field with this value.
+// omits reports whether encoding/json omits the field if it has the value v.
 func (f *Field) omits(v any) bool {
 	if f.Pointer || !f.OmitEmpty && !f.OmitZero {
 		return false
@@ -362,7 +367,7 @@ func (f *Field) omits(v any) bool {
 	return f.Schema.isZero(v)
 }
 
-// zero returns the value that Go writes for a field that was not set.
+// zero returns the JSON value that Go writes for the field if it is unset.
 func (f *Field) zero() any {
 	if f.Pointer {
 		return nil
@@ -370,7 +375,7 @@ func (f *Field) zero() any {
 	return f.Schema.zero()
 }
 
-// zero returns what Go writes for the zero value.
+// zero returns the JSON value that Go writes for the zero value.
 func (s *Schema) zero() any {
 	switch s.Wire {
 	case Quantity:
@@ -402,7 +407,7 @@ func (s *Schema) zero() any {
 	return nil
 }
 
-// isZero reports whether v is what zero returns, or empty.
+// isZero reports whether v equals the result of zero, or is empty.
 func (s *Schema) isZero(v any) bool {
 	switch v := v.(type) {
 	case nil:

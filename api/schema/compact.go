@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Lean returns the schemas that OpenAPI read from a definition as a server keeps them, in
-// their order: without what only people read (Doc, Title, Shown), with one Schema for all values
-// that are described alike, and holding on to nothing of the document. A definition names
-// the same few hundred forms in thousands of places.
-func Lean(schemas ...*Schema) []*Schema {
-	l := leaner{schemas: map[string]*Schema{}, structs: map[string]*Struct{}, texts: map[string]string{}, patterns: map[string]*pattern{}}
+// Compact returns copies of schemas that OpenAPI built from a definition, in the same order,
+// reduced to what a server needs to keep in memory. The copies lack documentation (Doc, Title,
+// Shown), share one Schema for all values with equal descriptions, and refer to no memory of
+// the decoded document. Definitions repeat the same few hundred schemas in thousands of places.
+func Compact(schemas ...*Schema) []*Schema {
+	l := compactor{schemas: map[string]*Schema{}, structs: map[string]*Struct{}, texts: map[string]string{}, patterns: map[string]*pattern{}}
 	out := make([]*Schema, len(schemas))
 	for i, s := range schemas {
 		out[i] = l.schema(s)
@@ -21,8 +21,8 @@ func Lean(schemas ...*Schema) []*Schema {
 	return out
 }
 
-// leaner knows what it made by all that it says.
-type leaner struct {
+// compactor copies schemas. Its maps hold the copies by their content; see appendKey.
+type compactor struct {
 	schemas  map[string]*Schema
 	structs  map[string]*Struct
 	texts    map[string]string
@@ -30,7 +30,7 @@ type leaner struct {
 	key      []byte
 }
 
-func (l *leaner) schema(s *Schema) *Schema {
+func (l *compactor) schema(s *Schema) *Schema {
 	if s == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (l *leaner) schema(s *Schema) *Schema {
 	c.Doc, c.Title, c.Shown, c.re = "", "", nil, nil
 	c.Struct, c.Values, c.Items, c.Not = l.structure(s.Struct), l.schema(s.Values), l.schema(s.Items), l.schema(s.Not)
 	c.AllOf, c.AnyOf, c.OneOf = l.list(s.AllOf), l.list(s.AnyOf), l.list(s.OneOf)
-	l.key = l.says(l.key[:0], reflect.ValueOf(&c).Elem())
+	l.key = l.appendKey(l.key[:0], reflect.ValueOf(&c).Elem())
 	if known := l.schemas[string(l.key)]; known != nil {
 		return known
 	}
@@ -62,7 +62,7 @@ func (l *leaner) schema(s *Schema) *Schema {
 	return &c
 }
 
-func (l *leaner) list(schemas []*Schema) []*Schema {
+func (l *compactor) list(schemas []*Schema) []*Schema {
 	if schemas == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (l *leaner) list(schemas []*Schema) []*Schema {
 	return out
 }
 
-func (l *leaner) structure(st *Struct) *Struct {
+func (l *compactor) structure(st *Struct) *Struct {
 	if st == nil {
 		return nil
 	}
@@ -85,12 +85,12 @@ func (l *leaner) structure(st *Struct) *Struct {
 	}
 	l.key = l.key[:0]
 	for _, f := range fields {
-		l.key = append(l.says(l.key, reflect.ValueOf(f).Elem()), 0)
+		l.key = append(l.appendKey(l.key, reflect.ValueOf(f).Elem()), 0)
 	}
 	if known := l.structs[string(l.key)]; known != nil {
 		return known
 	}
-	out := &Struct{sealed: st.sealed, below: st.below, byName: make(map[string]*Field, len(fields))}
+	out := &Struct{compiled: st.compiled, below: st.below, byName: make(map[string]*Field, len(fields))}
 	l.structs[string(l.key)] = out
 	out.Fields = fields
 	for _, f := range fields {
@@ -102,9 +102,9 @@ func (l *leaner) structure(st *Struct) *Struct {
 	return out
 }
 
-// text returns the text by itself: a decoded document is one text that each of its
-// strings holds on to.
-func (l *leaner) text(s string) string {
+// text returns a copy of s, the same for equal strings. All strings of a decoded document share
+// its memory, so that any of them would keep the whole document alive.
+func (l *compactor) text(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -116,7 +116,7 @@ func (l *leaner) text(s string) string {
 	return s
 }
 
-func (l *leaner) words(list []string) []string {
+func (l *compactor) words(list []string) []string {
 	out := slices.Clone(list)
 	for i, s := range out {
 		out[i] = l.text(s)
@@ -124,7 +124,7 @@ func (l *leaner) words(list []string) []string {
 	return out
 }
 
-func (l *leaner) value(v any) any {
+func (l *compactor) value(v any) any {
 	switch v := v.(type) {
 	case string:
 		return l.text(v)
@@ -144,9 +144,9 @@ func (l *leaner) value(v any) any {
 	return v
 }
 
-// says appends what a value says: two that say the same are exchangeable. Schemas and
-// structs in it are lean already, so that each stands for itself.
-func (l *leaner) says(key []byte, v reflect.Value) []byte {
+// appendKey appends a key of the value's content: values with equal keys are exchangeable.
+// Schemas and structs below v are compacted already, so that their addresses identify them.
+func (l *compactor) appendKey(key []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:
 		if v.Bool() {
@@ -158,28 +158,28 @@ func (l *leaner) says(key []byte, v reflect.Value) []byte {
 	case reflect.Int, reflect.Int64:
 		return binary.AppendVarint(key, v.Int())
 	case reflect.Uint8:
-		return append(key, byte(v.Uint())) // a byte
+		return append(key, byte(v.Uint()))
 	case reflect.Float64:
 		return binary.LittleEndian.AppendUint64(key, math.Float64bits(v.Float()))
 	case reflect.Pointer:
 		if elem := v.Type().Elem().Kind(); elem == reflect.Struct || v.IsNil() {
 			return binary.AppendUvarint(key, uint64(v.Pointer()))
 		}
-		return l.says(append(key, 1), v.Elem())
+		return l.appendKey(append(key, 1), v.Elem())
 	case reflect.Interface:
 		if v.IsNil() {
 			return append(key, 0)
 		}
-		return l.says(append(key, byte(v.Elem().Kind())), v.Elem()) // there are 27
+		return l.appendKey(append(key, byte(v.Elem().Kind())), v.Elem()) // fewer than 256 kinds
 	case reflect.Slice:
 		key = binary.AppendUvarint(key, uint64(v.Len()))
 		for i := range v.Len() {
-			key = l.says(key, v.Index(i))
+			key = l.appendKey(key, v.Index(i))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); !f.IsZero() {
-				key = l.says(append(key, byte(i+1)), f) // there are fewer than 255 fields
+				key = l.appendKey(append(key, byte(i+1)), f) // fewer than 255 fields
 			}
 		}
 		return append(key, 0)
@@ -188,7 +188,7 @@ func (l *leaner) says(key []byte, v reflect.Value) []byte {
 		slices.SortFunc(names, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		key = binary.AppendUvarint(key, uint64(len(names)))
 		for _, name := range names {
-			key = l.says(l.says(key, name), v.MapIndex(name))
+			key = l.appendKey(l.appendKey(key, name), v.MapIndex(name))
 		}
 	}
 	return key

@@ -9,31 +9,32 @@ import (
 	"orch.io/controlplane/api/internal/wording"
 )
 
-// Seal prepares a schema for use: patterns are compiled, defaults brought into
-// canonical form. Go and OpenAPI return sealed schemas; whoever builds one by
-// hand calls Seal once, before anything else sees it. The error joins every
-// fault; one in a Go struct is a *FieldError.
-func (s *Schema) Seal() error {
-	w := &sealer{known: map[*Struct]below{}}
+// Compile prepares a schema for use: it compiles patterns and normalizes the defaults and enums
+// of Go fields. Go and OpenAPI return compiled schemas. Call Compile once on a schema built by
+// hand, before other goroutines use it. Errors are joined; an error in a Go struct is a
+// *FieldError.
+func (s *Schema) Compile() error {
+	w := &compiler{known: map[*Struct]below{}}
 	w.schema(s, s != nil && s.Struct.Canonical())
 	return errors.Join(w.faults...)
 }
 
-type sealer struct {
-	known  map[*Struct]below // all true while a struct is on the way
-	in     at                // the Go field that is sealed, if it is one
-	steps  []string          // to what is sealed
+// compiler compiles one schema.
+type compiler struct {
+	known  map[*Struct]below // finished structs; all flags set while a struct is in progress
+	in     at                // the Go field that is being compiled, if any
+	steps  []string          // path of the schema that is being compiled
 	faults []error
 }
 
-// below is what stands in a value or somewhere inside it.
+// below summarizes a value and everything below it; see Schema.
 type below struct{ fills, fixed, rules, expressions bool }
 
 func (b below) or(c below) below {
 	return below{b.fills || c.fills, b.fixed || c.fixed, b.rules || c.rules, b.expressions || c.expressions}
 }
 
-func (w *sealer) fault(err error) {
+func (w *compiler) fault(err error) {
 	if w.in.t != nil {
 		w.faults = append(w.faults, &FieldError{w.in.t, w.in.field, err})
 		return
@@ -41,25 +42,25 @@ func (w *sealer) fault(err error) {
 	w.faults = append(w.faults, fmt.Errorf("%s: %w", cmp.Or(w.path(), "the schema"), err))
 }
 
-// path is the way to what is sealed.
-func (w *sealer) path() (path string) {
+// path returns the path of the schema that is being compiled.
+func (w *compiler) path() (path string) {
 	for _, step := range w.steps {
 		path = join(path, step)
 	}
 	return path
 }
 
-// below seals what is one step further.
-func (w *sealer) below(step string, s *Schema, canonical bool) below {
+// below compiles s, a schema one step further down.
+func (w *compiler) below(step string, s *Schema, canonical bool) below {
 	w.steps = append(w.steps, step)
 	b := w.schema(s, canonical)
 	w.steps = w.steps[:len(w.steps)-1]
 	return b
 }
 
-// schema seals s and what is below it. What is sealed already is not written
-// again: others may be reading it.
-func (w *sealer) schema(s *Schema, canonical bool) below {
+// schema compiles s and everything below it. It does not write to compiled schemas, because
+// other goroutines may be reading them.
+func (w *compiler) schema(s *Schema, canonical bool) below {
 	if s == nil {
 		return below{}
 	}
@@ -82,16 +83,16 @@ func (w *sealer) schema(s *Schema, canonical bool) below {
 		}
 	}
 	b.expressions = b.expressions || len(s.Rules) > 0
-	b.rules = (b.rules || s.ruled()) && !s.Unchecked
+	b.rules = (b.rules || s.hasOwnRules()) && !s.Unchecked
 	b = b.or(below{fills: s.Default != nil, fixed: s.Immutable, rules: s.Immutable})
 	if s.fills != b.fills || s.fixed != b.fixed || s.rules != b.rules || s.expressions != b.expressions {
 		s.fills, s.fixed, s.rules, s.expressions = b.fills, b.fixed, b.rules, b.expressions
 	}
 	if canonical {
-		w.enumOf(s)
+		w.normalizeEnum(s)
 	}
 	if s.Default != nil && canonical {
-		w.defaultOf(s)
+		w.normalizeDefault(s)
 	}
 	if s.Default != nil && s.defaultSize == 0 {
 		s.defaultSize = sizeOf(s.Default)
@@ -99,19 +100,18 @@ func (w *sealer) schema(s *Schema, canonical bool) below {
 	return b
 }
 
-// ruled reports whether a value can break a rule of its own.
-func (s *Schema) ruled() bool {
+// hasOwnRules reports whether a value can violate a rule of s itself.
+func (s *Schema) hasOwnRules() bool {
 	return len(s.Enum)+len(s.Required)+len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Not != nil || s.Embedded || s.UniqueItems ||
 		s.Pattern != "" || s.KeyFormat != "" || s.ListType != "" && !s.Repeats || s.Type == String && s.Format != "" || hasWholeFormat(s) ||
 		s.MinLength != nil || s.MaxLength != nil || s.Minimum != nil || s.Maximum != nil || s.MultipleOf != nil ||
 		s.MinItems != nil || s.MaxItems != nil || s.MinProperties != nil || s.MaxProperties != nil
 }
 
-// enumOf brings the words of a Go field into canonical form, which is that of the
-// values that are compared with them.
-func (w *sealer) enumOf(s *Schema) {
+// normalizeEnum normalizes the enum of a Go field, because it is compared with normalized values.
+func (w *compiler) normalizeEnum(s *Schema) {
 	for i, word := range s.Enum {
-		c := conformer{}
+		c := normalizer{}
 		if v, changed := c.value(word, s, true); changed {
 			s.Enum[i] = v
 		}
@@ -121,9 +121,9 @@ func (w *sealer) enumOf(s *Schema) {
 	}
 }
 
-// defaultOf brings the default of a Go field into canonical form.
-func (w *sealer) defaultOf(s *Schema) {
-	c := conformer{}
+// normalizeDefault normalizes and validates the default of a Go field.
+func (w *compiler) normalizeDefault(s *Schema) {
+	c := normalizer{}
 	if v, changed := c.value(s.Default, s, true); changed {
 		s.Default = v
 	}
@@ -140,14 +140,14 @@ func (w *sealer) defaultOf(s *Schema) {
 	}
 }
 
-func (w *sealer) structure(st *Struct, canonical bool) below {
+func (w *compiler) structure(st *Struct, canonical bool) below {
 	if st == nil {
 		return below{}
 	}
 	if b, seen := w.known[st]; seen {
 		return b
 	}
-	if st.sealed {
+	if st.compiled {
 		return st.below
 	}
 	w.known[st] = below{true, true, true, true}
@@ -162,7 +162,7 @@ func (w *sealer) structure(st *Struct, canonical bool) below {
 	}
 	w.in = in
 	w.known[st] = all
-	st.below, st.sealed = all, true
+	st.below, st.compiled = all, true
 	return all
 }
 

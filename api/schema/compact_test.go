@@ -21,21 +21,21 @@ const leanDoc = `{"type":"object","required":["spec"],"properties":{
 		"more":{"type":"object","additionalProperties":{"type":"number","minimum":0,"exclusiveMinimum":true}},
 		"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"nullable":true,"default":{"deep":[1,{"x":null}]}}}}}}`
 
-func TestLeanSaysTheSame(t *testing.T) {
+func TestCompactPreservesSchemas(t *testing.T) {
 	s, causes := OpenAPI(tree(t, leanDoc), names.Kubernetes, nil)
 	require.Empty(t, causes)
-	assert.Equal(t, s, Lean(s)[0])
-	assert.Equal(t, []*Schema{nil}, Lean(nil))
+	assert.Equal(t, s, Compact(s)[0])
+	assert.Equal(t, []*Schema{nil}, Compact(nil))
 }
 
-func TestLeanSharesWhatIsAlike(t *testing.T) {
+func TestCompactSharesEqualSchemas(t *testing.T) {
 	part := func(words, doc string) string {
 		return `{"type":"object","description":"` + doc + `","properties":{"name":{"type":"string"` + words + `,"description":"of ` + doc + `"}}}`
 	}
 	s, causes := OpenAPI(tree(t, `{"type":"object","properties":{"a":`+part(``, "a")+`,"b":`+part(``, "b")+`,"c":`+part(`,"default":"1"`, "c")+
 		`,"d":`+part(`,"x-kubernetes-int-or-string":true`, "d")+`}}`), names.Kubernetes, nil)
 	require.Empty(t, causes)
-	both := Lean(s, s)
+	both := Compact(s, s)
 	assert.Same(t, both[0], both[1])
 	field := func(name string) *Schema { return both[0].Struct.Field(name).Schema }
 	assert.Same(t, field("a"), field("b"))
@@ -44,12 +44,12 @@ func TestLeanSharesWhatIsAlike(t *testing.T) {
 	assert.Empty(t, field("a").Struct.Field("name").Schema.Doc)
 }
 
-// TestLeanTellsEveryFieldApart: no field of a Schema can be added that Lean does not see.
-func TestLeanTellsEveryFieldApart(t *testing.T) {
+// TestCompactComparesEveryField fails if Schema gets a field that appendKey ignores.
+func TestCompactComparesEveryField(t *testing.T) {
 	one, word := int64(1), ""
 	samples := []any{true, "word", map[string]any{word: word}, uint8(1), 1, &one, new(float64), &Schema{}, &Struct{}, []*Schema{{}}, []string{word}, []any{word}, []Rule{{}}}
-	var l leaner
-	says := func(s *Schema) string { return string(l.says(nil, reflect.ValueOf(s).Elem())) }
+	var l compactor
+	says := func(s *Schema) string { return string(l.appendKey(nil, reflect.ValueOf(s).Elem())) }
 	seen := map[string]string{says(&Schema{}): "nothing"}
 	of := reflect.TypeFor[Schema]()
 	for i := range of.NumField() {
@@ -80,8 +80,8 @@ func TestLeanTellsEveryFieldApart(t *testing.T) {
 	}
 }
 
-// podLike is the schema of a kind that has a form of many fields in many places, each
-// with words of its own.
+// podLike returns the schema of a kind that repeats a struct of many fields in many places,
+// each with different documentation.
 func podLike(places int) string {
 	var form strings.Builder
 	for i := range 40 {
@@ -98,9 +98,9 @@ func podLike(places int) string {
 	return doc + `}}`
 }
 
-// TestLeanIsSmall bounds what is kept of a definition: it grows with what is different in
-// it, not with its text.
-func TestLeanIsSmall(t *testing.T) {
+// TestCompactSize checks that the memory for a compacted definition depends on its distinct
+// schemas, not on the length of its text.
+func TestCompactSize(t *testing.T) {
 	kept := func(places int) int64 {
 		const times = 20
 		var before, after runtime.MemStats
@@ -110,7 +110,7 @@ func TestLeanIsSmall(t *testing.T) {
 		for i := range all {
 			s, causes := OpenAPI(tree(t, podLike(places)), names.Kubernetes, nil)
 			require.Empty(t, causes)
-			all[i] = Lean(s)
+			all[i] = Compact(s)
 		}
 		runtime.GC()
 		runtime.GC()

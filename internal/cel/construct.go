@@ -22,43 +22,43 @@ import (
 	"orch.io/controlplane/internal/number"
 )
 
-// The types of what expressions make for objects: the fields of one, which stand in types
-// named by their path, Object.spec.template, and the operations of a JSON patch.
+// Types of the objects that expressions construct. A nested object has the type named by its
+// path, such as Object.spec.template; JSONPatch is an operation of a JSON patch.
 const (
 	typeObject = "Object"
 	typePatch  = "JSONPatch"
 )
 
-// makes knows these types besides others. Which fields objects have it does not: that is
-// found out when they are merged.
-type makes struct{ *provider }
+// constructedTypes is a types.Provider that adds these types. It allows any field; merging the
+// object reports unknown fields.
+type constructedTypes struct{ *provider }
 
-func isMade(name string) bool {
+func isConstructed(name string) bool {
 	return name == typePatch || name == typeObject || strings.HasPrefix(name, typeObject+".")
 }
 
 // FindStructType implements types.Provider.
-func (m makes) FindStructType(name string) (*types.Type, bool) {
-	if isMade(name) {
+func (m constructedTypes) FindStructType(name string) (*types.Type, bool) {
+	if isConstructed(name) {
 		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
 	}
 	return m.provider.FindStructType(name)
 }
 
 // FindStructFieldNames implements types.Provider.
-func (m makes) FindStructFieldNames(name string) ([]string, bool) {
+func (m constructedTypes) FindStructFieldNames(name string) ([]string, bool) {
 	switch {
 	case name == typePatch:
 		return []string{"op", "from", "path", "value"}, true
-	case isMade(name):
+	case isConstructed(name):
 		return nil, true
 	}
 	return m.provider.FindStructFieldNames(name)
 }
 
 // FindStructFieldType implements types.Provider.
-func (m makes) FindStructFieldType(name, field string) (*types.FieldType, bool) {
-	if !isMade(name) {
+func (m constructedTypes) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if !isConstructed(name) {
 		return m.provider.FindStructFieldType(name, field)
 	}
 	of := cel.DynType
@@ -75,21 +75,21 @@ func (m makes) FindStructFieldType(name, field string) (*types.FieldType, bool) 
 }
 
 // NewValue implements types.Provider.
-func (m makes) NewValue(name string, fields map[string]ref.Val) ref.Val {
-	if isMade(name) {
-		return made{name, fields}
+func (m constructedTypes) NewValue(name string, fields map[string]ref.Val) ref.Val {
+	if isConstructed(name) {
+		return constructed{name, fields}
 	}
 	return m.provider.NewValue(name, fields)
 }
 
-// made is an object that an expression makes.
-type made struct {
-	name   string // of the type
+// constructed is an object that an expression constructed.
+type constructed struct {
+	name   string // of its type
 	fields map[string]ref.Val
 }
 
 // Get implements traits.Indexer.
-func (m made) Get(name ref.Val) ref.Val {
+func (m constructed) Get(name ref.Val) ref.Val {
 	key, _ := name.Value().(string)
 	if v, ok := m.fields[key]; ok {
 		return v
@@ -98,17 +98,17 @@ func (m made) Get(name ref.Val) ref.Val {
 }
 
 // IsSet implements traits.FieldTester.
-func (m made) IsSet(name ref.Val) ref.Val {
+func (m constructed) IsSet(name ref.Val) ref.Val {
 	key, _ := name.Value().(string)
 	return types.Bool(m.fields[key] != nil)
 }
 
 // IsZeroValue implements traits.Zeroer.
-func (m made) IsZeroValue() bool { return len(m.fields) == 0 }
+func (m constructed) IsZeroValue() bool { return len(m.fields) == 0 }
 
 // Equal implements ref.Val.
-func (m made) Equal(other ref.Val) ref.Val {
-	o, ok := other.(made)
+func (m constructed) Equal(other ref.Val) ref.Val {
+	o, ok := other.(constructed)
 	if !ok || o.name != m.name || len(o.fields) != len(m.fields) {
 		return types.False
 	}
@@ -125,10 +125,10 @@ func (m made) Equal(other ref.Val) ref.Val {
 }
 
 // ConvertToNative implements ref.Val.
-func (m made) ConvertToNative(t reflect.Type) (any, error) { return native(m.fields, t) }
+func (m constructed) ConvertToNative(t reflect.Type) (any, error) { return native(m.fields, t) }
 
 // ConvertToType implements ref.Val.
-func (m made) ConvertToType(t ref.Type) ref.Val {
+func (m constructed) ConvertToType(t ref.Type) ref.Val {
 	if t.TypeName() == m.name {
 		return m
 	}
@@ -136,24 +136,23 @@ func (m made) ConvertToType(t ref.Type) ref.Val {
 }
 
 // Type implements ref.Val.
-func (m made) Type() ref.Type { return types.NewObjectType(m.name) }
+func (m constructed) Type() ref.Type { return types.NewObjectType(m.name) }
 
 // Value implements ref.Val.
-func (m made) Value() any { return m.fields }
+func (m constructed) Value() any { return m.fields }
 
-// Made is what an expression made.
+// Made is the result of an expression that constructs an object or a patch.
 type Made struct{ value ref.Val }
 
-// Make evaluates an expression that makes something, and takes what that costs from what is
-// left.
+// Make evaluates such an expression and subtracts the cost from *left.
 func (p *Program) Make(ctx context.Context, vars map[string]any, left *int64) (Made, error) {
 	v, err := p.eval(ctx, vars, left)
 	return Made{v}, err
 }
 
-// Tree returns what was made as JSON: the fields that a Configuration makes, or the
-// operations of a Patch. The error says what cannot be in an object, or stands in another
-// place than its type says.
+// Tree returns the result as JSON: the fields of a Configuration, or the operations of a Patch.
+// It returns an error if a value cannot be in an object, or if the type of an object does not
+// match its path.
 func (m Made) Tree() (any, error) {
 	w := writer{}
 	tree, err := w.tree(m.value, "", 0)
@@ -167,26 +166,26 @@ func (m Made) Tree() (any, error) {
 	return tree, nil
 }
 
-// What a value may be that an expression makes. What it takes from objects counts, too: an
-// expression can take it many times.
+// Limits on results. Values that come from the objects of the request count as well, because an
+// expression can use them many times.
 const (
 	deepestTree = 500
-	largestTree = 8 << 20 // bytes of its texts and names, and as many for each value as it may take at least
+	largestTree = 8 << 20 // bytes of strings and field names, plus valueBytes for each value
 	valueBytes  = 8
 )
 
-// mostMistyped bounds how many objects are told of that stand in a wrong place.
+// mostMistyped limits the number of objects of wrong types in an error.
 const mostMistyped = 100
 
 var errLarge = errors.New("the value is too large")
 
-// writer makes trees of values.
+// writer converts values to trees.
 type writer struct {
 	size     int
-	mistyped []string // objects that do not stand where their types say
+	mistyped []string // messages for objects whose type does not match their path
 }
 
-// add counts a value with a text or a name.
+// add counts a value or a field name with a text of the given length.
 func (w *writer) add(text int) error {
 	if w.size += valueBytes + text; w.size > largestTree {
 		return errLarge
@@ -194,8 +193,7 @@ func (w *writer) add(text int) error {
 	return nil
 }
 
-// tree returns the tree of a value that should have a type if an expression made it; empty:
-// that which it has.
+// tree converts a value. name is the type that a constructed object must have, or "" for any.
 func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
 	text := 0
 	switch v := v.(type) {
@@ -220,7 +218,7 @@ func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
 		if v > math.MaxInt64 {
 			return float64(v), nil
 		}
-		return int64(v), nil // fits
+		return int64(v), nil // in the range of int64
 	case types.Double:
 		return numberOf(float64(v))
 	case types.Bytes:
@@ -229,12 +227,12 @@ func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
 		return v.UTC().Format(time.RFC3339Nano), nil
 	case types.Duration:
 		return strconv.FormatFloat(v.Seconds(), 'f', -1, 64) + "s", nil
-	case made:
+	case constructed:
 		return w.object(v, name, depth)
 	case object:
 		return w.copy(v.raw)
 	case list:
-		if v.made == nil {
+		if v.computed == nil {
 			return w.copy(v.raw)
 		}
 		return w.list(v, name, depth)
@@ -251,7 +249,7 @@ func (w *writer) tree(v ref.Val, name string, depth int) (any, error) {
 	return nil, fmt.Errorf("a value of type %s cannot be in an object", v.Type().TypeName())
 }
 
-// numberOf keeps whole numbers whole: JSON does not tell them from others.
+// numberOf returns integers as int64, because JSON does not distinguish them from floats.
 func numberOf(f float64) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, fmt.Errorf("%v cannot be in an object", f)
@@ -262,7 +260,7 @@ func numberOf(f float64) (any, error) {
 	return f, nil
 }
 
-func (w *writer) object(m made, name string, depth int) (any, error) {
+func (w *writer) object(m constructed, name string, depth int) (any, error) {
 	switch {
 	case name == "" || name == m.name:
 		name = m.name
@@ -320,7 +318,7 @@ func (w *writer) list(l traits.Lister, name string, depth int) (any, error) {
 	return tree, nil
 }
 
-// copy returns a copy of what stood in an object.
+// copy returns a copy of a value that comes from an object of the request.
 func (w *writer) copy(raw any) (any, error) {
 	if err := w.count(raw); err != nil {
 		return nil, err
@@ -328,7 +326,7 @@ func (w *writer) copy(raw any) (any, error) {
 	return meta.Clone(raw), nil
 }
 
-// count counts what stood in an object.
+// count counts a value that comes from an object of the request.
 func (w *writer) count(raw any) error {
 	text := 0
 	switch raw := raw.(type) {

@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// Shape returns a fingerprint of what Conform and FillDefaults make of an object: two
-// schemas of one shape read every stored object alike. What an object must satisfy to be
-// written, and what people read of the schema, is no part of it.
-func (s *Schema) Shape() string {
+// Fingerprint returns a fingerprint of all properties that Normalize and FillDefaults depend
+// on. Schemas with equal fingerprints read every stored object alike. Validation rules and
+// documentation are not included.
+func (s *Schema) Fingerprint() string {
 	if s == nil {
 		return "any"
 	}
@@ -21,22 +21,22 @@ func (s *Schema) Shape() string {
 	sum := sha256.New()
 	sum.Write(own)
 	for _, st := range below {
-		sum.Write([]byte(st.shape()))
+		sum.Write([]byte(st.fingerprint()))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// shapes are those of a Struct, found when they are first asked for: a schema that is
-// asked is built.
-type shapes struct {
+// fingerprints caches the fingerprint of a Struct. It is computed on first use, which must not
+// be before the schema is complete.
+type fingerprints struct {
 	own, whole sync.Once
-	flat       []byte    // of the fields themselves
-	below      []*Struct // that the fields lead to, in order
-	text       string    // of the struct with all that it leads to
+	flat       []byte    // hash of the fields without the structs below them
+	below      []*Struct // structs directly below, in order
+	text       string    // hash of the struct with everything below it
 }
 
 func (s *Struct) flat() ([]byte, []*Struct) {
-	k := &s.shapes
+	k := &s.fingerprints
 	k.own.Do(func() {
 		text := append(strconv.AppendBool(make([]byte, 0, 64*len(s.Fields)), s.Canonical()), '{')
 		fields := slices.Clone(s.Fields)
@@ -52,9 +52,10 @@ func (s *Struct) flat() ([]byte, []*Struct) {
 	return k.flat, k.below
 }
 
-// shape is that of the struct with all that it leads to, which may be itself.
-func (s *Struct) shape() string {
-	s.shapes.whole.Do(func() {
+// fingerprint returns the hash of the struct with everything below it. Recursive structs are
+// numbered in order of their first occurrence.
+func (s *Struct) fingerprint() string {
+	s.fingerprints.whole.Do(func() {
 		place := map[*Struct]int{s: 0}
 		sum, room := sha256.New(), make([]byte, 0, 8)
 		for todo := []*Struct{s}; len(todo) > 0; todo = todo[1:] {
@@ -70,13 +71,13 @@ func (s *Struct) shape() string {
 				sum.Write(append(strconv.AppendInt(room, int64(at), 10), ' '))
 			}
 		}
-		s.shapes.text = hex.EncodeToString(sum.Sum(nil)[:16])
+		s.fingerprints.text = hex.EncodeToString(sum.Sum(nil)[:16])
 	})
-	return s.shapes.text
+	return s.fingerprints.text
 }
 
-// flat appends what a schema itself says, down to the structs below it, which it
-// appends to below.
+// flat appends the properties of s, except those of structs below it, to text, and these
+// structs to below.
 func flat(text []byte, s *Schema, below []*Struct) ([]byte, []*Struct) {
 	if s == nil {
 		return append(text, '-'), below
@@ -85,7 +86,7 @@ func flat(text []byte, s *Schema, below []*Struct) ([]byte, []*Struct) {
 	text = strconv.AppendQuote(text, s.Format)
 	text = appendBools(text, s.Nullable, s.Preserve, s.IntOrString, s.Embedded)
 	if s.Default != nil {
-		text = fmt.Appendf(text, "=%#v", s.Default) // maps in order
+		text = fmt.Appendf(text, "=%#v", s.Default) // %#v sorts maps
 	}
 	if s.Struct != nil {
 		text, below = append(text, '>'), append(below, s.Struct)
