@@ -241,16 +241,16 @@ func root(e ast.Expr) (id *ast.Ident, member string) {
 // becomes of the struct.
 func TestNoContextInStructs(t *testing.T) {
 	excused := except(map[string]string{
-		"registry/convert conversion.ctx":  "lasts for one call of Convert",
-		"internal/cel scope.ctx":           "the CEL library passes no context to the variables of an expression",
-		"registry Change.Context":          "a hook gets one argument, for the time of its call",
-		"registry/registrytest run.ctx":    "lasts for one test",
-		"storage/badgerstore request.ctx":  "travels with a commit to the committing goroutine",
-		"storage/badgerstore ruin.ctx":     "lasts for one inspection",
-		"storage/storagetest load.ctx":     "lasts for one test",
-		"storage/storagetest retained.ctx": "lasts for one test",
-		"storage/storagetest store.ctx":    "lasts for one test",
-		"storage/storagetest watched.ctx":  "that of the consumer, to see how its watch must end",
+		"registry/convert conversion.ctx":    "lasts for one call of Convert",
+		"internal/cel scope.ctx":             "the CEL library passes no context to the variables of an expression",
+		"registry Change.Context":            "a hook gets one argument, for the time of its call",
+		"registry/registrytest run.ctx":      "lasts for one test",
+		"storage/badgerstore request.ctx":    "travels with a commit to the committing goroutine",
+		"storage/badgerstore inspection.ctx": "lasts for one inspection",
+		"storage/storagetest load.ctx":       "lasts for one test",
+		"storage/storagetest retained.ctx":   "lasts for one test",
+		"storage/storagetest store.ctx":      "lasts for one test",
+		"storage/storagetest watched.ctx":    "that of the consumer, to see how its watch must end",
 	})
 	for _, s := range library(t) {
 		for _, d := range s.file.Decls {

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// frozen is a store that can only be read. What a server asks of a store beyond
-// Backend, this one says for itself.
+// frozen is a read-only store around another one. It implements the optional interfaces that a server
+// looks for itself, because an embedded Backend does not provide them.
 type frozen struct {
 	storage.Backend
 	mu     sync.Mutex
@@ -24,7 +24,7 @@ func (*frozen) Commit(context.Context, ...storage.Write) (storage.Revision, erro
 	return 0, storage.ErrStopped
 }
 
-// Writable keeps /readyz from promising writes.
+// Writable makes /readyz report that the store does not accept writes.
 func (*frozen) Writable(context.Context) error { return storage.ErrStopped }
 
 func (*frozen) Check(context.Context) error { return nil }
@@ -40,7 +40,7 @@ func (f *frozen) Stamp(_ context.Context, name, value string) (string, error) {
 	return f.stamps[name], nil
 }
 
-// A store around another one: what it does not embed it can do only if it says so.
+// A store that wraps another one has only the optional interfaces that it implements itself.
 func ExampleBackend() {
 	ctx := context.Background()
 	below := memstore.New(memstore.Options{})
@@ -61,7 +61,7 @@ func ExampleBackend() {
 	if s, ok := store.(storage.Stamper); ok {
 		fmt.Println(s.Stamp(ctx, "names", "kubernetes"))
 	}
-	if s, ok := store.(storage.Sizer); ok { // this one lies nowhere
+	if s, ok := store.(storage.Sizer); ok { // frozen does not implement Sizer
 		fmt.Println(s.Size())
 	}
 	_, sequence := store.(storage.Sequencer)
@@ -75,8 +75,8 @@ func ExampleBackend() {
 	// false false
 }
 
-// Several values of one key, one commit each: at once where the store can, as
-// badgerstore does with one wait for the disk.
+// CommitSequence commits several values of one key, each in a commit of its own. A store that
+// implements Sequencer, such as badgerstore, waits for the disk only once.
 func ExampleCommitSequence() {
 	ctx := context.Background()
 	store := memstore.New(memstore.Options{})
@@ -87,7 +87,7 @@ func ExampleCommitSequence() {
 	// Output: [1 2 3] <nil>
 }
 
-// A store of one's own refuses what is no commit, and puts the rest in order.
+// An implementation of Backend validates and sorts the writes of a commit.
 func ExampleTogether() {
 	ws, err := storage.Together([]storage.Write{{Key: "b", Value: []byte("2")}, {Key: "a", Value: []byte("1")}})
 	fmt.Println(ws[0].Key, ws[1].Key, err)
@@ -98,14 +98,14 @@ func ExampleTogether() {
 	// true
 }
 
-// A store of one's own forgets by the rule of all stores, also after a restart.
+// An implementation of Backend persists the spans of its Retention and restores them after a restart.
 func ExampleRetention() {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r := storage.Retention{Keep: time.Hour}
 	for minute := range 90 {
 		r.Committed(start.Add(time.Duration(minute)*time.Minute), storage.Revision(minute+1))
 	}
-	var kept []storage.Span = r.Spans() // to be kept on the disk
+	var kept []storage.Span = r.Spans() // persist these
 
 	now := start.Add(90 * time.Minute)
 	again := storage.Retention{Keep: time.Hour}
@@ -114,8 +114,8 @@ func ExampleRetention() {
 	// Output: true true 90
 }
 
-// What a reader finds out about a revision that is forgotten, and about a record that
-// is damaged.
+// A reader can get the oldest readable revision from a CompactedError, and the key of the damaged record
+// from a DamagedError.
 func ExampleCompactedError() {
 	for _, err := range []error{
 		&storage.CompactedError{Oldest: 7},
@@ -135,16 +135,16 @@ func ExampleCompactedError() {
 	// leave out a
 }
 
-// many is a store that other processes write to, too.
-type many struct{ storage.Backend }
+// sharedStore is a store that several processes write to.
+type sharedStore struct{ storage.Backend }
 
-func (many) Shared() bool { return true }
+func (sharedStore) Shared() bool { return true }
 
-// Servers over such a store agree which of them runs a controller.
+// Servers that use a Shared store elect a leader that runs the controllers.
 func ExampleShared() {
 	store := memstore.New(memstore.Options{})
 	defer store.Close()
-	for _, b := range []storage.Backend{store, many{store}} {
+	for _, b := range []storage.Backend{store, sharedStore{store}} {
 		shared, ok := b.(storage.Shared)
 		fmt.Println(ok && shared.Shared())
 	}

@@ -2,30 +2,29 @@ package storage
 
 import "time"
 
-// Retention is the rule of how long a history is kept, the same for every store:
-// a state stays readable until Keep has passed since it was replaced, and not
-// longer than a 32nd of that more, whether or not anything is committed or read
-// in the meantime. The newest state is never forgotten.
+// Retention decides which revisions a store keeps by age. All stores follow the same rule: a revision
+// stays readable until Keep has passed since the next commit replaced it, and at most Keep/32 longer,
+// even if nothing is committed or read in the meantime. The newest revision is always kept.
 //
-// It knows when which revisions were committed, in spans of time, so that it
-// stays small however many there are. It is not safe for concurrent use.
+// Retention records the commit times of spans of revisions instead of single revisions, so its size
+// does not depend on the number of commits. It is not safe for concurrent use.
 type Retention struct {
-	// Keep is how long; 0 or less is forever.
+	// Keep is the time for which a replaced revision stays readable; 0 or less means forever.
 	Keep time.Duration
 
 	spans []Span // oldest first
 }
 
-// Span is the commits of a stretch of time.
+// Span is a run of consecutive commits.
 type Span struct {
-	Begin, End time.Time // of the first and of the last commit
-	Last       Revision  // of the last commit
+	Begin, End time.Time // times of the first and of the last commit
+	Last       Revision  // revision of the last commit
 }
 
-// spansOfKeep is how many spans Keep is cut into.
-const spansOfKeep = 32
+// spansPerKeep is the number of spans that Keep is divided into.
+const spansPerKeep = 32
 
-// Committed notes that everything up to rev is committed, now at the latest.
+// Committed records that the revisions up to rev were committed by the time now.
 func (r *Retention) Committed(now time.Time, rev Revision) {
 	if r.Keep <= 0 {
 		return
@@ -35,24 +34,25 @@ func (r *Retention) Committed(now time.Time, rev Revision) {
 		if rev <= newest.Last {
 			return
 		}
-		if now.Sub(newest.Begin) <= r.Keep/spansOfKeep {
+		if now.Sub(newest.Begin) <= r.Keep/spansPerKeep {
 			newest.End, newest.Last = now, rev
 			return
 		}
 	}
-	for len(r.spans) > 1 && r.over(now, r.spans[1]) {
+	for len(r.spans) > 1 && r.expired(now, r.spans[1]) {
 		r.spans = r.spans[1:]
 	}
 	r.spans = append(r.spans, Span{now, now, rev})
 }
 
-func (r *Retention) over(now time.Time, s Span) bool { return now.Sub(s.End) > r.Keep }
+// expired reports whether the last commit of s is older than Keep.
+func (r *Retention) expired(now time.Time, s Span) bool { return now.Sub(s.End) > r.Keep }
 
-// Oldest returns the oldest revision that is kept, 0 if that is all of them: the
-// newest one committed longer than Keep ago, since it is the state from then on.
+// Oldest returns the oldest revision to keep, or 0 if all are kept. It is the newest revision that was
+// committed more than Keep ago: that revision was the current one at the time now - Keep.
 func (r *Retention) Oldest(now time.Time) (oldest Revision) {
 	for _, s := range r.spans {
-		if r.Keep <= 0 || !r.over(now, s) {
+		if r.Keep <= 0 || !r.expired(now, s) {
 			break
 		}
 		oldest = s.Last
@@ -60,11 +60,11 @@ func (r *Retention) Oldest(now time.Time) (oldest Revision) {
 	return oldest
 }
 
-// Spans returns what the retention knows, for stores that outlive a process.
+// Spans returns a copy of the recorded spans, for stores that persist them.
 func (r *Retention) Spans() []Span { return append([]Span(nil), r.spans...) }
 
-// Restore takes over what another one knew. A clock that was set back since
-// makes history older by nothing, and revisions beyond newest are left out.
+// Restore replaces the recorded spans with persisted ones and then records newest as committed. It
+// drops spans beyond newest. If the clock was set back in the meantime, it limits their times to now.
 func (r *Retention) Restore(spans []Span, now time.Time, newest Revision) {
 	r.spans = r.spans[:0]
 	for _, s := range spans {

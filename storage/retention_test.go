@@ -10,14 +10,14 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestRetention compares the spans with the time of every single commit.
-func TestRetention(t *testing.T) {
+// TestRetentionKeepsRevisionsForKeep compares Oldest with the commit times of single revisions.
+func TestRetentionKeepsRevisionsForKeep(t *testing.T) {
 	const keep = 5 * time.Minute
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h := storage.Retention{Keep: keep}
 		now := time.Unix(1000, 0)
-		var at []time.Time // of revision i+1
+		var at []time.Time // commit time of revision i+1
 		for range 3000 {
 			switch r.IntN(10) {
 			case 0:
@@ -33,11 +33,11 @@ func TestRetention(t *testing.T) {
 			oldest := h.Oldest(now)
 			require.LessOrEqual(t, oldest, storage.Revision(len(at)))
 			if oldest > 0 {
-				// The state before it was replaced when it was committed.
+				// Its predecessor was replaced when it was committed.
 				require.Greater(t, now.Sub(at[oldest-1]), keep)
 			}
 			if int(oldest) < len(at) {
-				// This one was replaced by its successor.
+				// The oldest revision itself was replaced when its successor was committed.
 				require.LessOrEqual(t, now.Sub(at[oldest]), keep+keep/32)
 			}
 			require.LessOrEqual(t, len(h.Spans()), 40)
@@ -45,7 +45,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-func TestRetentionAfterTheClockWentBack(t *testing.T) {
+func TestRetentionWhenClockIsSetBack(t *testing.T) {
 	h := storage.Retention{Keep: time.Hour}
 	now := time.Unix(1e6, 0)
 	h.Committed(now, 5)
@@ -59,7 +59,7 @@ func TestRetentionAfterTheClockWentBack(t *testing.T) {
 	require.Equal(t, storage.Revision(5), fewer.Oldest(now.Add(time.Hour+time.Minute)))
 }
 
-func TestRetentionForever(t *testing.T) {
+func TestRetentionWithNegativeKeepKeepsAll(t *testing.T) {
 	h := storage.Retention{Keep: -1}
 	h.Committed(time.Unix(0, 0), 5)
 	require.Zero(t, h.Oldest(time.Unix(1e9, 0)))

@@ -1,9 +1,12 @@
-// Package storage defines what a control plane asks of a store: bytes under
-// keys, one increasing revision sequence, and the order of commits. It knows
-// nothing of kinds, JSON or HTTP.
+// Package storage defines the interface between a control plane and its store: an ordered map from
+// keys to byte values, in which every commit gets a revision from one increasing sequence. The
+// package knows nothing of kinds, JSON or HTTP.
 //
-// A Backend is used by any number of goroutines at once. Package storagetest
-// holds the conformance kit that every backend, also one of your own, runs.
+// Backend is the interface that every store implements. The smaller interfaces, such as Stamper,
+// Checker and Importer, are optional: a caller finds them with a type assertion. A store that wraps
+// another one must forward those that it wants to keep.
+//
+// Package storagetest holds the conformance tests for implementations of Backend.
 package storage
 
 import (
@@ -15,37 +18,39 @@ import (
 	"strings"
 )
 
-// Revision numbers the commits of one store, in some stores with gaps. It never decreases,
-// not across restarts and not after a crash. The resourceVersion of an object
-// is the revision of its last commit. Zero stands for "none" or "newest".
+// Revision is the number of a commit. Each store has its own sequence, which may have gaps. It never
+// decreases, not even after a restart or a crash. The resourceVersion of an object is the revision
+// of the commit that last wrote it. Zero is not the revision of any commit: it means "no record" in
+// a comparison and "newest" in a read.
 type Revision int64
 
-// AnyRevision in Write.Expect skips the comparison.
+// AnyRevision, as the value of Write.Expect, skips the comparison.
 const AnyRevision Revision = -1
 
-// Record is one key at one revision. Value must not be modified.
+// Record is the value of a key and the revision of the commit that wrote it. Value is shared with
+// the store and must not be modified.
 type Record struct {
 	Key      string
 	Value    []byte
 	Revision Revision // of the commit that wrote Value
 }
 
-// Write is one compare-and-swap. It commits only if the key's current record
-// has revision Expect; Expect 0 means that the key must not exist and
-// AnyRevision that it does not matter.
-// The store keeps Value, so it must not be modified afterwards.
+// Write is a compare-and-swap of one key. It succeeds only if the current record of the key has the
+// revision Expect. If Expect is 0, the key must not exist. If Expect is AnyRevision, the write
+// succeeds in either case. The store keeps Value, so the caller must not modify it after Commit.
 type Write struct {
 	Key    string
 	Value  []byte // nil deletes the key
 	Expect Revision
 
-	// Guard says that the comparison is all: nothing is written to Key, which has no
-	// Value and any Expect but AnyRevision. Other writes of the commit are.
+	// Guard makes the write a comparison only: the commit fails unless Key has the revision Expect,
+	// but does not write Key. Value must be nil, and Expect must not be AnyRevision.
 	Guard bool
 }
 
-// Check tells what Commit answers when current is the key's record; its zero
-// value means that the key does not exist. It is for implementations.
+// Check returns the error with which Commit must reject the write, or nil, if current is the current
+// record of the key. The zero Record means that the key does not exist. Check is for implementations
+// of Backend.
 func (w Write) Check(current Record) error {
 	if w.Expect != AnyRevision && w.Expect != current.Revision {
 		return &ConflictError{Key: w.Key, Expect: w.Expect, Current: current}
@@ -56,17 +61,19 @@ func (w Write) Check(current Record) error {
 	return nil
 }
 
-// What every Backend takes in one commit: so many writes, whose keys, and whose
-// values but the longest one, have so many bytes in all. Who needs more than that
-// makes several commits, whatever the store at hand may take. The length is what an
-// etcd takes as it is installed, 128 operations, less some for the store's own.
+// Every Backend accepts a commit of up to CommitLength writes whose keys and values, without the
+// largest value, have up to CommitBytes bytes in total. A portable caller splits larger changes into
+// several commits, even if its store accepts more. CommitLength follows from etcd's default limit of
+// 128 operations in a transaction, some of which the store needs for itself.
 const (
 	CommitLength = 120
 	CommitBytes  = 32 << 10
 )
 
-// Together returns writes in byte order of their keys, or ErrNotTogether. It is
-// for implementations; what it is given stays as it is.
+// Together checks that ws is a valid commit and returns the writes in byte order of their keys. It
+// fails with ErrNotTogether if ws has two writes of one key, or nothing but guards, or a guard with a
+// value or with AnyRevision. It does not modify ws, but the result may be ws itself. Together is for
+// implementations of Backend.
 func Together(ws []Write) ([]Write, error) {
 	written := 0
 	for _, w := range ws {
@@ -74,11 +81,11 @@ func Together(ws []Write) ([]Write, error) {
 		case !w.Guard:
 			written++
 		case w.Value != nil || w.Expect == AnyRevision:
-			return nil, fmt.Errorf("%w: the guard %.80q writes or compares nothing", ErrNotTogether, w.Key)
+			return nil, fmt.Errorf("%w: the guard of key %.80q needs a nil value and a revision to compare", ErrNotTogether, w.Key)
 		}
 	}
 	if written == 0 {
-		return nil, fmt.Errorf("%w: there are none", ErrNotTogether)
+		return nil, fmt.Errorf("%w: it writes no key", ErrNotTogether)
 	}
 	if len(ws) == 1 {
 		return ws, nil
@@ -87,127 +94,132 @@ func Together(ws []Write) ([]Write, error) {
 	slices.SortFunc(ws, func(a, b Write) int { return strings.Compare(a.Key, b.Key) })
 	for i := range ws[1:] {
 		if ws[i].Key == ws[i+1].Key {
-			return nil, fmt.Errorf("%w: there are two of key %.80q", ErrNotTogether, ws[i].Key)
+			return nil, fmt.Errorf("%w: duplicate key %.80q", ErrNotTogether, ws[i].Key)
 		}
 	}
 	return ws, nil
 }
 
-// Event is what a commit did to one key. Record.Value is nil if the commit deleted
-// the key, or if the record cannot be read. Prev is the record that the commit
-// replaced; its zero value means that the key did not exist.
+// Event is the effect of a commit on one key. Record.Value is nil if the commit deleted the key or if
+// the record is damaged. Prev is the record that the commit replaced; its zero value means that the
+// key did not exist.
 type Event struct {
 	Record
 	Prev    Record
-	Damaged *DamagedError // nil: the record can be read
+	Damaged *DamagedError // why the record cannot be read; nil if it can
 }
 
-// Deleted reports whether the commit removed the key.
+// Deleted reports whether the commit deleted the key.
 func (e Event) Deleted() bool { return e.Value == nil && e.Damaged == nil }
 
-// Backend is a store. All methods are safe for concurrent use, return when the
-// context ends, and fail with ErrClosed after Close.
+// Backend is a store. All methods are safe for concurrent use, return when the context ends, and fail
+// with ErrClosed after Close.
 //
-// The retained history is the states that Get and Scan can be asked for, and
-// after which Watch can begin. It ends where Compact was called, and a store
-// that forgets by itself does so as Retention says.
+// The retained history is the range of revisions, up to the newest one, at which Get and Scan can read
+// and after which Watch can begin. Compact drops the older part of it. A store that also drops
+// history by age follows the rule of Retention.
 type Backend interface {
-	// Get returns the record of key as of revision at, or the newest one if at
-	// is 0 (linearizable: every commit that was acknowledged before the call
-	// is seen). It fails with ErrNotFound if the key did not exist then, with
-	// ErrCompacted if at lies before the retained history and with ErrFuture
-	// if it lies after the newest commit. A record that is there but cannot be
-	// read is a *DamagedError, never an empty or an older record.
+	// Get returns the record of key as of revision at. If at is 0, it returns the newest record, and
+	// the read is linearizable: it sees every commit that was acknowledged before the call. It fails
+	// with ErrNotFound if the key did not exist at that revision, with ErrCompacted if at is before
+	// the retained history, and with ErrFuture if at is after the newest commit. If the record exists
+	// but cannot be read, Get fails with a *DamagedError; it never returns an empty or an older record
+	// instead.
 	Get(ctx context.Context, key string, at Revision) (Record, error)
 
-	// Scan returns the records whose key begins with prefix, in byte order of
-	// their keys, as of revision at (0: newest, linearizable), and the revision
-	// that they show. start, if not empty, skips keys before it. All records
-	// belong to that one revision, however long the caller takes; a scan whose
-	// revision is compacted meanwhile either completes or yields ErrCompacted.
-	// Errors are those of Get but ErrNotFound, and each ends the sequence but a
-	// *DamagedError: it comes with a record of key and revision alone, and the
-	// other records follow. The sequence can be used once.
+	// Scan returns the records whose keys begin with prefix, in byte order of their keys, as of
+	// revision at, and the revision that was read. If at is 0, Scan reads the newest revision, and the
+	// read is linearizable. If start is not empty, Scan skips the keys before it. All records are of
+	// that one revision, however long the caller takes to consume them. If the revision is compacted
+	// during the scan, the sequence either completes or yields ErrCompacted.
+	//
+	// The errors are those of Get except ErrNotFound. An error ends the sequence, except a
+	// *DamagedError: it is yielded with a record that has only Key and Revision, and the sequence goes
+	// on. The sequence can be iterated over once.
 	Scan(ctx context.Context, prefix, start string, at Revision) (Revision, iter.Seq2[Record, error], error)
 
-	// Commit applies writes of different keys, all or none, also if the process
-	// dies meanwhile, and returns their revision, which is one for all and larger
-	// than every revision returned or shown before. They are durable, in the
-	// store's own sense, and visible to Get, Scan and Revision at one moment, when
-	// Commit returns at the latest. If a comparison fails nothing is written and
-	// the error is a *ConflictError, of the first key in byte order. Deleting a key
-	// that does not exist with AnyRevision is ErrNotFound. No writes but guards, or two
-	// of one key, are ErrNotTogether. After any other error, also the context's, the
-	// writes may or may not have happened. A damaged record can be replaced and
-	// deleted like any other. A store takes CommitLength writes of CommitBytes, and
-	// maybe more; of what is too much for it nothing is written, and the error is
-	// ErrTooLarge.
+	// Commit applies writes of different keys atomically, even if the process crashes, and returns
+	// the revision of the commit. All writes get that one revision, which is larger than every
+	// revision that the store returned before. The writes become visible to Get, Scan and Revision at
+	// the same moment, and they are visible and durable (in the sense of the store) when Commit
+	// returns.
+	//
+	// If a comparison fails, nothing is written, and the error is a *ConflictError for the first such
+	// key in byte order. Deleting a key that does not exist fails with ErrNotFound if Expect is
+	// AnyRevision or 0. A commit without writes, a commit of guards only, and two writes of one key fail
+	// with ErrNotTogether. Every store accepts CommitLength writes of CommitBytes bytes; if a commit is
+	// larger than the store accepts, nothing is written, and the error is ErrTooLarge. After any other
+	// error, including the error of the context, the commit may or may not have happened.
+	//
+	// A damaged record can be replaced and deleted like any other record.
 	Commit(ctx context.Context, ws ...Write) (Revision, error)
 
-	// Watch yields every commit under prefix with a revision larger than after,
-	// each once, in revision order, without gaps, until the context ends or the
-	// consumer stops; then it ends without an error. A commit is its events under
-	// prefix, at least one, in byte order of their keys; they stay as they are and
-	// must not be modified. If after lies before the
-	// retained history it yields ErrCompacted, and nothing else. An after in
-	// the future waits and then delivers only what is larger. A consumer that
-	// falls behind the retained history gets ErrCompacted and the end; it never
-	// delays Commit or other watches. A watch sees a commit only when it is as
-	// durable as Commit promises. History that cannot be read is compacted
-	// history, or where it is only known what a commit wrote to, Event.Damaged.
-	// Event.Prev of a damaged record has no value.
+	// Watch yields each commit that has a revision larger than after and wrote a key with the prefix,
+	// exactly once and in revision order, until the context ends or the consumer stops. Then the
+	// sequence ends without an error. Each element of the sequence is one commit: its events for keys
+	// with the prefix, at least one, in byte order of their keys. The consumer may keep the slice but
+	// must not modify it.
+	//
+	// If after is before the retained history, Watch yields only ErrCompacted. If after is in the
+	// future, Watch waits and yields only commits with a larger revision. A consumer that falls behind
+	// the retained history gets ErrCompacted, which ends the sequence; a slow consumer never delays
+	// Commit or other watches. Watch yields a commit only when the commit is durable.
+	//
+	// If a part of the history cannot be read, Watch yields ErrCompacted. If only the value that a
+	// commit wrote cannot be read, it yields an event with Damaged set. If the replaced record is
+	// damaged, Event.Prev has no value.
 	Watch(ctx context.Context, prefix string, after Revision) iter.Seq2[[]Event, error]
 
-	// Revision returns the newest committed revision. It is linearizable: at
-	// least that of every commit acknowledged before the call.
+	// Revision returns the newest committed revision. It is linearizable: the result is at least the
+	// revision of every commit that was acknowledged before the call.
 	Revision(ctx context.Context) (Revision, error)
 
-	// Compact forgets the history before the given revision: reads and watches
-	// at or after it still work, older ones give ErrCompacted. Compacting at a
-	// revision that was compacted already is no error, in the future ErrFuture.
+	// Compact drops the history before the given revision: reads and watches at or after it still
+	// work, older ones fail with ErrCompacted. Compact returns nil if that history was dropped before,
+	// and ErrFuture if the revision is in the future.
 	Compact(ctx context.Context, before Revision) error
 
-	// Close ends watches, waits for running calls and frees what the store
-	// holds. A second Close returns nil.
+	// Close ends watches, waits for running calls and releases the resources of the store. A second
+	// Close returns nil.
 	Close() error
 }
 
-// Stamper is implemented by stores that can keep a few bytes about themselves
-// outside the keys and the revision sequence, such as the naming profile they
-// were filled under.
+// Stamper is implemented by stores that can keep small values about the store itself, called stamps,
+// outside the keys and the revision sequence. The naming profile of the store is an example.
 type Stamper interface {
-	// Stamp stores value under name if nothing is there and returns what is
-	// there now.
+	// Stamp stores value under name unless the name has a value already, and returns the value that
+	// the name has then. The value of a name never changes.
 	Stamp(ctx context.Context, name, value string) (string, error)
 }
 
-// Historian is implemented by stores that can read a stretch of their history by
-// itself. Where it is not, a watch that ends early does the same at a higher cost.
+// Historian is implemented by stores that can read a bounded range of their history. With any other
+// store, a caller starts a watch and stops it early, which costs more.
 type Historian interface {
-	// History yields what Watch(ctx, prefix, after) yields up to the revision
-	// last, which must have been committed, and ends.
+	// History yields the commits of Watch(ctx, prefix, after) up to and including the revision last,
+	// which must have been committed, and ends.
 	History(ctx context.Context, prefix string, after, last Revision) iter.Seq2[[]Event, error]
 }
 
-// What every Sequencer takes at once.
+// Every Sequencer accepts a sequence of up to SequenceLength values with up to SequenceBytes bytes in
+// total.
 const (
 	SequenceLength = 32
 	SequenceBytes  = 64 << 10
 )
 
-// Sequencer is implemented by stores that commit several values of one key sooner
-// together than one after the other, since they wait for a disk.
+// Sequencer is implemented by stores that can commit several successive values of one key faster in
+// one call than in one call each, because they wait for the disk only once.
 type Sequencer interface {
-	// CommitSequence commits first as Commit does and then further values of its
-	// key, each in place of the one before. Each is a commit of its own, also for
-	// Watch. It returns the revisions of those that were committed, and what Commit
-	// says of the next one if that is not all. No value is nil. A store takes
-	// SequenceLength values of SequenceBytes in all, and maybe more.
+	// CommitSequence commits first as Commit does, and then each value of then to the same key,
+	// replacing the value before it. Each value is a commit of its own, which Watch yields. No value
+	// may be nil. CommitSequence returns the revisions of the successful commits. If a commit fails,
+	// the later values are not committed, and the error is the one that Commit would return. Every
+	// store accepts SequenceLength values with SequenceBytes bytes in total.
 	CommitSequence(ctx context.Context, first Write, then ...[]byte) ([]Revision, error)
 }
 
-// CommitSequence is that of the store, or makes the commits one by one where there
-// is none.
+// CommitSequence calls the CommitSequence method of b if b is a Sequencer. Otherwise it makes the
+// commits one by one.
 func CommitSequence(ctx context.Context, b Backend, first Write, then ...[]byte) ([]Revision, error) {
 	if s, ok := b.(Sequencer); ok && len(then) > 0 {
 		return s.CommitSequence(ctx, first, then...)
@@ -225,103 +237,101 @@ func CommitSequence(ctx context.Context, b Backend, first Write, then ...[]byte)
 	}
 }
 
-// Checker is implemented by stores that notice when data is lost, damaged or open to others.
+// Checker is implemented by stores that detect lost or damaged data, or files that other users can read.
 type Checker interface {
-	// Check returns nil if the store has everything that it ever acknowledged and
-	// nobody else can read its files, else an error that says what is wrong and what to do.
-	// It is quick, but may look at a disk.
+	// Check returns nil if the store has every commit that it ever acknowledged and other users
+	// cannot read its files. Otherwise the error describes the problem and its remedy. Check is fast
+	// but may access the disk.
 	Check(ctx context.Context) error
-	// Missing returns how many records cannot be read, and how many times the
-	// store found that it had lost commits.
+	// Missing returns the number of damaged records and how many times the store found that it had
+	// lost commits.
 	Missing() (damaged, losses int)
 }
 
-// Shared is implemented by stores that other processes may write to at the same time, so
-// that what only one of them may do has to be agreed upon. Of a store that is not Shared
-// there is one user.
+// Shared is implemented by stores that several processes may write to at the same time. Servers that
+// use such a store elect a leader for work that only one of them may do. A store that does not
+// implement Shared is used by one process.
 type Shared interface {
-	// Shared reports whether it is so.
+	// Shared reports whether other processes may write to the store.
 	Shared() bool
 }
 
-// Writer is implemented by stores that may be unable to write while they can be
-// read.
+// Writer is implemented by stores that may be readable while they do not accept writes.
 type Writer interface {
-	// Writable returns nil if the store takes writes, or lacks nothing but room.
-	// An error that is ErrStopped stays until the store is opened anew, any other
-	// one until its reason is gone. It is cheap enough for every health check: a store over the
-	// network asks at most every few seconds.
+	// Writable returns nil if the store accepts writes or only lacks space (ErrFull), and otherwise
+	// the reason why it does not. ErrStopped lasts until the store is opened again; any other error
+	// lasts until its cause is gone. Writable is cheap enough for every health check: a store on the
+	// network queries its servers at most every few seconds.
 	Writable(ctx context.Context) error
 }
 
-// Sizer is implemented by stores that know how much room they take.
+// Sizer is implemented by stores that can report their size on disk.
 type Sizer interface {
-	// Size returns how many bytes the store takes where it lies, 0 if that cannot be found
-	// out. It is quick, but may look at a disk.
+	// Size returns the number of bytes that the store takes on its disk, or 0 if the size is unknown.
+	// It is fast but may access the disk.
 	Size() int64
 }
 
-// DamagedError says that the record of a key cannot be read. It has another
-// value than the one that was written; nobody knows which.
+// DamagedError is returned for a record that cannot be read: its stored value is not the value that
+// was written.
 type DamagedError struct {
 	Key      string
 	Revision Revision // of the commit that wrote it
-	Err      error    // what is wrong with it
+	Err      error    // the cause
 }
 
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("record %q of revision %d is damaged: %v", e.Key, e.Revision, e.Err)
 }
 
-// Unwrap returns what is wrong with the record.
+// Unwrap returns the cause.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// UnavailableError says that the store cannot be used just now: the server answers 503 with the
-// kind, and logs the rest.
+// UnavailableError is returned while a store cannot be used. The server answers 503 with Kind as the
+// message and logs Err.
 type UnavailableError struct {
-	Kind string // of the trouble, in words that callers may see
-	Err  error  // what is wrong
+	Kind string // describes the problem without details that API clients must not see
+	Err  error  // the cause
 }
 
 func (e *UnavailableError) Error() string { return e.Kind + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 var (
-	// ErrNotFound says that the key does not exist at the asked revision.
+	// ErrNotFound is returned if the key does not exist at the requested revision.
 	ErrNotFound = errors.New("key not found")
-	// ErrCompacted says that the asked revision is older than the history.
+	// ErrCompacted is returned if the requested revision is older than the retained history.
 	ErrCompacted = errors.New("revision is compacted")
-	// ErrFuture says that the asked revision is newer than the newest commit.
+	// ErrFuture is returned if the requested revision is newer than the newest commit.
 	ErrFuture = errors.New("revision is in the future")
-	// ErrNotTogether says that writes cannot be made by one commit.
-	ErrNotTogether = errors.New("these writes are no commit")
-	// ErrTooLarge says that a key, a value or a commit is larger than the store takes.
+	// ErrNotTogether is returned if writes do not form a valid commit, see Together.
+	ErrNotTogether = errors.New("invalid commit")
+	// ErrTooLarge is returned if a key, a value or a commit is larger than the store accepts.
 	ErrTooLarge = errors.New("write is too large")
-	// ErrClosed says that the store was closed.
+	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("storage is closed")
-	// ErrStopped says that a write failed in a way after which nobody knows what
-	// is on the disk, so that the store takes no more until it is opened anew.
-	ErrStopped = errors.New("storage takes no more writes after a failure")
-	// ErrFull says that there is no room for what should be written. Deletions
-	// may still work.
-	ErrFull = errors.New("storage has no room")
+	// ErrStopped is returned for every write after a write failed in such a way that the content of
+	// the disk is unknown. The store accepts writes again after it was closed and opened.
+	ErrStopped = errors.New("storage stopped after a failed write")
+	// ErrFull is returned if the store has no space for a write. Deletions may still succeed.
+	ErrFull = errors.New("storage is full")
 )
 
-// CompactedError is ErrCompacted with the oldest revision that still works, for
-// stores that can tell it.
+// CompactedError is an ErrCompacted with the oldest revision that can still be read, for stores that
+// know it.
 type CompactedError struct{ Oldest Revision }
 
 func (e *CompactedError) Error() string {
-	return fmt.Sprintf("%v: the oldest one is %d", ErrCompacted, e.Oldest)
+	return fmt.Sprintf("%v: the oldest readable revision is %d", ErrCompacted, e.Oldest)
 }
 
-// Is makes it an ErrCompacted.
+// Is reports whether target is ErrCompacted.
 func (e *CompactedError) Is(target error) bool { return target == ErrCompacted }
 
-// ConflictError says that Write.Expect did not hold. Current is the record
-// found instead; its Revision is 0 if the key does not exist.
+// ConflictError is returned if the comparison of a Write failed. Current is the current record of the
+// key; its Revision is 0 if the key does not exist.
 type ConflictError struct {
 	Key     string
 	Expect  Revision

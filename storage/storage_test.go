@@ -38,20 +38,20 @@ func TestWriteCheck(t *testing.T) {
 		want    any // nil, a sentinel or conflict
 	}{
 		{"create", []byte{}, 0, none, nil},
-		{"create what exists", []byte{}, 0, there, conflict},
+		{"create an existing key", []byte{}, 0, there, conflict},
 		{"update", []byte{}, 3, there, nil},
-		{"update an older one", []byte{}, 2, there, conflict},
-		{"update a newer one", []byte{}, 4, there, conflict},
-		{"update what does not exist", []byte{}, 3, none, conflict},
-		{"write anything", []byte{}, storage.AnyRevision, none, nil},
-		{"write over anything", []byte{}, storage.AnyRevision, there, nil},
+		{"update with an older revision", []byte{}, 2, there, conflict},
+		{"update with a newer revision", []byte{}, 4, there, conflict},
+		{"update a missing key", []byte{}, 3, none, conflict},
+		{"create with AnyRevision", []byte{}, storage.AnyRevision, none, nil},
+		{"update with AnyRevision", []byte{}, storage.AnyRevision, there, nil},
 		{"delete", nil, 3, there, nil},
-		{"delete an older one", nil, 2, there, conflict},
-		{"delete any", nil, storage.AnyRevision, there, nil},
-		{"delete what does not exist", nil, storage.AnyRevision, none, storage.ErrNotFound},
-		{"delete nothing", nil, 0, none, storage.ErrNotFound},
-		{"delete a known one that is gone", nil, 3, none, conflict},
-		{"delete what must not exist", nil, 0, there, conflict},
+		{"delete with an older revision", nil, 2, there, conflict},
+		{"delete with AnyRevision", nil, storage.AnyRevision, there, nil},
+		{"delete a missing key with AnyRevision", nil, storage.AnyRevision, none, storage.ErrNotFound},
+		{"delete a missing key with Expect 0", nil, 0, none, storage.ErrNotFound},
+		{"delete a missing key with its old revision", nil, 3, none, conflict},
+		{"delete an existing key with Expect 0", nil, 0, there, conflict},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := storage.Write{Key: "a", Value: c.value, Expect: c.expect}.Check(c.current)
@@ -67,18 +67,18 @@ func TestWriteCheck(t *testing.T) {
 	}
 }
 
-// TestGuardCheck: a guard only compares, also where nothing is.
+// TestGuardCheck checks that a guard compares the revision, also of a key that does not exist.
 func TestGuardCheck(t *testing.T) {
 	there := storage.Record{Key: "a", Value: []byte{}, Revision: 3}
 	for _, c := range []struct {
 		expect  storage.Revision
 		current storage.Record
-		holds   bool
+		ok      bool
 	}{
 		{0, storage.Record{}, true}, {3, there, true}, {0, there, false}, {3, storage.Record{}, false}, {2, there, false},
 	} {
 		err := storage.Write{Key: "a", Expect: c.expect, Guard: true}.Check(c.current)
-		if c.holds {
+		if c.ok {
 			require.NoError(t, err)
 		} else {
 			require.Equal(t, &storage.ConflictError{Key: "a", Expect: c.expect, Current: c.current}, err)
@@ -86,7 +86,7 @@ func TestGuardCheck(t *testing.T) {
 	}
 }
 
-func TestDeleted(t *testing.T) {
+func TestEventDeleted(t *testing.T) {
 	require.True(t, storage.Event{}.Deleted())
 	require.False(t, storage.Event{Record: storage.Record{Value: []byte{}}}.Deleted())
 }

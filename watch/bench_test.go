@@ -23,7 +23,7 @@ func benchWorld(b *testing.B, objects int) *world {
 	return openWorld(b, store, options{})
 }
 
-// idle parks n cursors on another prefix.
+// idle parks n cursors of another prefix.
 func (w *world) idle(b *testing.B, n int) {
 	for range n {
 		_, cur := w.set.Cache(things).ListAndWatch(query{Prefix: "idle/"})
@@ -50,8 +50,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkNext publishes a change and reads it with each of some cursors, without
-// waiting.
+// BenchmarkNext publishes a change and reads it with several cursors, without waiting.
 func BenchmarkNext(b *testing.B) {
 	w := benchWorld(b, 1000)
 	c := w.set.Cache(things)
@@ -106,8 +105,7 @@ func BenchmarkPage500(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleCursorBytes measures a cursor itself; a goroutine that waits in
-// Next has its stack beside that.
+// BenchmarkIdleCursorBytes measures the memory of a cursor, without the stack of a goroutine that waits in Next.
 func BenchmarkIdleCursorBytes(b *testing.B) {
 	w := benchWorld(b, 10)
 	c := w.set.Cache(things)
@@ -131,7 +129,7 @@ func BenchmarkIdleCursorBytes(b *testing.B) {
 	runtime.KeepAlive(cursors)
 }
 
-// BenchmarkFanout commits one change and waits until 1000 watchers have it.
+// BenchmarkFanout1000 commits one change and waits until 1000 watchers have received it.
 func BenchmarkFanout1000(b *testing.B) {
 	const watchers = 1000
 	w := benchWorld(b, 10)

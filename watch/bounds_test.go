@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// kept returns what the logs of both types hold.
+// kept returns the bytes in the logs of both types.
 func (w *world) kept() (bytes int64, records map[string]int) {
 	records = map[string]int{}
 	for _, c := range w.set.Caches() {
@@ -23,9 +23,8 @@ func (w *world) kept() (bytes int64, records map[string]int) {
 	return bytes, records
 }
 
-// The log is shortened after a writer may go on, so it may be too long by the
-// newest change.
-func TestAllLogsTogetherAreBounded(t *testing.T) {
+// The log is shortened after writers have continued, so it may exceed the limit by the newest change.
+func TestLogsShareOneLimit(t *testing.T) {
 	const most = 20 * (eventOverhead + 300)
 	w := newWorld(t, options{MaxBytes: most})
 	value := strings.Repeat("v", 150)
@@ -57,8 +56,8 @@ func TestAllLogsTogetherAreBounded(t *testing.T) {
 	}
 }
 
-// One object may be larger than the bound: who waits for it still gets it.
-func TestTheNewestChangeIsAlwaysThere(t *testing.T) {
+// An object may be larger than the limit: a waiting cursor still gets its change.
+func TestNewestChangeIsAlwaysKept(t *testing.T) {
 	w := newWorld(t, options{MaxBytes: 1})
 	_, cur := w.set.Cache(things).ListAndWatch(query{})
 	for i := range 10 {
@@ -70,7 +69,7 @@ func TestTheNewestChangeIsAlwaysThere(t *testing.T) {
 	}
 }
 
-func TestPinnedStatesAreBoundedInBytes(t *testing.T) {
+func TestPinnedStatesAreLimitedInBytes(t *testing.T) {
 	w := newWorld(t, options{MaxBytes: 40 * (eventOverhead + 200), MaxEvents: 1})
 	c := w.set.Cache(things)
 	for i := range 10 {

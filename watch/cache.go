@@ -11,10 +11,10 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// snapshot is the state of a cache at one revision. Its tree is never written.
+// snapshot is the state of a cache at one revision. Its tree is immutable.
 type snapshot[V Entry] struct {
 	tree  *btree.Map[string, V]
-	other int64 // bytes of its records that had been replaced when it was made
+	other int64 // bytes of its records that were already replaced when it was created
 }
 
 // Cache holds the current entries under one key prefix, and the newest events. All
@@ -31,11 +31,11 @@ type Cache[V Entry] struct {
 	newest   atomic.Int64 // newest revision of the log; written under mu
 	counters counters
 
-	mu       sync.RWMutex // guards what follows
+	mu       sync.RWMutex // guards the fields below
 	tree     *btree.Map[string, V]
-	current  *snapshot[V]     // of tree; nil until a reader asks for it
-	base     storage.Revision // of the CacheSet when the cache was created
-	exact    storage.Revision // from here on the log has every commit
+	current  *snapshot[V]     // snapshot of tree; nil until a reader needs it
+	base     storage.Revision // revision of the CacheSet when the cache was created
+	exact    storage.Revision // the log has all commits from this revision on
 	log      eventlog.Log[Event[V]]
 	topics   func([]Topic, V) ([]Topic, bool) // see SetTopics
 	scratch  []Topic                          // reused by publish
@@ -43,8 +43,8 @@ type Cache[V Entry] struct {
 	pins     []pin[V]                    // oldest first
 	replaced int64                       // bytes of all records ever replaced
 	damaged  map[string]storage.Revision // by key
-	severed  storage.Revision            // cursors from before it cannot go on
-	era      *era                        // of the cursors that begin now
+	severed  storage.Revision            // cursors before this revision fail
+	era      *era                        // the era of new cursors
 }
 
 func newCache[V Entry](s *CacheSet[V], prefix string, rev storage.Revision) *Cache[V] {
@@ -71,8 +71,8 @@ func (c *Cache[V]) Len() int {
 // Changed returns the revision of the newest event. It takes no lock.
 func (c *Cache[V]) Changed() storage.Revision { return storage.Revision(c.newest.Load()) }
 
-// Get returns the current entry of a key, zero if there is none. To see a certain
-// commit, call CacheSet.Wait first.
+// Get returns the current entry of a key, or the zero value if there is none. To see the
+// result of a certain commit, call CacheSet.Wait first.
 func (c *Cache[V]) Get(key string) V {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -80,9 +80,9 @@ func (c *Cache[V]) Get(key string) V {
 	return e
 }
 
-// revision returns the revision that the cache shows; the caller holds the lock. It is
-// that of the CacheSet, or of the commit that is being applied: the CacheSet applies the
-// commits of all caches in order, so no other commit is between the two.
+// revision returns the revision that the cache shows: the revision of the CacheSet or of
+// the commit that is being applied. The CacheSet applies commits to all caches in order,
+// so there is no other commit between the two. The caller holds c.mu.
 func (c *Cache[V]) revision() storage.Revision { return max(c.set.Revision(), c.log.Newest()) }
 
 // snapshotNow returns the current state and its revision.
@@ -133,7 +133,7 @@ func (c *Cache[V]) apply(changes []change[V], now time.Time) (woken eventlog.Wok
 	case len(cm.Events) == 0:
 		return woken, 0
 	case cm.Revision <= c.log.Newest():
-		// A damaged record is readable again, too late for an event in order.
+		// A damaged record is readable again, but its event would be out of order.
 		return append(woken, c.sever(c.revision()+1)...), 0
 	}
 	c.counters.published.Add(uint64(len(cm.Events)))
@@ -168,7 +168,7 @@ func (c *Cache[V]) put(key string, old, now V) {
 	c.set.options.Replaced(c.prefix, old, now)
 }
 
-// sweep forgets events and snapshots that are too old. It returns the growth of the log
+// sweep drops events and snapshots that are too old. It returns the growth of the log
 // in bytes.
 func (c *Cache[V]) sweep(now time.Time) int64 {
 	c.mu.Lock()

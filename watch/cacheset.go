@@ -18,8 +18,8 @@ import (
 type Options[V Entry] struct {
 	// Entry returns the entry of a record, whose Key is the key within the cache. The
 	// result may keep the record's value, which must not be modified. Entry is called
-	// concurrently. It must not fail: an entry for a value that cannot be decoded has
-	// to say so itself.
+	// concurrently. It must not fail: if a value cannot be decoded, the entry itself
+	// must represent that.
 	Entry func(storage.Record) V
 
 	// Split divides a storage key into the prefix of its cache and the key within the
@@ -36,8 +36,8 @@ type Options[V Entry] struct {
 	Replaced func(prefix string, old, now V)
 
 	// Retain is how long the events and the older states of a cache stay readable, by
-	// the rule of storage.Retention; 5 minutes by default. A state that is not in memory
-	// any more is read from the backend, as long as that has it.
+	// the rule of storage.Retention; 5 minutes by default. A state that is no longer in
+	// memory is read from the backend, if the backend still has it.
 	Retain time.Duration
 	// MaxEvents bounds the events in memory for each cache; 65,536 by default.
 	MaxEvents int
@@ -126,10 +126,9 @@ type follower interface {
 	Follow(ctx context.Context, after storage.Revision) iter.Seq2[[]storage.Event, error]
 }
 
-// Open reads all records of the backend and follows it until Close. The context bounds
-// the reading only. The backend stays the caller's, who closes it after the CacheSet.
-// Open fails if the records cannot be read; damaged records are no failure, see
-// Cache.Damaged.
+// Open reads all records of the backend and follows it until Close. The context applies
+// to the reading only. The caller closes the backend, after the CacheSet. Open fails if
+// the records cannot be read, but not if single records are damaged, see Cache.Damaged.
 func Open[V Entry](ctx context.Context, b storage.Backend, o Options[V]) (*CacheSet[V], error) {
 	if o.Entry == nil {
 		return nil, errors.New("watch: Options.Entry is not set")
@@ -179,8 +178,8 @@ func (s *CacheSet[V]) Close() error {
 // Revision returns the newest revision that all caches show.
 func (s *CacheSet[V]) Revision() storage.Revision { return storage.Revision(s.revision.Load()) }
 
-// Cache returns the cache of a key prefix, as Options.Split returns it. It is the same
-// one at every call. There need not be any records.
+// Cache returns the cache of a key prefix, as Options.Split returns it. Each
+// call returns the same cache. The cache may be empty.
 func (s *CacheSet[V]) Cache(prefix string) *Cache[V] {
 	s.caches.RLock()
 	c := s.caches.by[prefix]
@@ -221,7 +220,7 @@ func (s *CacheSet[V]) cacheOf(storageKey string) (*Cache[V], string) {
 	return s.Cache(prefix), key
 }
 
-// gate is where the callers of Wait for one revision wait.
+// gate is the group of the callers of Wait for one revision.
 type gate struct {
 	revision storage.Revision
 	members  int
@@ -229,9 +228,9 @@ type gate struct {
 	open     chan struct{}
 }
 
-// Wait returns nil when all caches show a revision. It fails with the context's error
-// when that ends first, and with storage.ErrClosed after Close, or if the backend was
-// closed.
+// Wait returns nil when all caches show a revision. It fails with the error of
+// the context if the context ends first, and with storage.ErrClosed after the CacheSet or
+// the backend was closed.
 func (s *CacheSet[V]) Wait(ctx context.Context, rev storage.Revision) error {
 	if s.Revision() >= rev {
 		return nil
@@ -251,7 +250,7 @@ func (s *CacheSet[V]) Wait(ctx context.Context, rev storage.Revision) error {
 	}
 }
 
-// enter returns the gate of a revision, nil if all caches show that already.
+// enter returns the gate of a revision, or nil if all caches show the revision already.
 func (s *CacheSet[V]) enter(rev storage.Revision) *gate {
 	s.waits.Lock()
 	defer s.waits.Unlock()

@@ -48,7 +48,7 @@ func labeled(labels string) query {
 	return query{Match: func(e *thing) bool { return e.labels == labels }}
 }
 
-// world is a store with a CacheSet.
+// world is a store and its CacheSet.
 type world struct {
 	t     testing.TB
 	store storage.Backend
@@ -114,7 +114,7 @@ func showEvents(events []Event[*thing]) []string {
 	return out
 }
 
-// drainAll returns all events that are there now.
+// drainAll returns the events that can be read without waiting.
 func drainAll(t testing.TB, cur *Cursor[*thing]) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,10 +34,10 @@ type Cursor[V Entry] struct {
 	closed   atomic.Bool
 }
 
-// Watch returns a cursor on the events after a revision. Commits that the log does not
+// Watch returns a cursor for the events after a revision. Commits that the log does not
 // have, such as those from before a restart, are read from the backend by Next. Watch
 // or the first Next fails with storage.ErrCompacted if the backend does not have them
-// either. A cursor at a future revision delivers nothing until that has passed.
+// either. A cursor at a future revision returns only events after that revision.
 func (c *Cache[V]) Watch(q Query[V], after storage.Revision) (*Cursor[V], error) {
 	cur := &Cursor[V]{cache: c, query: q}
 	c.mu.RLock()
@@ -54,8 +54,8 @@ func (c *Cache[V]) Watch(q Query[V], after storage.Revision) (*Cursor[V], error)
 	return cur, nil
 }
 
-// enterLog notes up to which revision the backend has to deliver the commits before the
-// log continues; the caller holds the lock of the cache.
+// enterLog sets cur.history to the revision up to which commits must be read from the
+// backend, 0 if the log has them all. The caller holds the lock of the cache.
 func (cur *Cursor[V]) enterLog() {
 	cur.history = 0
 	if floor := cur.cache.log.Floor(); cur.Revision() < floor {
@@ -64,7 +64,8 @@ func (cur *Cursor[V]) enterLog() {
 }
 
 // ListAndWatch returns the current entries that the query selects, in the order of their
-// keys, and a cursor on the events after them. Its Revision is that of the entries.
+// keys, and a cursor for the events after them. The revision of the entries is
+// Cursor.Revision.
 func (c *Cache[V]) ListAndWatch(q Query[V]) ([]V, *Cursor[V]) {
 	cur := &Cursor[V]{cache: c, query: q}
 	c.mu.Lock()
@@ -90,12 +91,12 @@ func (cur *Cursor[V]) Close() { cur.closed.Store(true) }
 // their revisions and, within a commit, of their keys. The events of one commit are
 // returned by one call. Next waits until there is an event. It fails
 //
-//   - with the context's error when that ends; Revision then tells how far there was no
-//     event, and Next can be called again,
+//   - with the error of the context when it ends; there is no event up to Revision then,
+//     and Next can be called again,
 //   - with storage.ErrCompacted, a *storage.CompactedError if the oldest usable revision
-//     is known, if the cursor fell behind the log and the history, or if the change of a
-//     damaged record cannot be told; the reader has to list again,
-//   - with ErrEnded after EndWatches, when the events until then are delivered,
+//     is known, if the cursor fell behind the log and the history, or if a damaged record
+//     has changed; the reader must list again,
+//   - with ErrEnded after EndWatches, when all events before it were returned,
 //   - with storage.ErrClosed after Close of the cursor or of the CacheSet.
 func (cur *Cursor[V]) Next(ctx context.Context) ([]Event[V], error) {
 	for cur.history != 0 && !cur.closed.Load() {
@@ -132,7 +133,7 @@ func (cur *Cursor[V]) wait(ctx context.Context) error {
 	}
 }
 
-// drain returns the selected events that are in the log, a batch at most.
+// drain returns the next selected events in the log, at most one batch.
 func (cur *Cursor[V]) drain() ([]Event[V], error) {
 	var events []Event[V]
 	for examined, last := 0, false; !last && (examined < maxBatch || len(events) == 0); {
@@ -246,7 +247,7 @@ const historyBatch = 100
 
 // readHistory returns the next events from before the log. It returns each batch as soon
 // as it is read, because many readers stop before they have read the whole history. If
-// the log has moved on in the meantime, more is read from the backend.
+// the log has dropped commits in the meantime, the cursor reads them from the backend, too.
 func (cur *Cursor[V]) readHistory(ctx context.Context) (events []Event[V], err error) {
 	examined := 0
 	if err := cur.checkSevered(); err != nil {

@@ -13,8 +13,8 @@ import (
 // storage.ErrCompacted instead.
 
 // Damaged returns the keys whose records cannot be read, with the revisions of these
-// records; nil if there are none. The map is the caller's. A program that answers for
-// all keys should not answer as if these did not exist.
+// records, or nil if there are none. The map belongs to the caller. A program must not
+// treat these keys as missing.
 func (c *Cache[V]) Damaged() map[string]storage.Revision {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -24,8 +24,8 @@ func (c *Cache[V]) Damaged() map[string]storage.Revision {
 	return maps.Clone(c.damaged)
 }
 
-// noteDamage reports whether an error of a scan concerns a damaged record, and notes
-// that record in its cache. The cache is nil if the key is in none.
+// noteDamage reports whether an error of a scan is a damaged record, and records the
+// damage in the cache of the key. c is nil if the key is in no cache.
 func (s *CacheSet[V]) noteDamage(err error) (c *Cache[V], key string, damaged bool) {
 	var d *storage.DamagedError
 	if !errors.As(err, &d) {
@@ -40,7 +40,7 @@ func (s *CacheSet[V]) noteDamage(err error) (c *Cache[V], key string, damaged bo
 	return c, key, true
 }
 
-// setDamaged notes that the record of a key cannot be read; the caller holds the lock.
+// setDamaged records that the record of a key is damaged. The caller holds c.mu.
 func (c *Cache[V]) setDamaged(key string, rev storage.Revision) (woken eventlog.Woken) {
 	if c.damaged == nil {
 		c.damaged = make(map[string]storage.Revision)
@@ -55,8 +55,7 @@ func (c *Cache[V]) setDamaged(key string, rev storage.Revision) (woken eventlog.
 	return woken
 }
 
-// mend notes that the record of a key was replaced or deleted; the caller holds the
-// lock.
+// mend records that a damaged record was replaced or deleted. The caller holds c.mu.
 func (c *Cache[V]) mend(key string, rev storage.Revision) (woken eventlog.Woken) {
 	if _, ok := c.damaged[key]; !ok {
 		return nil
@@ -65,7 +64,7 @@ func (c *Cache[V]) mend(key string, rev storage.Revision) (woken eventlog.Woken)
 	return c.sever(rev)
 }
 
-// sever makes cursors from before a revision fail; the caller holds the lock.
+// sever makes cursors before a revision fail. The caller holds c.mu.
 func (c *Cache[V]) sever(rev storage.Revision) (woken eventlog.Woken) {
 	c.severed = max(c.severed, rev)
 	return c.wakeAll()

@@ -9,16 +9,16 @@
 // cursor that falls behind while it reads the log fails with storage.ErrCompacted;
 // it never delays a commit or another cursor.
 //
-// The package works on keys, bytes and revisions. An entry is what a program makes
-// of a record, once for all readers: the record itself ([Record]), or a decoded
+// The package works on keys, bytes and revisions. A program converts each record to an
+// entry once, for all readers. An entry is the record itself ([Record]) or a decoded
 // value with an embedded Record.
 //
 // # The writer
 //
 // After Open, only the goroutine of the CacheSet changes the trees, the logs and the
 // sets of damaged keys, so it reads them without a lock. All others hold Cache.mu to
-// read them, and keep only what is never written again: an entry, the tree of a
-// snapshot, a run of the log. Lists and filters work on these after the lock is
+// read them, and keep only immutable values: an entry, the tree of a snapshot, a run of
+// the log. Lists and filters work on these after the lock is
 // released, so Query.Match never delays a commit. Options.Replaced and the function
 // given to Cache.SetTopics run under the lock.
 //

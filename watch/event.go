@@ -5,14 +5,14 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Entry is what a cache holds for a key: usually a pointer to a struct that
-// Options.Entry makes of a record. The zero value stands for "no record". An entry is
+// Entry is the value that a cache holds for a key: usually a pointer to a struct that
+// Options.Entry creates from a record. The zero value stands for "no record". An entry is
 // shared by all readers.
 type Entry interface {
 	comparable
 
 	// Origin returns the key within the cache, the revision and the size in bytes of
-	// the record that the entry was made of. It is the same at every call.
+	// the record from which the entry was created. The result never changes.
 	Origin() (key string, revision storage.Revision, size int)
 }
 
@@ -35,7 +35,7 @@ func (r *Record) Origin() (key string, revision storage.Revision, size int) {
 // new entry does not match. At most one of the two is zero.
 type Event[V Entry] struct {
 	Old, New V
-	Revision storage.Revision // of the commit
+	Revision storage.Revision // revision of the commit
 }
 
 // key returns the key that changed, within its cache.

@@ -92,7 +92,7 @@ func ExampleFeed() {
 	// 3 rooms/ bright
 }
 
-// room has decoded values beside its record.
+// room is an entry with decoded values and an embedded record.
 type room struct {
 	watch.Record
 	floor string

@@ -9,9 +9,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Feed reads the events of several caches, or of all, in the order of the commits. It
-// has no filter and does not wait unless asked to, which suits a reader in the same
-// process that keeps a state of its own. One goroutine at a time may use a Feed. It
+// Feed reads the events of several or all caches in the order of the commits. It has no
+// filter, and only Wait waits. It is meant for a reader in the same process that maintains
+// its own state. One goroutine at a time may use a Feed. It
 // holds no goroutine and no other resources.
 //
 // A commit is delivered whole: events that a cache shows beyond the revision that the
@@ -44,10 +44,10 @@ func (s *CacheSet[V]) Feed(caches ...*Cache[V]) *Feed[V] {
 }
 
 // Pull returns the events since the last call, with their caches, in the order of their
-// revisions, and does not wait. If the feed has fallen behind the log of a cache, reset
+// revisions. It does not wait. If the feed has fallen behind the log of a cache, reset
 // is true and the events are the current entries of all its caches: the reader must drop
 // its state. The entries of a first or reset Pull come as events without Old, whose
-// Revision is that of the entry. The sequence can be read once, also after further
+// Revision is the revision of the entry. The sequence can be read once, even after further
 // calls of Pull.
 func (f *Feed[V]) Pull() (events iter.Seq2[*Cache[V], Event[V]], reset bool) {
 	list, reset := f.collect()
@@ -148,8 +148,8 @@ func (f *Feed[V]) Wait(ctx context.Context) error {
 // Revision returns the revision up to which Pull has returned all events.
 func (f *Feed[V]) Revision() storage.Revision { return f.revision }
 
-// Newest returns the revision of the newest event of the feed's caches. Of a feed of all
-// caches it is the revision of the CacheSet.
+// Newest returns the revision of the newest event of the caches of the feed. For a feed of
+// all caches it is the revision of the CacheSet.
 func (f *Feed[V]) Newest() (newest storage.Revision) {
 	if len(f.some) == 0 {
 		return f.set.Revision()

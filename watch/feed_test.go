@@ -85,7 +85,7 @@ func TestFeedBehindTheLogResets(t *testing.T) {
 	assert.Equal(t, []string{"7 others/a/x: from 1@1 to 2@7"}, pull(t, f))
 }
 
-func TestFeedWaitInABubble(t *testing.T) {
+func TestFeedWaitInSynctestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{})
 		h, err := openSet(t.Context(), store, options{})

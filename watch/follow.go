@@ -60,7 +60,7 @@ func (s *CacheSet[V]) catchUp(ctx context.Context) (err error) {
 	return err
 }
 
-// end releases all waiters for good.
+// end releases all waiters permanently.
 func (s *CacheSet[V]) end() {
 	s.closed.Store(true)
 	for _, c := range s.Caches() {

@@ -21,13 +21,11 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// model is what the objects of one type were at each revision: key to
-// "key@revision value".
+// model has the objects of one type at each revision: a map from key to "key@revision value".
 type model []map[string]string
 
-// churn writes n random changes of two types and returns the model of things;
-// its first element is the state at the revision before. The last change is one of
-// things, for which drainAll waits.
+// churn writes n random changes of two types and returns the model of things, whose first element is the state before
+// them. The last change is a change of things, for which drainAll waits.
 func (w *world) churn(rng *rand.Rand, n int) model {
 	state := make(map[string]string)
 	for _, e := range w.set.Cache(things).List(query{}, "", 0).Entries {
@@ -54,7 +52,7 @@ func (w *world) churn(rng *rand.Rand, n int) model {
 	return m
 }
 
-// several writes some objects in one commit.
+// several writes several objects in one commit.
 func (w *world) several(rng *rand.Rand, state map[string]string, value string) {
 	writes := []storage.Write{{Key: others + "a/o0", Value: object("", value), Expect: storage.AnyRevision}}
 	var put []string
@@ -90,7 +88,7 @@ func (m model) at(i int, prefix string) []string {
 	return out
 }
 
-// events returns what a watch after state i delivers.
+// events returns the expected events of a watch after state i.
 func (m model) events(i int, base storage.Revision) []string {
 	var out []string
 	for ; i+1 < len(m); i++ {
@@ -213,10 +211,9 @@ func TestHistoryEndsWithAChangeOfAnotherType(t *testing.T) {
 	})
 }
 
-// TestHistoryComesAsItIsRead: what is read before the first change is delivered
-// does not depend on how long the history is; who gives up and comes back goes on
-// where it was, and all that is read is each change once.
-func TestHistoryComesAsItIsRead(t *testing.T) {
+// TestHistoryIsReadIncrementally checks that the reads before the first change do not depend on the length of the
+// history, that a watch can be resumed where it stopped, and that each change is read once in total.
+func TestHistoryIsReadIncrementally(t *testing.T) {
 	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	w := openWorld(t, store, options{MaxEvents: 10})
 	const n = 20 * historyBatch
@@ -243,8 +240,8 @@ func TestHistoryComesAsItIsRead(t *testing.T) {
 	require.LessOrEqual(t, store.Count(faultinject.OpEvent)-before, n+reads)
 }
 
-// TestHistoryMeetsTheLog: the log moves on while the past is read.
-func TestHistoryMeetsTheLog(t *testing.T) {
+// TestHistoryContinuesInTheLog checks a cursor that reads the history while the log drops commits.
+func TestHistoryContinuesInTheLog(t *testing.T) {
 	w := newWorld(t, options{MaxEvents: 10})
 	for i := range 3 * historyBatch {
 		w.put(things, "a/x", "", fmt.Sprint(i))
@@ -266,9 +263,9 @@ func TestHistoryMeetsTheLog(t *testing.T) {
 	}
 }
 
-// TestRevisionBetweenCacheAndHub looks at a cache that has a change which the
-// hub has not counted yet: what is shown must be called by its revision.
-func TestRevisionBetweenCacheAndHub(t *testing.T) {
+// TestRevisionOfCacheAheadOfCacheSet checks a cache that shows a commit before CacheSet.Revision has advanced: its
+// lists must have the revision of that commit.
+func TestRevisionOfCacheAheadOfCacheSet(t *testing.T) {
 	w := newWorld(t, options{})
 	c := w.set.Cache(things)
 	w.put(things, "a/x", "", "1")
@@ -282,7 +279,7 @@ func TestRevisionBetweenCacheAndHub(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// resume watches from a revision until there is nothing more.
+// resume reads a watch from a revision on until there are no more events.
 func resume(w *world, after storage.Revision) error {
 	cur, err := w.set.Cache(things).Watch(query{}, after)
 	if err != nil {
@@ -294,7 +291,7 @@ func resume(w *world, after storage.Revision) error {
 	return err
 }
 
-func TestForgottenHistoryIsGone(t *testing.T) {
+func TestDroppedHistoryReturnsErrCompacted(t *testing.T) {
 	w := newWorld(t, options{MaxEvents: 3})
 	c := w.set.Cache(things)
 	for i := range 10 {
@@ -312,7 +309,7 @@ func TestForgottenHistoryIsGone(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrFuture)
 }
 
-func TestSlowWatcherIsGoneAndDelaysNobody(t *testing.T) {
+func TestSlowWatcherFailsAndDelaysNoOther(t *testing.T) {
 	w := newWorld(t, options{MaxEvents: 10})
 	c := w.set.Cache(things)
 	_, slow := c.ListAndWatch(query{})
@@ -340,7 +337,7 @@ func TestSlowWatcherIsGoneAndDelaysNobody(t *testing.T) {
 	assert.Equal(t, []string{"ADDED b/x@26 last"}, <-parked)
 }
 
-// awaitParked returns when n groups of cursors wait.
+// awaitParked waits until n groups of cursors are parked.
 func awaitParked(c *Cache[*thing], n int) {
 	for parked := -1; parked != n; {
 		c.mu.Lock()
@@ -427,7 +424,7 @@ func TestBackendClosedEndsEverything(t *testing.T) {
 	require.ErrorIs(t, f.Wait(t.Context()), storage.ErrClosed)
 }
 
-// TestHistoryOfOneType ends with the history, whatever other types have done in it.
+// TestHistoryOfOneType checks that the history of one type ends although other types have later commits.
 func TestHistoryOfOneType(t *testing.T) {
 	s, err := badgerstore.Open(badgerstore.Options{Dir: t.TempDir()})
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 // Query selects entries of one cache. The zero Query selects all.
 type Query[V Entry] struct {
 	Key    string       // the only key; "" for all
-	Prefix string       // of the keys
-	Match  func(V) bool // which of these entries; nil for all
+	Prefix string       // prefix of the keys; "" for all
+	Match  func(V) bool // filter for these entries; nil for all
 
 	// Topic, if set, is a topic of all entries that the query selects, see
 	// Cache.SetTopics.
@@ -54,8 +54,8 @@ func (q *Query[V]) keyRange() (lo, hi string) {
 
 // Page is a part of a list, in the order of the keys.
 type Page[V Entry] struct {
-	Entries  []V              // the caller's
-	Revision storage.Revision // of the state that all pages of the list show
+	Entries  []V              // owned by the caller
+	Revision storage.Revision // revision of all pages of the list
 	Next     string           // key at which the next page starts, "" after the last one
 	// Remaining is the number of entries after this page that have the Key or Prefix of
 	// the query. It disregards Query.Match.
@@ -83,8 +83,8 @@ func (c *Cache[V]) List(q Query[V], start string, limit int) Page[V] {
 	return p
 }
 
-// ListAt is List of the state at exactly a revision. If that is not in memory it is read
-// from the backend. ListAt fails with storage.ErrCompacted if it is too old for both,
+// ListAt is like List for the state at exactly a revision. If that state is not in memory,
+// it is read from the backend. ListAt fails with storage.ErrCompacted if it is too old for both,
 // and with storage.ErrFuture if the cache does not show it yet.
 func (c *Cache[V]) ListAt(ctx context.Context, rev storage.Revision, q Query[V], start string, limit int) (Page[V], error) {
 	s, scanned, err := c.snapshotAt(ctx, rev)
@@ -186,7 +186,7 @@ func (c *Cache[V]) scanAt(ctx context.Context, rev storage.Revision) (*snapshot[
 	return s, nil
 }
 
-// pin keeps a snapshot. The oldest ones make room.
+// pin keeps a snapshot, and drops the oldest ones if there are too many.
 func (c *Cache[V]) pin(rev storage.Revision, s *snapshot[V]) {
 	now := time.Now()
 	c.mu.Lock()

@@ -18,8 +18,8 @@ type counters struct {
 // Stats is the size of a cache, and its work since it was created.
 type Stats struct {
 	Entries int              // current entries
-	Bytes   int64            // of the current records' values
-	Changed storage.Revision // of the newest event
+	Bytes   int64            // size of the values of the current records
+	Changed storage.Revision // revision of the newest event
 
 	Received  uint64 // changes from the backend
 	Published uint64 // events made of them
@@ -28,10 +28,10 @@ type Stats struct {
 	Lists, Examined, Returned    uint64 // lists from memory; entries they examined and returned
 	Scans, Scanned, ScanReturned uint64 // lists read from the backend; entries they examined and returned
 
-	Shortened uint64 // how often events were forgotten before Options.Retain for lack of room
+	Shortened uint64 // how often events were dropped before Options.Retain because of a limit
 }
 
-// Stats returns the statistics of the cache. The values are not of one moment.
+// Stats returns the statistics of the cache. The values are not read atomically.
 func (c *Cache[V]) Stats() Stats {
 	n := &c.counters
 	return Stats{

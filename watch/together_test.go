@@ -12,7 +12,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// putTogether gives n objects of each of two types one value in one commit.
+// putTogether sets n objects of each of two types to one value in one commit.
 func (w *world) putTogether(n int, value string) storage.Revision {
 	w.t.Helper()
 	var writes []storage.Write
@@ -27,8 +27,8 @@ func (w *world) putTogether(n int, value string) storage.Revision {
 	return rev
 }
 
-// TestCursorBetweenCommits: what one commit did is delivered at once, wherever it
-// lies in the log or in the backend.
+// TestCursorBetweenCommits checks that the events of a commit are returned together, whether they are in the log or in
+// the backend.
 func TestCursorBetweenCommits(t *testing.T) {
 	const each, commits = 7, 3 * maxBatch / 7
 	w := newWorld(t, options{})
@@ -57,9 +57,9 @@ func TestCursorBetweenCommits(t *testing.T) {
 	}
 }
 
-// TestListOfWholeCommits: no list shows a commit in part, and no revision that is
-// shown is that of a commit which another type does not show yet.
-func TestListOfWholeCommits(t *testing.T) {
+// TestListShowsCompleteCommits checks that no list shows a part of a commit, and that the revision of a list is not
+// newer than the state of another type.
+func TestListShowsCompleteCommits(t *testing.T) {
 	w := newWorld(t, options{})
 	require.NoError(t, w.set.Wait(t.Context(), w.putTogether(9, "0")))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,9 +84,8 @@ func TestListOfWholeCommits(t *testing.T) {
 	wg.Wait()
 }
 
-// TestReloadOfWholeCommits: what is found by reading everything is applied as the
-// commits that it is.
-func TestReloadOfWholeCommits(t *testing.T) {
+// TestReloadAppliesCompleteCommits checks that the differences found by a reload are applied as whole commits.
+func TestReloadAppliesCompleteCommits(t *testing.T) {
 	w := newWorld(t, options{})
 	m := w.churn(rand.New(rand.NewPCG(11, 12)), 50)
 	require.NoError(t, w.set.Close())

@@ -9,14 +9,14 @@ import (
 )
 
 // Topic is a property of entries by which waiting cursors are woken, such as the value
-// of an indexed field. Names are the program's, and not empty: the package itself uses
-// topics without a name for keys and prefixes.
+// of an indexed field. The program chooses the names, which must not be empty: the package
+// itself uses topics without a name for keys and prefixes.
 type Topic struct{ Name, Value string }
 
 // SetTopics sets the function that returns the topics of an entry, by appending them to
 // dst; nil for none. A cursor whose query has a Topic is woken only by events of which
-// the old or the new entry has that topic. If known is false, the topics of the entry
-// are not known, and its events wake all such cursors. The function runs under the lock
+// the old or the new entry has that topic. If known is false, the
+// events of the entry wake all such cursors. The function runs under the lock
 // of the cache, so commits wait for it, and must not call the cache.
 func (c *Cache[V]) SetTopics(f func(dst []Topic, e V) (topics []Topic, known bool)) {
 	c.mu.Lock()
@@ -43,7 +43,7 @@ type era struct {
 	end  storage.Revision
 }
 
-// EndWatches ends all cursors of the cache: each delivers the events until now and then
+// EndWatches ends all cursors of the cache: Next returns the events until now and then
 // fails with ErrEnded. Cursors opened later, and feeds, are not affected.
 func (c *Cache[V]) EndWatches() {
 	c.mu.Lock()

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWatchInTheFuture(t *testing.T) {
+func TestWatchAtFutureRevision(t *testing.T) {
 	w := newWorld(t, options{})
 	cur, err := w.set.Cache(things).Watch(query{}, 2)
 	require.NoError(t, err)
@@ -32,8 +32,8 @@ func TestWatchInTheFuture(t *testing.T) {
 	assert.Equal(t, []string{"MODIFIED a/x@3 3"}, drainAll(t, cur))
 }
 
-// TestOnlyConcernedCursorsAreWoken looks at the groups that stay parked.
-func TestOnlyConcernedCursorsAreWoken(t *testing.T) {
+// TestOnlyMatchingCursorsAreWoken checks which groups of cursors stay parked.
+func TestOnlyMatchingCursorsAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, options{})
 		c := w.set.Cache(things)
@@ -108,8 +108,8 @@ func TestThousandWatchersSeeEveryChange(t *testing.T) {
 	}
 }
 
-// followAll reads changes until the last revision (or of one namespace, a
-// quarter of them) and tells what is wrong with them.
+// followAll reads changes up to the last revision, or those of one namespace, a quarter of them, and returns an error
+// if they are wrong.
 func followAll(ctx context.Context, cur *Cursor[*thing], q query, total int) string {
 	want := total
 	if q.Prefix != "" {
@@ -139,8 +139,8 @@ func followAll(ctx context.Context, cur *Cursor[*thing], q query, total int) str
 	return ""
 }
 
-// TestListThenWatchMissesNothing starts watches while others write: the list and
-// the changes after it must give the final state.
+// TestListThenWatchMissesNothing starts watches during writes: the list and the changes after it must result in the
+// final state.
 func TestListThenWatchMissesNothing(t *testing.T) {
 	w := newWorld(t, options{})
 	c := w.set.Cache(things)
@@ -178,7 +178,7 @@ func TestListThenWatchMissesNothing(t *testing.T) {
 	wg.Wait()
 }
 
-// replay applies changes to a state until the end is seen.
+// replay applies changes to a state until it reads the end.
 func replay(t *testing.T, entries []*thing, cur *Cursor[*thing]) map[string]string {
 	state := make(map[string]string)
 	for _, e := range entries {
@@ -201,7 +201,7 @@ func replay(t *testing.T, entries []*thing, cur *Cursor[*thing]) map[string]stri
 	return state
 }
 
-func TestDropEndsWatches(t *testing.T) {
+func TestEndWatchesEndsCursors(t *testing.T) {
 	w := newWorld(t, options{})
 	c := w.set.Cache(things)
 	w.put(things, "a/x", "", "1")
@@ -219,10 +219,9 @@ func TestDropEndsWatches(t *testing.T) {
 	assert.Equal(t, []string{"DELETED a/x@2 1"}, drainAll(t, again))
 }
 
-// TestDroppedTypeIsToldToItsEnd: whoever is behind when its type is dropped gets
-// all that happened before, and nothing of what comes after, however many drops
-// follow.
-func TestDroppedTypeIsToldToItsEnd(t *testing.T) {
+// TestEndWatchesDeliversEarlierChanges checks that a cursor that is behind when EndWatches is called gets all earlier
+// changes and no later ones, also if EndWatches is called again.
+func TestEndWatchesDeliversEarlierChanges(t *testing.T) {
 	w := newWorld(t, options{})
 	c := w.set.Cache(things)
 	const many = 3*64 + 5
@@ -257,7 +256,7 @@ func TestDroppedTypeIsToldToItsEnd(t *testing.T) {
 	}
 }
 
-func TestInABubble(t *testing.T) {
+func TestCacheSetInSynctestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Options{Retain: -1})
 		h, err := openSet(t.Context(), store, options{Retain: time.Minute, MaxEvents: 5})

@@ -211,7 +211,7 @@ func TestKilledCopy(t *testing.T) {
 			does(t, backup...)
 		default:
 			require.ErrorAs(t, err, &exit)
-			require.Contains(t, string(out), "filled in part")
+			require.Contains(t, string(out), "the source is incomplete")
 			out, err := exec.Command(binary, append([]string{"--data-dir", spare, "--secure-port", "0"}, over...)...).CombinedOutput()
 			require.ErrorAs(t, err, &exit, "%s", out)
 			require.Contains(t, string(out), "it has a part of its data", "no server serves it")

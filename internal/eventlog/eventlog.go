@@ -1,27 +1,29 @@
-// Package eventlog is what a store's watches and the watch cache have in common: a
-// bounded run of commits in memory, for readers that each hold a position in it,
-// and a place for those to wait who have read everything (Waiters).
+// Package eventlog implements the history that the stores and the watch cache share: a Log of recent commits in
+// memory, with limits, and Waiters for readers that have read all of it.
 //
-// Locks. A Log and its Waiters have none. Their owner guards both with one lock,
-// the one under which it also publishes what the log tells about, so that a state
-// and the position after it can be taken at one moment. Every method is called with
-// that lock held; those that change something, with it held for writing.
+// # Locking
 //
-// What readers may keep. A run of commits stays valid without the lock, for as long
-// as the reader likes: a commit is never written again once it is in the log; a
-// chunk only grows behind the end of the runs that were taken of it; and forgetting
-// drops references to chunks, it does not touch what is in them. So a reader holds
-// the lock for a binary search, however much it then does with the run, and Append
-// costs the same however many readers are behind.
+// A Log and its Waiters have no lock. Their owner guards both with one lock, and uses the same lock to publish
+// the state to which the commits lead, so that it can take a state and the matching position in the log
+// atomically. All methods must be called with that lock held; methods that modify the log need it for writing.
 //
-// Positions are revisions. A commit is one element, whatever the number of its
-// events, so no run, no chunk and no reader ends within one. A reader that has read
-// up to a revision goes on with After of it; one whose revision is below Floor has
-// missed something, and whether that is an error is its owner's business.
+// # Runs
 //
-// Memory is given back a chunk at a time, and Bytes counts what is really held.
-// Chunks are short if the limits are, and are closed early if what is in them is
-// large, so that a limit is met to within an eighth.
+// A run of commits, as returned by After, stays valid after the lock is released and must not be modified. A
+// commit in the log is never modified; a chunk only grows after the end of the runs taken from it; and dropping
+// commits only drops references to chunks. A reader therefore holds the lock only for a binary search, and the
+// cost of Append does not depend on the number of readers.
+//
+// # Positions
+//
+// The position of a reader is the revision up to which it has read; it continues with After(position). If the
+// position is below Floor, the reader has missed commits, and the owner decides whether that is an error. A
+// commit is one element of the log regardless of its number of events, so a run never ends within a commit.
+//
+// # Memory
+//
+// Memory is freed in whole chunks, and Bytes includes chunks that are only partly in use. A chunk is limited to
+// an eighth of the limits of the log, so the log keeps at least seven eighths of what they allow.
 package eventlog
 
 import (
@@ -32,40 +34,41 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Commit is what one commit did. It must not be modified once it is in a log.
+// Commit is a commit with its events. It must not be modified after it was appended to a log.
 type Commit[E any] struct {
 	Revision storage.Revision
 	Events   []E   // at least one
-	Bytes    int64 // that the log keeps in memory because of it, about
+	Bytes    int64 // approximate memory that the log keeps for the commit
 }
 
-// Limits bound a Log; a zero field means no bound. The newest commit stays however
-// large it is, until Age ends it.
+// Limits are the limits of a Log; a zero field means no limit. The newest commit is kept even if it alone exceeds
+// Events or Bytes, but not if it exceeds Age.
 type Limits struct {
-	Age    time.Duration // that of storage.Retention
+	Age    time.Duration // see storage.Retention.Keep
 	Events int
 	Bytes  int64
 }
 
-// A chunk takes no more commits when it has so much, or an eighth of the limits.
+// A chunk is full when it has this many events or bytes, or an eighth of the limits of the log.
 const (
 	chunkEvents = 64
 	chunkBytes  = 128 << 10
 )
 
-// chunk is a run of commits. There are no empty ones.
+// chunk is a run of at least one commit.
 type chunk[E any] struct {
 	commits []Commit[E]
 	events  int
 	bytes   int64
 }
 
+// last returns the newest revision of the chunk.
 func (c *chunk[E]) last() storage.Revision { return c.commits[len(c.commits)-1].Revision }
 
-// Log is a bounded run of commits in revision order. It must not be copied.
+// Log holds recent commits in revision order. It must be initialized with Init and must not be copied.
 type Log[E any] struct {
 	limits Limits
-	full   struct { // when a chunk is
+	full   struct { // size at which a chunk is full
 		events int
 		bytes  int64
 	}
@@ -73,11 +76,11 @@ type Log[E any] struct {
 	chunks []*chunk[E] // oldest first
 	events int
 	bytes  int64
-	floor  storage.Revision // every commit after it is here
-	newest storage.Revision
+	floor  storage.Revision // the log has all commits after it
+	newest storage.Revision // revision of the newest commit, even if it was dropped
 }
 
-// Init makes the log empty, to continue after revision start.
+// Init empties the log. The first commit must have a revision larger than start.
 func (l *Log[E]) Init(start storage.Revision, limits Limits) {
 	*l = Log[E]{limits: limits, ages: storage.Retention{Keep: limits.Age}, floor: start, newest: start}
 	l.full.events, l.full.bytes = chunkEvents, chunkBytes
@@ -89,8 +92,7 @@ func (l *Log[E]) Init(start storage.Revision, limits Limits) {
 	}
 }
 
-// Append adds a commit, whose revision must be larger than Newest, and forgets what
-// is beyond the limits then.
+// Append adds a commit, whose revision must be larger than Newest, and drops old commits that exceed the limits.
 func (l *Log[E]) Append(now time.Time, c Commit[E]) {
 	k := l.open()
 	k.commits = append(k.commits, c)
@@ -103,21 +105,21 @@ func (l *Log[E]) Append(now time.Time, c Commit[E]) {
 	l.Trim(now)
 }
 
-// open returns the chunk to append to.
+// open returns the chunk to append to. If the last chunk is full, it adds a new one.
 func (l *Log[E]) open() *chunk[E] {
 	n := len(l.chunks)
 	if n > 0 && l.chunks[n-1].events < l.full.events && l.chunks[n-1].bytes < l.full.bytes {
 		return l.chunks[n-1]
 	}
 	c := new(chunk[E])
-	if n > 0 { // there will be as many again
+	if n > 0 { // expect as many commits as in the previous chunk
 		c.commits = make([]Commit[E], 0, len(l.chunks[n-1].commits))
 	}
 	l.chunks = append(l.chunks, c)
 	return c
 }
 
-// Trim forgets what is too old now, and what is too much.
+// Trim drops commits that exceed the limits at the time now.
 func (l *Log[E]) Trim(now time.Time) {
 	l.Forget(l.ages.Oldest(now))
 	for len(l.chunks) > 1 && (l.limits.Events > 0 && l.events > l.limits.Events || l.limits.Bytes > 0 && l.bytes > l.limits.Bytes) {
@@ -125,7 +127,7 @@ func (l *Log[E]) Trim(now time.Time) {
 	}
 }
 
-// Forget drops the history before a revision: what comes after it stays readable.
+// Forget raises Floor to the given revision and drops the chunks that have no later commits.
 func (l *Log[E]) Forget(before storage.Revision) {
 	l.floor = max(l.floor, min(before, l.newest))
 	for len(l.chunks) > 0 && l.chunks[0].last() <= l.floor {
@@ -133,6 +135,7 @@ func (l *Log[E]) Forget(before storage.Revision) {
 	}
 }
 
+// drop removes the oldest chunk.
 func (l *Log[E]) drop() {
 	c := l.chunks[0]
 	l.events -= c.events
@@ -142,7 +145,7 @@ func (l *Log[E]) drop() {
 	l.chunks = l.chunks[1:]
 }
 
-// Shorten forgets the oldest commits, a chunk of them, but never the newest one.
+// Shorten drops the oldest chunk, but never the newest commit.
 func (l *Log[E]) Shorten() {
 	switch n := len(l.chunks); {
 	case n > 1:
@@ -150,15 +153,14 @@ func (l *Log[E]) Shorten() {
 	case n == 1 && len(l.chunks[0].commits) > 1:
 		c := l.chunks[0].commits
 		l.floor = max(l.floor, c[len(c)-2].Revision)
-		// Readers may hold the old chunk, so the commit that stays moves to a new one.
+		// Readers may hold the old chunk, so the remaining commit moves to a new one.
 		kept := c[len(c)-1]
 		l.events, l.bytes = len(kept.Events), kept.Bytes
 		l.chunks[0] = &chunk[E]{[]Commit[E]{kept}, l.events, l.bytes}
 	}
 }
 
-// First returns the revision of the oldest commit in memory, 0 if there is none but
-// the newest.
+// First returns the revision of the oldest commit in memory, or 0 if there is at most the newest commit.
 func (l *Log[E]) First() storage.Revision {
 	if len(l.chunks) == 0 || l.chunks[0].commits[0].Revision == l.newest {
 		return 0
@@ -166,23 +168,23 @@ func (l *Log[E]) First() storage.Revision {
 	return l.chunks[0].commits[0].Revision
 }
 
-// Floor returns the revision after which every commit is in the log.
+// Floor returns the oldest position from which a reader misses no commit.
 func (l *Log[E]) Floor() storage.Revision { return l.floor }
 
-// Newest returns the revision of the newest commit that there ever was.
+// Newest returns the revision of the newest commit that was ever appended, or the start revision of Init.
 func (l *Log[E]) Newest() storage.Revision { return l.newest }
 
-// Retained returns the revision before which everything is too old.
+// Retained returns the oldest revision that Limits.Age allows at the time now.
 func (l *Log[E]) Retained(now time.Time) storage.Revision { return l.ages.Oldest(now) }
 
-// Events returns how many events the log holds.
+// Events returns the number of events in memory.
 func (l *Log[E]) Events() int { return l.events }
 
-// Bytes returns how many bytes the log holds.
+// Bytes returns the approximate memory of the commits in bytes.
 func (l *Log[E]) Bytes() int64 { return l.bytes }
 
-// After returns the commits after a revision, those of one chunk at most; none if
-// there are no more. It does not look at Floor.
+// After returns the next commits after a revision, at most those of one chunk. The result is empty if there are no
+// later commits. After does not check Floor.
 func (l *Log[E]) After(rev storage.Revision) []Commit[E] {
 	i := l.find(rev)
 	if i == len(l.chunks) {
@@ -192,8 +194,8 @@ func (l *Log[E]) After(rev storage.Revision) []Commit[E] {
 	return c[index(c, rev):len(c):len(c)]
 }
 
-// Between returns the commits after one revision up to and including another, in
-// runs. It reports false if some of them are forgotten.
+// Between returns the commits with revisions larger than after and up to last, as consecutive runs. It returns
+// false if some of them were dropped.
 func (l *Log[E]) Between(after, last storage.Revision) (runs [][]Commit[E], ok bool) {
 	if after < l.floor {
 		return nil, false
@@ -208,13 +210,13 @@ func (l *Log[E]) Between(after, last storage.Revision) (runs [][]Commit[E], ok b
 	return runs, true
 }
 
-// UpTo returns the part of a run up to and including a revision.
+// UpTo returns the commits of a run up to and including the revision last.
 func UpTo[E any](run []Commit[E], last storage.Revision) []Commit[E] {
 	return run[:index(run, last)]
 }
 
-// find returns the place of the first chunk that has a commit after a revision.
-// Most readers are at the end, so it looks there first.
+// find returns the index of the first chunk with a commit after a revision, or len(l.chunks). It searches the last
+// chunks first, because most readers are near the end.
 func (l *Log[E]) find(rev storage.Revision) int {
 	n := len(l.chunks)
 	switch {
@@ -226,8 +228,8 @@ func (l *Log[E]) find(rev storage.Revision) int {
 	return sort.Search(n, func(i int) bool { return l.chunks[i].last() > rev })
 }
 
-// index returns the place of the first commit after a revision, from the end on for
-// the same reason; a chunk is short.
+// index returns the index of the first commit of a run after a revision, or len(run). It searches linearly from the
+// end, because most readers are near the end and a chunk is short.
 func index[E any](run []Commit[E], rev storage.Revision) int {
 	i := len(run)
 	for i > 0 && run[i-1].Revision > rev {
@@ -236,14 +238,14 @@ func index[E any](run []Commit[E], rev storage.Revision) int {
 	return i
 }
 
-// Fork makes to a log with the same history that goes its own way.
+// Fork makes to an independent log with the same history. The caller must hold the lock of l for reading.
 func (l *Log[E]) Fork(to *Log[E], now time.Time) {
 	*to = *l
 	to.ages = storage.Retention{Keep: l.limits.Age}
 	to.ages.Restore(l.ages.Spans(), now, l.newest)
 	to.chunks = slices.Clone(l.chunks)
 	if n := len(to.chunks); n > 0 {
-		last := *to.chunks[n-1] // both go on behind it, each in an array of its own
+		last := *to.chunks[n-1] // copy the chunk that is appended to; Clip makes append copy the array
 		last.commits = slices.Clip(last.commits)
 		to.chunks[n-1] = &last
 	}

@@ -12,12 +12,12 @@ import (
 
 type log = Log[storage.Revision]
 
-// commit is one of n events of some bytes each.
+// commit returns a commit of n events with the given number of bytes each.
 func commit(rev storage.Revision, n int, bytes int64) Commit[storage.Revision] {
 	return Commit[storage.Revision]{rev, slices.Repeat([]storage.Revision{rev}, n), int64(n) * bytes}
 }
 
-// revisions returns those of the events in runs, which must be whole commits.
+// revisions returns the revisions of the commits in runs, which must be complete.
 func revisions(t *testing.T, n int, runs ...[]Commit[storage.Revision]) (all []storage.Revision) {
 	for _, run := range runs {
 		for _, c := range run {
@@ -28,9 +28,8 @@ func revisions(t *testing.T, n int, runs ...[]Commit[storage.Revision]) (all []s
 	return all
 }
 
-// Revisions need not follow each other: what a reader gets depends on their
-// order alone.
-func TestBetween(t *testing.T) {
+// Revisions may have gaps.
+func TestBetweenReturnsCommitsInRange(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		var l log
 		l.Init(10, Limits{Events: 40})
@@ -62,7 +61,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-func TestForget(t *testing.T) {
+func TestForgetRaisesFloor(t *testing.T) {
 	var l log
 	l.Init(0, Limits{})
 	for i := range storage.Revision(1000) {
@@ -84,8 +83,8 @@ func TestForget(t *testing.T) {
 	require.Zero(t, l.First())
 }
 
-// What is forgotten stays with those who read it, and the newest commit with all.
-func TestShorten(t *testing.T) {
+// Runs stay valid after Shorten has dropped their commits, and the newest commit stays in the log.
+func TestShortenKeepsNewestCommit(t *testing.T) {
 	var l log
 	l.Init(0, Limits{Bytes: 1 << 20})
 	var held [][]Commit[storage.Revision]
@@ -110,8 +109,8 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// A commit that is larger than the bounds stays until the next one comes.
-func TestTheNewestCommitStays(t *testing.T) {
+// A commit that exceeds the limits stays until the next commit.
+func TestNewestCommitMayExceedLimits(t *testing.T) {
 	var l log
 	l.Init(0, Limits{Events: 3, Bytes: 10})
 	for i := range storage.Revision(10) {
@@ -121,7 +120,7 @@ func TestTheNewestCommitStays(t *testing.T) {
 	}
 }
 
-func TestAge(t *testing.T) {
+func TestAgeLimit(t *testing.T) {
 	var l log
 	l.Init(0, Limits{Age: time.Minute})
 	now := time.Now()
@@ -136,7 +135,7 @@ func TestAge(t *testing.T) {
 	require.Zero(t, l.Events())
 }
 
-func TestForksGoTheirOwnWay(t *testing.T) {
+func TestForkIsIndependent(t *testing.T) {
 	var a, b log
 	a.Init(0, Limits{})
 	for i := range storage.Revision(10) {
@@ -164,7 +163,7 @@ func TestWaiters(t *testing.T) {
 	require.Same(t, a, again)
 	require.True(t, w.Leave("a", a))
 	require.True(t, w.Leave("b", b))
-	require.Len(t, w, 1, "a group without members is none")
+	require.Len(t, w, 1, "a group without members is removed")
 	woken := w.Wake(nil, "a", 7)
 	require.Empty(t, w.Wake(nil, "a", 8))
 	next := w.Park("a")

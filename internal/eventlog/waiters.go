@@ -2,32 +2,31 @@ package eventlog
 
 import "orch.io/controlplane/storage"
 
-// Waiters holds the readers that have read everything, in groups of those that wait
-// for the same. It is made with make, and guarded like the log.
+// Waiters holds the readers that wait for new commits, in groups of readers that wait for the same key. It is created
+// with make, and guarded by the lock of the log.
 //
-// No wake-up is lost: a reader looks for commits and parks under one hold of the
-// lock, so that whatever is appended later finds it parked. Who is woken has left;
-// it looks at the log again and parks anew if there was nothing for it.
+// No wake-up is lost: a reader looks for commits and parks without releasing the lock in between, so a later commit
+// finds it parked. A reader that was woken is no longer parked. It looks at the log again and parks again if it
+// finds nothing.
 //
-// A reader that is parked cannot fall behind while nothing is committed that
-// concerns it: Quiet takes it past what was.
+// A parked reader does not fall behind while there are only commits that do not concern it: Quiet moves it past them.
 type Waiters[K comparable] map[K]*Group
 
-// Group is readers that are woken together.
+// Group is a set of readers that are woken together.
 type Group struct {
 	woken   chan struct{}
 	members int
-	quiet   storage.Revision // set before woken is closed, and not again
+	quiet   storage.Revision // set once, before woken is closed
 }
 
 // Woken is closed when the group is released.
 func (g *Group) Woken() <-chan struct{} { return g.woken }
 
-// Quiet returns the revision up to which nothing concerned the group. It may be
-// asked for when the group was released, or Leave said that it was woken.
+// Quiet returns the revision up to which no commit concerned the group. It is valid after the group was released or
+// Leave returned false.
 func (g *Group) Quiet() storage.Revision { return g.quiet }
 
-// Park returns the group in which to wait.
+// Park adds a reader to the group of k and returns the group.
 func (w Waiters[K]) Park(k K) *Group {
 	g := w[k]
 	if g == nil {
@@ -38,8 +37,7 @@ func (w Waiters[K]) Park(k K) *Group {
 	return g
 }
 
-// Leave takes a reader out of the group that it waited in, and reports false if that
-// was woken already.
+// Leave removes a reader from its group. It returns false if the group was woken already.
 func (w Waiters[K]) Leave(k K, g *Group) bool {
 	if w[k] != g {
 		return false
@@ -50,8 +48,8 @@ func (w Waiters[K]) Leave(k K, g *Group) bool {
 	return true
 }
 
-// Wake adds the group of k, if there is one, to those that are to be released: up to
-// revision quiet nothing concerned it.
+// Wake removes the group of k, if there is one, and appends it to woken. quiet is the revision up to which no commit
+// concerned the group. The caller must call Release on the result.
 func (w Waiters[K]) Wake(woken Woken, k K, quiet storage.Revision) Woken {
 	g := w[k]
 	if g == nil {
@@ -62,11 +60,10 @@ func (w Waiters[K]) Wake(woken Woken, k K, quiet storage.Revision) Woken {
 	return append(woken, g)
 }
 
-// Woken are groups that are to be released: all of a commit at once, and not
-// necessarily under the lock.
+// Woken is a list of groups that were woken but not yet released. They can be released without the lock.
 type Woken []*Group
 
-// Release lets the readers go on. Each group is released once.
+// Release lets the readers of the groups continue. It must be called once.
 func (w Woken) Release() {
 	for _, g := range w {
 		close(g.woken)

@@ -9,14 +9,14 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// hub is what a store's watches read from: a log and those who wait, under one lock.
+// hub is a log with its waiting readers, under one lock.
 type hub struct {
 	mu    sync.Mutex
 	log   eventlog.Log[string]
 	parks eventlog.Waiters[string]
 }
 
-// commit appends what happened to a key, and wakes who waits for it.
+// commit appends an event of key and wakes the readers that wait for it.
 func (h *hub) commit(key string) {
 	h.mu.Lock()
 	rev := h.log.Newest() + 1
@@ -27,7 +27,7 @@ func (h *hub) commit(key string) {
 	woken.Release()
 }
 
-// next returns what was committed after a revision, or where to wait for it.
+// next returns the commits after a revision. If there are none, it returns the group to wait in.
 func (h *hub) next(key string, after storage.Revision) ([]eventlog.Commit[string], *eventlog.Group) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -37,7 +37,7 @@ func (h *hub) next(key string, after storage.Revision) ([]eventlog.Commit[string
 	return nil, h.parks.Park(key)
 }
 
-// A reader that has read everything waits, and misses nothing.
+// A reader that has read all commits waits for the next one and misses none.
 func ExampleWaiters() {
 	h := &hub{parks: eventlog.Waiters[string]{}}
 	h.log.Init(0, eventlog.Limits{})

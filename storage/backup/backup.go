@@ -8,11 +8,11 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Backup writes everything that a store holds, up to a revision that it reaches meanwhile,
-// with the history that it retains. Writes go on; every one that was acknowledged before
-// Backup was called is in it. With Options.Since it leaves out what an earlier backup has.
+// Backup writes a backup of a store, including the retained history, to w. The store can be written to meanwhile. The
+// backup contains at least all commits that were acknowledged before the call. With Options.Since it is an
+// incremental backup; it fails with ErrNotOnTop if the store is older than that position.
 //
-// A file counts as a backup once it is whole and on the disk, which the caller sees to.
+// If Backup fails, the written data is not a usable backup. The caller must make sure that the file is on the disk.
 func Backup(ctx context.Context, from storage.Backend, w io.Writer, o Options) (*Report, error) {
 	o.Cutover = nil
 	s := &source{store: from, o: o.metered(), report: &Report{Kept: true, Since: o.Since}}
@@ -23,7 +23,7 @@ func Backup(ctx context.Context, from storage.Backend, w io.Writer, o Options) (
 }
 
 func (s *source) backup(ctx context.Context, to io.Writer) error {
-	if err := finished(ctx, s.store); err != nil {
+	if err := checkComplete(ctx, s.store); err != nil {
 		return err
 	}
 	stamps, err := stampsOf(ctx, s.store)
@@ -40,7 +40,7 @@ func (s *source) backup(ctx context.Context, to io.Writer) error {
 		return err
 	}
 	if since.Revision > newest {
-		return fmt.Errorf("%w: that one ends at revision %d, the store at %d", ErrNotOnTop, since.Revision, newest)
+		return fmt.Errorf("%w: the previous backup ends at revision %d, the store at %d", ErrNotOnTop, since.Revision, newest)
 	}
 	if err := s.count(ctx); err != nil {
 		return err

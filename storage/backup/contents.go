@@ -2,17 +2,17 @@ package backup
 
 import "orch.io/controlplane/storage"
 
-// contents are the newest versions in a file, by key. What its trailer says of the state is
-// held against them before any store shows it.
+// contents are the newest versions of the entries of a chain of files, by key. They are compared with the state in the
+// trailer before a store publishes the records.
 type contents map[string]content
 
 type content struct {
 	revision storage.Revision
 	deleted  bool
-	value    *digest // of the record; nil while its value was not found
+	value    *digest // digest of the record; nil until its value is found
 }
 
-// add takes in an entry, also one whose value an earlier file has, and later that value.
+// add adds an entry. If the value of an entry is in an earlier file, add is called again with that value.
 func (c contents) add(e entry) error {
 	have, ok := c[e.Key]
 	if ok && e.Revision < have.revision {
@@ -28,7 +28,7 @@ func (c contents) add(e entry) error {
 		return nil
 	}
 	if found.deleted != have.deleted || found.value != nil && have.value != nil && *found.value != *have.value {
-		return unusable("it has two versions of %.80q with the revision %d", e.Key, e.Revision)
+		return damaged("two different versions of %.80q have the revision %d", e.Key, e.Revision)
 	}
 	if have.value == nil {
 		c[e.Key] = found
@@ -36,8 +36,8 @@ func (c contents) add(e entry) error {
 	return nil
 }
 
-// check compares it with the state that a trailer tells. Where values are missing, because
-// the file that has them is not at hand, only the keys are counted.
+// check compares the contents with the state of a trailer. If values are missing because their file is not available,
+// it compares only the number of keys.
 func (c contents) check(want digest) error {
 	var found digest
 	missing := false
@@ -59,7 +59,7 @@ func (c contents) check(want digest) error {
 		found.contents, found.records = want.contents, want.records
 	}
 	if found != want {
-		return unusable("its entries do not make the state that its trailer tells: %d keys of %d", found.keys, want.keys)
+		return damaged("the entries do not match the trailer: %d keys instead of %d, or other records", found.keys, want.keys)
 	}
 	return nil
 }

@@ -10,13 +10,12 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Copy moves everything from one store into an empty one, stamps included. Nobody may use
-// the destination until it has returned; then the program goes on with that. What is said
-// of revisions and checks in the package's documentation holds.
+// Copy copies all records, the history and the stamps of a store into an empty one. The destination must not be used until
+// Copy returns. See the package documentation for revisions and verification.
 func Copy(ctx context.Context, from, to storage.Backend, o Options) (*Report, error) {
 	report, err := move(ctx, from, to, o)
 	if err != nil {
-		return report, fmt.Errorf("transfer: %w", err)
+		return report, fmt.Errorf("copy: %w", err)
 	}
 	return report, nil
 }
@@ -24,7 +23,7 @@ func Copy(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, error) {
 	o = o.metered()
 	s := &source{store: from, o: o, report: &Report{}, twice: true}
-	if err := finished(ctx, from); err != nil {
+	if err := checkComplete(ctx, from); err != nil {
 		return s.report, err
 	}
 	stamps, err := stampsOf(ctx, from)
@@ -46,16 +45,16 @@ func move(ctx context.Context, from, to storage.Backend, o Options) (*Report, er
 	if err := s.count(ctx); err != nil {
 		return s.report, err
 	}
-	d.settled = s.settled
+	d.checkSource = s.checkUnchanged
 	if err := d.fill(ctx, s.oldest, s.versions(ctx)); err != nil {
 		return s.report, err
 	}
-	s.tell(Verifying)
+	s.reportProgress(Verifying)
 	return s.report, d.finish(ctx, s.report.Revision, s.now, s.report, Options{Progress: s.o.Progress})
 }
 
-// versions is read as a sequence, in which the source is compared with what was read of it: the
-// destination shows nothing before. An error is the last thing in it.
+// versions returns the result of read as a sequence. An error is its last element. read also compares the source with the
+// first reading, before the destination publishes anything.
 func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		enough := errors.New("enough")
@@ -72,49 +71,49 @@ func (s *source) versions(ctx context.Context) iter.Seq2[storage.Record, error] 
 	}
 }
 
-// settled makes sure that nobody has written to the source since its writers should have stopped.
-func (s *source) settled(ctx context.Context) error {
+// checkUnchanged returns an error if the source was written to after its writers should have stopped.
+func (s *source) checkUnchanged(ctx context.Context) error {
 	at := s.report.Revision
 	s.emit = func(storage.Record) error {
-		return fmt.Errorf("the source was written to after revision %d, where its writers should have stopped: do not use the copy", at)
+		return fmt.Errorf("the source was written to after revision %d, when its writers should have been stopped: do not use the copy", at)
 	}
 	return s.catchUp(ctx)
 }
 
-// finished refuses a source that has only a part of what it should have.
-func finished(ctx context.Context, from storage.Backend) error {
+// checkComplete returns an error if the source is incomplete, see storage.UnfinishedKey.
+func checkComplete(ctx context.Context, from storage.Backend) error {
 	_, err := from.Get(ctx, storage.UnfinishedKey, 0)
 	switch {
 	case err == nil:
-		return errors.New("the source was itself filled in part, and never finished")
+		return errors.New("the source is incomplete: a copy or restore into it was interrupted and never finished")
 	case errors.Is(err, storage.ErrNotFound):
 		return nil
 	}
 	return err
 }
 
-// stampsOf returns none of a store that keeps none.
+// stampsOf returns the stamps of a store, nil if it is not a storage.Stamper.
 func stampsOf(ctx context.Context, from storage.Backend) (map[string]string, error) {
 	switch s := from.(type) {
 	case storage.StampReader:
 		return s.Stamps(ctx)
 	case storage.Stamper:
-		return nil, errors.New("the stamps of the source cannot be listed: it is no storage.StampReader")
+		return nil, errors.New("the source does not implement storage.StampReader, so its stamps cannot be copied")
 	}
 	return nil, nil
 }
 
-// destination is a store that is filled.
+// destination is the store that is being filled.
 type destination struct {
 	store  storage.Backend
 	stamps map[string]string
-	plain  *plain // nil: it is a storage.Importer
+	plain  *plain // nil if the store is a storage.Importer
 
-	settled func(context.Context) error // the last check; nil: there is none
+	checkSource func(context.Context) error // last check of the source; may be nil
 }
 
-// prepare looks whether the destination has other stamps and, if it chooses its revisions by
-// itself, raises them to the given one, which takes time.
+// prepare checks that the destination has no other values of the stamps. If it is not a storage.Importer, prepare also
+// raises its revision to newest, which may take long.
 func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, newest storage.Revision, o Options) (*destination, error) {
 	if s, ok := to.(storage.StampReader); ok {
 		have, err := s.Stamps(ctx)
@@ -146,10 +145,10 @@ func prepare(ctx context.Context, to storage.Backend, stamps map[string]string, 
 }
 
 func otherStamp(name, have, want string) error {
-	return fmt.Errorf("%w: its stamp %q says %q, not %q", storage.ErrNotEmpty, name, have, want)
+	return fmt.Errorf("%w: stamp %q has the value %q instead of %q", storage.ErrNotEmpty, name, have, want)
 }
 
-// stamp is the last thing before a store that chooses its revisions by itself is shown.
+// stamp sets the stamps of a destination that is not a storage.Importer, right before its mark is removed.
 func (d *destination) stamp(ctx context.Context) error {
 	s, ok := d.store.(storage.Stamper)
 	if !ok {
@@ -174,7 +173,7 @@ func (d *destination) fill(ctx context.Context, oldest storage.Revision, records
 	return d.store.(storage.Importer).Import(ctx, d.stamps, oldest, records)
 }
 
-// finish compares what arrived with what was sent, whose newest revision is at.
+// finish compares the destination with the records that were sent: want is their digest, and at their newest revision.
 func (d *destination) finish(ctx context.Context, at storage.Revision, want digest, report *Report, o Options) (err error) {
 	report.Kept = d.plain == nil
 	if d.plain != nil {
@@ -186,13 +185,13 @@ func (d *destination) finish(ctx context.Context, at storage.Revision, want dige
 		return err
 	}
 	if report.Reached < at || report.Kept && report.Reached != at {
-		return fmt.Errorf("the destination ends at revision %d, not %d", report.Reached, at)
+		return fmt.Errorf("the newest revision of the destination is %d instead of %d", report.Reached, at)
 	}
 	if err := verify(ctx, d.store, report.Reached, want, report.Kept, o); err != nil {
-		return fmt.Errorf("what arrived is not what was sent, do not use it: %w", err)
+		return fmt.Errorf("the destination differs from the source, do not use it: %w", err)
 	}
-	if d.settled != nil {
-		if err := d.settled(ctx); err != nil {
+	if d.checkSource != nil {
+		if err := d.checkSource(ctx); err != nil {
 			return err
 		}
 	}
@@ -206,8 +205,8 @@ func (d *destination) finish(ctx context.Context, at storage.Revision, want dige
 	return err
 }
 
-// verify compares the records of a store at a revision with a digest, their own revisions
-// only if they are kept.
+// verify compares the records of a store at a revision with a digest. It compares the revisions of the records only if
+// kept is set.
 func verify(ctx context.Context, b storage.Backend, at storage.Revision, want digest, kept bool, o Options) error {
 	_, records, err := b.Scan(ctx, "", "", at)
 	if err != nil {
@@ -238,7 +237,7 @@ func verify(ctx context.Context, b storage.Backend, at storage.Revision, want di
 	return found.compare(want)
 }
 
-// isScratch reports whether a key belongs to the filling itself.
+// isScratch reports whether a key is used only while a store is being filled.
 func isScratch(key string) bool {
 	return key == storage.UnfinishedKey || strings.HasPrefix(key, scratchPrefix)
 }

@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/storage/faultinject"
 )
 
-// TestCopyFindsOut what a destination has lost.
-func TestCopyFindsOut(t *testing.T) {
+// TestCopyDetectsLostRecords checks that Copy fails if the destination has lost records.
+func TestCopyDetectsLostRecords(t *testing.T) {
 	a := open(t, "memory")
 	for i := range 100 {
 		put(t, a, fmt.Sprint("k", i), "x")
@@ -26,9 +26,9 @@ func TestCopyFindsOut(t *testing.T) {
 	require.ErrorContains(t, err, "there are 99 keys")
 }
 
-// TestCopyChecksItsSource: what the source tells otherwise when it is read once more ends the copy
-// before the destination shows anything, and so do, at its end, writers that go on.
-func TestCopyChecksItsSource(t *testing.T) {
+// TestCopyVerifiesSource checks that Copy fails before the destination publishes anything if the second reading of the
+// source differs from the first, and that it fails at the end if the source is written to after Cutover.
+func TestCopyVerifiesSource(t *testing.T) {
 	for _, kind := range kinds {
 		a, b := faultinject.Wrap(open(t, "memory"), nil), open(t, kind)
 		for i := range 100 {
@@ -57,8 +57,8 @@ func TestCopyChecksItsSource(t *testing.T) {
 	}
 }
 
-// TestCopyAfterCutover: of a source nothing is read any more once its writers are stopped but what
-// they wrote last, however large it is. What they write while it is compared is copied.
+// TestCopyAfterCutover checks that after Cutover only the last commits of the source are read, no matter how large it
+// is, and that commits during the comparison are copied.
 func TestCopyAfterCutover(t *testing.T) {
 	for _, kind := range append(kinds, "own") {
 		a := faultinject.Wrap(open(t, "memory"), nil)

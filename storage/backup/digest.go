@@ -8,8 +8,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// sum adds up hashes, so that it does not depend on the order of what is summed, and
-// what is in it can be taken out.
+// sum is a sum of hashes. It does not depend on the order in which they are added, and a hash can be removed again.
 type sum [2]uint64
 
 func (s *sum) add(hash [sha256.Size]byte)    { s.change(hash, 1) }
@@ -21,24 +20,24 @@ func (s *sum) change(hash [sha256.Size]byte, times uint64) {
 	}
 }
 
-// MarshalText is how files have it.
+// MarshalText implements encoding.TextMarshaler, for the trailer.
 func (s sum) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText takes what MarshalText made.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *sum) UnmarshalText(text []byte) error {
 	if n, err := fmt.Sscanf(string(text), "%16x%16x", &s[0], &s[1]); err != nil || n != 2 || s.String() != string(text) {
-		return fmt.Errorf("%q is no sum", text)
+		return fmt.Errorf("invalid sum %q", text)
 	}
 	return nil
 }
 
 func (s sum) String() string { return fmt.Sprintf("%016x%016x", s[0], s[1]) }
 
-// digest tells one set of records from another one.
+// digest identifies a set of records.
 type digest struct {
 	keys     int64
-	contents sum // of keys and values
-	records  sum // of keys, values and revisions
+	contents sum // sum of the hashes of keys and values
+	records  sum // sum of the hashes of keys, values and revisions
 }
 
 func (d *digest) add(rec storage.Record) {
@@ -55,15 +54,16 @@ func (d *digest) remove(rec storage.Record) {
 	d.records.remove(record)
 }
 
-// compare says what is wrong with what was found.
+// compare returns an error unless d equals want.
 func (d digest) compare(want digest) error {
 	if d == want {
 		return nil
 	}
-	return fmt.Errorf("there are %d keys with the hashes %v and %v, expected %d with %v and %v",
+	return fmt.Errorf("there are %d keys with the hashes %v and %v instead of %d with %v and %v",
 		d.keys, d.contents, d.records, want.keys, want.contents, want.records)
 }
 
+// hashes returns the hash of key and value, and the hash of key, value and revision.
 func hashes(rec storage.Record) (contents, record [sha256.Size]byte) {
 	h := sha256.New()
 	h.Write(binary.AppendUvarint(nil, uint64(len(rec.Key))))

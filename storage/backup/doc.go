@@ -1,53 +1,52 @@
-// Package backup moves what a store holds: into another store, of whatever kind, and
-// into files and back. The source may be served and written to meanwhile.
+// Package backup copies the content of a store into another store, or into a file and back. The source can be in use
+// and be written to during a copy or a backup.
 //
-//	Copy     everything from one store into an empty one, with a short stop of writes
-//	Backup   everything, or what changed since an earlier backup, into a file
-//	Restore  a backup, with the ones that were made on top of it, into an empty store
-//	Handler  a backup over HTTP, of a store that the serving process alone can open
-//	Fetch    what such a Handler answers
-//	Verify   whether files are whole and stand on each other, without a store
+//	Copy     copies a store into an empty one, with a short interruption of writes
+//	Backup   writes a full or an incremental backup to a file
+//	Restore  fills an empty store from a full backup and the incremental backups based on it
+//	Handler  serves a backup over HTTP, for a store that only the serving process can open
+//	Fetch    downloads a backup from a Handler
+//	Verify   checks backup files without a store
 //
 // # Revisions
 //
-// A store that is a storage.Importer (memstore, badgerstore, a store over SQL) gets every
-// record with the revision that it had, and as much of the history as the source retains:
-// clients go on with the resourceVersions and watches that they have, and miss nothing.
+// If the destination is a storage.Importer (memstore, badgerstore, a store on an SQL database), all records keep their
+// revisions, and the history that the source retains is copied. Clients continue with their resourceVersions and
+// watches and miss nothing.
 //
-// A store that chooses its revisions by itself, such as etcd, gets the newest records
-// with new revisions, each larger than every one that the record had in the source: the
-// store's revisions are raised, by commits of no other use, as far as those of the source
-// went. No resourceVersion goes back, and watches from before are told that their revision
-// is compacted, so that clients list anew. That takes a commit for each revision of the
-// source, or fewer where the store's revisions have gaps, and by compacting forgets the history of whatever else is in the same cluster.
+// Other stores, such as etcd, choose their own revisions. They get only the newest records, and each record gets a
+// revision that is larger than all its revisions in the source. To achieve that, the copy first makes empty commits
+// until the revision of the destination has reached the revision of the source. That takes one commit for each
+// revision of the source, or fewer if the revisions of the destination have gaps. No resourceVersion decreases, and
+// old watches get storage.ErrCompacted, so clients list again. The copy compacts the destination, which also drops
+// the history of other data in the same etcd cluster.
 //
-// Both are right for clients that saw nothing newer than what is moved. Where they may have, as
-// after the loss of a store of which there is an older backup, set StartOver.
+// Both methods are correct for clients that have seen no commits after the backup. If clients may have seen later
+// commits, for example when a lost store is restored from an older backup, set Options.StartOver.
 //
-// # What is checked
+// # Verification
 //
-// At the end the keys, values and revisions that arrived are compared with those that were
-// read, by their number and a sum of hashes. Copy reads the source twice for it, before its writers
-// are stopped, so that their stop lasts as long as it takes to show and to read the destination,
-// however long the source takes. That the source was written to after its writers should have
-// stopped ends it at last. A record that cannot be read ends it with a *storage.DamagedError, unless
-// SkipDamaged is set. A storage.Importer that is filled in part shows nothing of it, or is of no
-// more use, so that to begin again takes an empty one; badgerstore.Fill sees to it for a
-// directory. Any other store has the key storage.UnfinishedKey until all is there: Copy begins
-// it again, and neither it nor Backup takes it as a source.
-// A server refuses to start over a store that has it.
+// At the end, keys, values and revisions in the destination are compared with those that were read, by number and by a
+// sum of hashes. Copy also reads the source a second time and compares. It does that before it stops the writers, so
+// their interruption depends only on the time to publish and read the destination. If the source is written to after
+// its writers were stopped, Copy fails. If a record cannot be read, it fails with a *storage.DamagedError, unless
+// Options.SkipDamaged is set.
+//
+// If a copy or restore fails, a storage.Importer shows none of the records, or it is unusable and must be replaced by an
+// empty store; badgerstore.Fill does that for a directory. Any other store has the key storage.UnfinishedKey until
+// it is complete. Copy and Restore start over in such a store. Copy and Backup reject it as a source, and a server
+// does not start with it.
 //
 // # Files
 //
-// A file consists of blocks with a checksum each, in a fixed order; the last one has the
-// counts, a hash of all before and a sum of the state. One that is cut, changed or put together
-// otherwise, or whose entries do not make that state, is refused with ErrDamaged, and nothing of
-// it is shown. Who can write files can make one that fits: keep them where nobody else writes. It
-// holds secrets as the store does.
+// A backup file consists of blocks with checksums. The last block has the number of entries, a hash of the preceding
+// bytes, and a sum of hashes of the state. If a file is truncated or modified, or its entries do not result in that
+// state, it is rejected with ErrDamaged before any of it becomes visible. These checks do not detect a deliberately
+// forged file, so store backups where only trusted users can write. A backup contains the secrets of the store.
 //
-// An incremental file is a whole state, too, but for values that the one before it has. It
-// names that file, and is refused on top of any other one. It does not depend on the
-// history: the one before may be of any age.
+// An incremental backup describes a whole state but omits the values that the previous backup has. It contains the
+// hash of the previous backup and cannot be combined with another one. It does not depend on the retained history,
+// so the previous backup may be of any age.
 package backup
 
 import (
@@ -57,74 +56,74 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Options say how something is moved. All fields may be left out.
+// Options are the options of Copy, Backup, Restore and Verify. All fields are optional.
 type Options struct {
-	// Progress is called every now and then, by one goroutine, which waits for it. If it is
-	// set, Backup and Copy count the records of the source before they read them.
+	// Progress is called periodically, by the goroutine that does the work. If it is set, Backup and Copy
+	// count the records of the source first.
 	Progress func(Progress)
 
-	// Cutover is called by Copy when all records are copied and few commits are left. It
-	// stops the writers of the source; what was committed until it returns is copied. An
-	// error ends Copy. nil: nobody writes.
+	// Cutover is called by Copy when all records and most commits are copied. It must stop the writers of the
+	// source. Commits before it returns are copied. If it fails, Copy fails. It may be nil if the source has
+	// no writers.
 	Cutover func(context.Context) error
 
-	// SkipDamaged leaves out records that cannot be read, and the history, of which
-	// nobody knows whether it can. Report.Damaged names them.
+	// SkipDamaged omits damaged records, and the whole history, because it may be damaged, too. Report.Damaged
+	// lists the omitted records.
 	SkipDamaged bool
 
-	// Since makes Backup leave out values that the backup of that position has.
+	// Since makes Backup write an incremental backup on top of the backup that ends at this position.
 	Since Position
 
-	// StartOver is for Restore where clients have seen what happened after the backup:
-	// the history begins at this revision, which must not be less than any of theirs, so
-	// that all of them list anew. 0: they go on, as they may if there was nothing to see.
+	// StartOver is for a Restore after which clients may know newer revisions than the backup has. The history
+	// begins at this revision, so all clients list again. It must be at least as large as any revision that a
+	// client knows. With 0, clients continue with their revisions.
 	StartOver storage.Revision
 }
 
-// Phase is what is being done.
+// Phase is a phase of a copy, backup or restore.
 type Phase string
 
 // The phases, in the order in which they begin.
 const (
-	Raising   Phase = "raising"   // revisions of a store that chooses them by itself
-	Copying   Phase = "copying"   // records, and the commits of meanwhile
-	Verifying Phase = "verifying" // what was read, and at the end what arrived
-	Following Phase = "following" // commits, until few are left
+	Raising   Phase = "raising"   // raises the revision of a destination that chooses its revisions
+	Copying   Phase = "copying"   // copies records and concurrent commits
+	Verifying Phase = "verifying" // reads the source again, and at the end the destination
+	Following Phase = "following" // copies commits until few are left
 )
 
-// Progress is how far it is.
+// Progress is the progress of a phase.
 type Progress struct {
 	Phase    Phase
-	Versions int64            // records and deletions that were read, in Verifying those that were compared, in Raising revisions
-	Total    int64            // of Versions, an estimate; 0: not known
-	Bytes    int64            // of their keys and values
+	Versions int64            // records and deletions that were read (in Verifying: compared; in Raising: revisions)
+	Total    int64            // estimate of Versions at the end of the phase; 0 if unknown
+	Bytes    int64            // size of the keys and values of Versions
 	Rate     float64          // Versions per second since the phase began
-	Left     time.Duration    // until the phase ends at that rate; 0: not known
-	Revision storage.Revision // that the source is read up to; in Raising the newest one of the destination
+	Left     time.Duration    // estimated time to the end of the phase; 0 if unknown
+	Revision storage.Revision // revision up to which the source was read; in Raising: newest revision of the destination
 }
 
-// Position is where a backup ends: the newest revision in it and the hash of the file.
+// Position identifies a backup: its newest revision and the hash of the file.
 type Position struct {
 	Revision storage.Revision `json:"revision"`
 	ID       string           `json:"id"`
 }
 
-// Report is what was moved.
+// Report describes the result of a copy, backup, restore or verification.
 type Report struct {
-	// Revision is the newest one of the source, Oldest the one that the history begins at.
+	// Revision is the newest revision of the source. Oldest is the start of the copied history.
 	Revision, Oldest storage.Revision
-	Keys             int64 // that exist
-	Versions         int64 // records and deletions, those of the history included
-	Bytes            int64 // of their keys and values
+	Keys             int64 // number of existing keys
+	Versions         int64 // number of records and deletions, including the history
+	Bytes            int64 // size of their keys and values
 
-	// Kept says that the destination has the revisions of the source. Reached is the newest
-	// one there.
+	// Kept reports whether the destination has the revisions of the source. Reached is the newest revision of
+	// the destination.
 	Kept    bool
 	Reached storage.Revision
 
-	// Damaged are what was left out.
+	// Damaged are the omitted records, see Options.SkipDamaged.
 	Damaged []*storage.DamagedError
 
-	// Position and Since are those of a file. Since is zero if it stands alone.
+	// Position identifies the backup, and Since the backup that it is based on. Since is zero for a full backup.
 	Position, Since Position
 }

@@ -13,8 +13,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// A store is backed up while it is written to, then once more with what changed since, and
-// restored with the revisions that it had.
+// A store is backed up while it is written to, then incrementally, and restored with its revisions.
 func ExampleBackup() {
 	ctx := context.Background()
 	store := memstore.New(memstore.Options{})
@@ -55,8 +54,8 @@ func ExampleBackup() {
 	// 2 2 <nil>
 }
 
-// A server hands out backups of its store, here without access control. Whoever takes one
-// checks it while it comes in, and keeps it once it is whole.
+// A server serves backups of its store, here without access control. The client verifies a backup while it receives it,
+// and keeps it if it is valid.
 func ExampleHandler() {
 	ctx := context.Background()
 	store := memstore.New(memstore.Options{})
@@ -84,8 +83,8 @@ func ExampleHandler() {
 	// 1 1 true
 }
 
-// Everything moves to another store. When little is left to copy the program stops its
-// writes, and goes on with the other store afterwards.
+// A store is copied to another one. When few commits are left, the program stops its writes, and then it continues with
+// the other store.
 func ExampleCopy() {
 	ctx := context.Background()
 	from, to := memstore.New(memstore.Options{}), memstore.New(memstore.Options{})

@@ -17,18 +17,18 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// A file is the magic and blocks. A block has a kind, the length of what is in it, a
-// checksum over its number, kind, length and content, and the content. The first one is
-// the header, the last one the trailer, those between hold entries; nothing follows.
+// A file consists of the magic and blocks. A block consists of its kind, the length of its content, a checksum over its
+// number, kind, length and content, and the content. The first block is the header, the last one the trailer, and the
+// blocks between them contain entries. Nothing follows the trailer.
 const (
 	magic      = "cpbackup"
 	blockHead  = 1 + 4 + 4
-	blockBytes = 256 << 10         // a block of entries is written when it has so much
-	maxBlock   = 65 << 20          // of entries: of one that is large
-	maxText    = 1 << 20           // of header and trailer
-	maxKey     = 64 << 10          // of an entry
-	maxValue   = 64 << 20          // of an entry
-	maxHistory = math.MaxInt64 / 2 // revisions stay below
+	blockBytes = 256 << 10         // a block of entries is written when it has this size
+	maxBlock   = 65 << 20          // maximum size of a block of entries, which may be one large entry
+	maxText    = 1 << 20           // maximum size of header and trailer
+	maxKey     = 64 << 10          // maximum length of a key
+	maxValue   = 64 << 20          // maximum length of a value
+	maxHistory = math.MaxInt64 / 2 // maximum revision
 )
 
 const (
@@ -37,10 +37,10 @@ const (
 	blockTrailer = 't'
 )
 
-// formatVersion is that of files. A later one that is read differently has another.
+// formatVersion is the version of the file format. An incompatible change of the format must increase it.
 const formatVersion = 1
 
-// header is the first record of a file.
+// header is the content of the first block.
 type header struct {
 	Format   int               `json:"format"`
 	Oldest   storage.Revision  `json:"oldest"`
@@ -49,22 +49,22 @@ type header struct {
 	Stamps   map[string]string `json:"stamps,omitempty"`
 }
 
-// trailer is what is known at the end.
+// trailer is the content of the last block.
 type trailer struct {
 	Revision storage.Revision `json:"revision"`
-	Keys     int64            `json:"keys"`     // that exist
-	Contents sum              `json:"contents"` // of the records that exist, see digest
+	Keys     int64            `json:"keys"`     // number of existing keys
+	Contents sum              `json:"contents"` // digest of the existing records
 	Records  sum              `json:"records"`
-	Entries  int64            `json:"entries"` // of the file
-	ID       string           `json:"id"`      // SHA-256 of all before this block, in hex
+	Entries  int64            `json:"entries"` // number of entries in the file
+	ID       string           `json:"id"`      // SHA-256 of the file before this block, in hex
 }
 
 func (t trailer) digest() digest { return digest{t.Keys, t.Contents, t.Records} }
 
-// entry is a record, a deletion, or the name of a record that an earlier file has.
+// entry is a record, a deletion, or a reference to a record in an earlier file.
 type entry struct {
 	storage.Record
-	earlier bool // Value is in an earlier file
+	earlier bool // the value is in an earlier file
 }
 
 const (
@@ -74,19 +74,20 @@ const (
 )
 
 var (
-	// ErrDamaged says that a file is no backup, or not whole.
-	ErrDamaged = errors.New("the backup cannot be used")
-	// ErrNotOnTop says that a backup does not stand on the file before it.
-	ErrNotOnTop = errors.New("the backup does not stand on the one before")
+	// ErrDamaged is returned if a file is not a backup, or is incomplete or damaged.
+	ErrDamaged = errors.New("damaged backup")
+	// ErrNotOnTop is returned if an incremental backup is not based on the previous file.
+	ErrNotOnTop = errors.New("the backup is not based on the previous one")
 
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-func unusable(format string, args ...any) error {
+// damaged returns an ErrDamaged.
+func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
 
-// blockSum covers the number of the block, so that none can change places.
+// blockSum returns the checksum of a block. It includes the number of the block, so that swapped blocks are detected.
 func blockSum(number uint32, head, content []byte) uint32 {
 	sum := crc32.Checksum(binary.BigEndian.AppendUint32(nil, number), castagnoli)
 	sum = crc32.Update(sum, castagnoli, head)
@@ -112,7 +113,7 @@ func newWriter(to io.Writer, h header) (*writer, error) {
 		return nil, err
 	}
 	if len(text) > maxText {
-		return nil, fmt.Errorf("the stamps of the store: %w", storage.ErrTooLarge)
+		return nil, fmt.Errorf("stamps of the store: %w", storage.ErrTooLarge)
 	}
 	return w, w.block(blockHeader, text)
 }
@@ -135,7 +136,7 @@ func (w *writer) block(kind byte, content []byte) error {
 
 func (w *writer) entry(e entry) error {
 	if len(e.Key) > maxKey || len(e.Value) > maxValue {
-		return fmt.Errorf("a backup of %.80q with %d bytes: %w", e.Key, len(e.Value), storage.ErrTooLarge)
+		return fmt.Errorf("record %.80q with %d bytes: %w", e.Key, len(e.Value), storage.ErrTooLarge)
 	}
 	kind := byte(entryValue)
 	switch {
@@ -182,29 +183,29 @@ func (w *writer) end(revision storage.Revision, now digest) (id string, err erro
 	return t.ID, w.block(blockTrailer, text)
 }
 
-// reader reads a file and trusts nothing in it.
+// reader reads a file. The content of the file is not trusted.
 type reader struct {
 	from    *bufio.Reader
 	hash    hash.Hash
 	blocks  uint32
 	entries int64
-	newest  storage.Revision // of the entries
-	buf     []byte           // the content of the block
-	rest    []byte           // the entries in it that were not read
+	newest  storage.Revision // newest revision of the entries
+	buf     []byte           // content of the current block
+	rest    []byte           // entries in buf that were not read yet
 
 	header  header
-	trailer *trailer // once it was read, and all is right
+	trailer *trailer // set when the end of a valid file was read
 }
 
-// newReader reads the header.
+// newReader returns a reader after it has read the header.
 func newReader(from io.Reader) (*reader, error) {
 	r := &reader{from: bufio.NewReaderSize(from, blockBytes), hash: sha256.New()}
 	begin := make([]byte, len(magic))
 	if _, err := io.ReadFull(r.from, begin); err != nil {
-		return nil, cut(err)
+		return nil, truncated(err)
 	}
 	if string(begin) != magic {
-		return nil, unusable("it is no backup")
+		return nil, damaged("the file is not a backup")
 	}
 	r.hash.Write(begin)
 	kind, _, err := r.block()
@@ -212,51 +213,53 @@ func newReader(from io.Reader) (*reader, error) {
 		return nil, err
 	}
 	if kind != blockHeader {
-		return nil, unusable("it begins with a block %q", kind)
+		return nil, damaged("the first block has the kind %q", kind)
 	}
-	if err := strictly(r.buf, &r.header); err != nil {
-		return nil, unusable("its header: %w", err)
+	if err := decodeStrict(r.buf, &r.header); err != nil {
+		return nil, damaged("header: %w", err)
 	}
 	h := r.header
 	if h.Format != formatVersion {
-		return nil, unusable("its format is %d, this release reads %d", h.Format, formatVersion)
+		return nil, damaged("unknown format %d: this release reads format %d", h.Format, formatVersion)
 	}
 	if h.Versions < 0 || h.Oldest < 0 || h.Oldest > maxHistory || h.Since != (Position{}) && !h.Since.valid() {
-		return nil, unusable("its header has the revisions %d and %d and %d versions", h.Oldest, h.Since.Revision, h.Versions)
+		return nil, damaged("invalid header: oldest revision %d, base revision %d, %d versions", h.Oldest, h.Since.Revision, h.Versions)
 	}
 	return r, nil
 }
 
-// valid reports whether a file can end there.
+// valid reports whether p can be the position of a backup.
 func (p Position) valid() bool {
 	id, err := hex.DecodeString(p.ID)
 	return err == nil && len(id) == sha256.Size && hex.EncodeToString(id) == p.ID && p.Revision >= 0 && p.Revision <= maxHistory
 }
 
-func strictly(text []byte, into any) error {
+// decodeStrict decodes JSON and rejects unknown fields and trailing data.
+func decodeStrict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows")
+		return errors.New("unexpected data after the JSON value")
 	}
 	return nil
 }
 
-func cut(err error) error {
+// truncated returns ErrDamaged if err is the end of the file, and err otherwise.
+func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return unusable("it is cut off")
+		return damaged("the file is truncated")
 	}
 	return err
 }
 
-// block reads the next block into buf. before is the hash of all before it.
+// block reads the next block into r.buf. before is the hash of the file before the block.
 func (r *reader) block() (kind byte, before []byte, err error) {
 	var head [blockHead]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
-		return 0, nil, cut(err)
+		return 0, nil, truncated(err)
 	}
 	kind = head[0]
 	length, limit := binary.BigEndian.Uint32(head[1:]), uint32(maxText)
@@ -264,19 +267,19 @@ func (r *reader) block() (kind byte, before []byte, err error) {
 		limit = maxBlock
 	}
 	if length > limit {
-		return 0, nil, unusable("block %d has %d bytes", r.blocks, length)
+		return 0, nil, damaged("block %d has %d bytes", r.blocks, length)
 	}
 	size := int(length)
 	r.buf = r.buf[:0]
-	for len(r.buf) < size { // in steps, because the length may be made up
+	for len(r.buf) < size { // in steps, because a forged length may be huge
 		at := len(r.buf)
 		r.buf = append(r.buf, make([]byte, min(size-at, blockBytes))...)
 		if _, err := io.ReadFull(r.from, r.buf[at:]); err != nil {
-			return 0, nil, cut(err)
+			return 0, nil, truncated(err)
 		}
 	}
 	if blockSum(r.blocks, head[:5], r.buf) != binary.BigEndian.Uint32(head[5:]) {
-		return 0, nil, unusable("the checksum of block %d does not fit", r.blocks)
+		return 0, nil, damaged("checksum mismatch in block %d", r.blocks)
 	}
 	r.blocks++
 	before = r.hash.Sum(nil)
@@ -285,8 +288,7 @@ func (r *reader) block() (kind byte, before []byte, err error) {
 	return kind, before, nil
 }
 
-// next returns the next entry, or false at the end of a file that is whole. Its value is
-// a copy.
+// next returns the next entry, or false at the end of a valid file. The caller owns the value of the entry.
 func (r *reader) next() (e entry, ok bool, err error) {
 	for len(r.rest) == 0 {
 		if r.trailer != nil {
@@ -299,15 +301,15 @@ func (r *reader) next() (e entry, ok bool, err error) {
 		case kind == blockTrailer:
 			return entry{}, false, r.end(before)
 		case kind != blockEntries:
-			return entry{}, false, unusable("block %d is of the kind %q", r.blocks-1, kind)
+			return entry{}, false, damaged("block %d has the unknown kind %q", r.blocks-1, kind)
 		case len(r.buf) == 0:
-			return entry{}, false, unusable("block %d is empty", r.blocks-1)
+			return entry{}, false, damaged("block %d is empty", r.blocks-1)
 		}
 		r.rest = r.buf
 	}
 	e, n, ok := parseEntry(r.rest)
 	if !ok || e.earlier && r.header.Since.Revision < e.Revision {
-		return entry{}, false, unusable("block %d has an entry that makes no sense", r.blocks-1)
+		return entry{}, false, damaged("block %d has an invalid entry", r.blocks-1)
 	}
 	r.rest = r.rest[n:]
 	r.entries++
@@ -315,6 +317,7 @@ func (r *reader) next() (e entry, ok bool, err error) {
 	return e, true, nil
 }
 
+// parseEntry parses the entry at the beginning of b, which must not be empty, and returns its length.
 func parseEntry(b []byte) (e entry, n int, ok bool) {
 	from := len(b)
 	number := func(limit uint64) uint64 {
@@ -346,26 +349,26 @@ func parseEntry(b []byte) (e entry, n int, ok bool) {
 	return e, from - len(b), ok && e.Revision > 0
 }
 
-// end checks the trailer, before which all has a hash.
+// end checks the trailer in r.buf. before is the hash of the file before the trailer.
 func (r *reader) end(before []byte) error {
 	t := &trailer{}
-	if err := strictly(r.buf, t); err != nil {
-		return unusable("its trailer: %w", err)
+	if err := decodeStrict(r.buf, t); err != nil {
+		return damaged("trailer: %w", err)
 	}
 	switch id := hex.EncodeToString(before); {
 	case t.ID != id:
-		return unusable("its blocks are not those of one backup")
+		return damaged("the hash in the trailer does not match: the blocks are not from one backup")
 	case t.Entries != r.entries:
-		return unusable("it has %d entries, of which its trailer says %d", r.entries, t.Entries)
+		return damaged("the file has %d entries, the trailer says %d", r.entries, t.Entries)
 	case t.Revision != max(r.header.Oldest, r.newest) || t.Revision < r.header.Since.Revision:
-		return unusable("its trailer has the revision %d, its entries end at %d, its history begins at %d, on top of %d",
+		return damaged("inconsistent revisions: trailer %d, newest entry %d, oldest revision %d, base %d",
 			t.Revision, r.newest, r.header.Oldest, r.header.Since.Revision)
 	}
 	if _, err := r.from.ReadByte(); !errors.Is(err, io.EOF) {
 		if err != nil {
 			return err
 		}
-		return unusable("something follows its end")
+		return damaged("unexpected data after the trailer")
 	}
 	r.trailer = t
 	return nil

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// seal puts checksums and the hash right around what somebody else has made up.
+// seal adds correct checksums and the correct hash to forged content.
 func seal(head string, content [][]byte, tail func(id string) string) []byte {
 	var file bytes.Buffer
 	w := &writer{to: &file, hash: sha256.New()}
@@ -32,7 +32,7 @@ func seal(head string, content [][]byte, tail func(id string) string) []byte {
 	return file.Bytes()
 }
 
-// pack is the content of a block.
+// pack returns the content of a block.
 func pack(entries ...entry) []byte {
 	w := &writer{hash: sha256.New()}
 	for _, e := range entries {
@@ -53,14 +53,14 @@ func named(key string, at storage.Revision) entry {
 	return entry{Record: storage.Record{Key: key, Revision: at}, earlier: true}
 }
 
-// forged is a file whose parts are what somebody wants.
+// forged describes a file with arbitrary parts.
 type forged struct {
 	header  header
 	entries []entry
 	trailer trailer
 }
 
-// honest is the file of a state whose newest versions are the last ones of the entries.
+// honest returns the file of the state that the entries result in.
 func honest(h header, entries ...entry) forged {
 	h.Format = formatVersion
 	f := forged{header: h, entries: entries}
@@ -97,7 +97,7 @@ func (f forged) file(t *testing.T) []byte {
 	})
 }
 
-// restored restores into an empty store; if that fails the store must still be empty.
+// restored restores into an empty store. If that fails, the store must still be empty.
 func restored(t *testing.T, files ...[]byte) (*memstore.Store, error) {
 	t.Helper()
 	to := memstore.New(memstore.Options{Retain: -1, MaxEvents: -1, MaxBytes: -1})
@@ -118,8 +118,8 @@ func restored(t *testing.T, files ...[]byte) (*memstore.Store, error) {
 	return to, err
 }
 
-// TestForgedFiles: a file whose checksums are right, but which does not hold what it says, is
-// refused before any of it is there.
+// TestForgedFiles checks that a file with correct checksums but inconsistent content is rejected before any of it
+// becomes visible.
 func TestForgedFiles(t *testing.T) {
 	whole := honest(header{Oldest: 3, Stamps: map[string]string{"names": "x"}}, record("a", "1", 2), record("b", "1", 3), record("a", "2", 5), deletion("b", 6))
 	to, err := restored(t, whole.file(t))
@@ -161,7 +161,7 @@ func TestForgedFiles(t *testing.T) {
 	}
 }
 
-// TestForgedBlocks: lengths and numbers are believed only as far as bytes follow.
+// TestForgedBlocks checks that forged lengths and numbers do not lead to large allocations.
 func TestForgedBlocks(t *testing.T) {
 	head, tail := `{"format":1,"oldest":0,"since":{"revision":0,"id":""}}`, func(string) string { return "{}" }
 	long := binary.AppendUvarint(nil, 1<<62)
@@ -192,7 +192,7 @@ func TestForgedBlocks(t *testing.T) {
 	}
 }
 
-// TestForgedChains: what an incremental file names must be there, and only as it was.
+// TestForgedChains checks that the records that an incremental file refers to must exist unchanged in an earlier file.
 func TestForgedChains(t *testing.T) {
 	first := honest(header{Oldest: 2}, record("a", "1", 1), record("b", "1", 2)).file(t)
 	at, err := Verify(t.Context(), Options{}, bytes.NewReader(first))
@@ -226,7 +226,7 @@ func TestForgedChains(t *testing.T) {
 	}
 }
 
-// TestForgedMark: no file takes the mark away by which a store is known that was filled in part.
+// TestForgedMark checks that a file cannot remove the mark of an incomplete store.
 func TestForgedMark(t *testing.T) {
 	entries := []entry{record(storage.UnfinishedKey, "1", 1)}
 	for i := range 2 * storage.CommitLength {
@@ -244,13 +244,13 @@ func TestForgedMark(t *testing.T) {
 	to = memstore.New(memstore.Options{})
 	defer to.Close()
 	_, err = Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
-	require.ErrorContains(t, err, "what arrived is not what was sent")
+	require.ErrorContains(t, err, "the destination differs from the source")
 	_, err = to.Get(t.Context(), storage.UnfinishedKey, 0)
 	require.NoError(t, err)
 }
 
-// FuzzRead: whatever bytes are taken for a backup, nothing of a file that is refused is shown,
-// and of one that is taken there is what a backup of it would have.
+// FuzzRead checks that no record of a rejected file becomes visible, and that a backup of a restored file has the same
+// content.
 func FuzzRead(f *testing.F) {
 	b, _ := json.Marshal(header{Format: formatVersion, Oldest: 2, Stamps: map[string]string{"a": "b"}})
 	f.Add(string(b), pack(record("a", "1", 1), record("b", "", 3), deletion("a", 4)), []byte{}, int64(4), int64(1), int64(3))
@@ -308,7 +308,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzBytes: any bytes are a backup, or are refused.
+// FuzzBytes checks that arbitrary bytes are either a valid backup or rejected.
 func FuzzBytes(f *testing.F) {
 	whole := seal(`{"format":1}`, [][]byte{pack(record("a", "1", 1))}, func(string) string { return "{}" })
 	f.Add(whole)
@@ -321,8 +321,8 @@ func FuzzBytes(f *testing.F) {
 	})
 }
 
-// FuzzChain: whatever an incremental file says of the one before it, either nothing is shown, or what a
-// backup of the result has again.
+// FuzzChain checks an incremental file with an arbitrary reference to the previous one: either no record becomes
+// visible, or a backup of the result has the same content.
 func FuzzChain(f *testing.F) {
 	first := honest(header{Oldest: 2}, record("a", "1", 1), record("b", "2", 2), record("c", "3", 3))
 	f.Add(int64(3), pack(named("a", 1), named("b", 2), record("c", "4", 4)))

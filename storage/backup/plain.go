@@ -10,52 +10,53 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// plain fills a store that chooses its revisions by itself. No record gets a revision that
-// is not larger than the one it had: whoever knows a record by a revision of the source
-// never finds another one under it.
+// plain fills a store that chooses its revisions itself. Each record gets a revision that is larger than its revision in
+// the source. A client that knows a revision of a record in the source therefore never finds another version of
+// the record with that revision.
 type plain struct {
 	to      storage.Backend
 	reached storage.Revision          // newest revision of the store
-	mark    storage.Revision          // of storage.UnfinishedKey
+	mark    storage.Revision          // revision of storage.UnfinishedKey
 	written map[string]written        // by key
-	pending map[string]storage.Record // of the next commit
-	size    int                       // of their keys and values
-	newest  storage.Revision          // of pending, in the source
+	pending map[string]storage.Record // records of the next commit
+	size    int                       // size of their keys and values
+	newest  storage.Revision          // newest revision of pending in the source
 }
 
-// written is what the store has of a key.
+// written describes the state of a key in the store.
 type written struct {
-	revision storage.Revision // in the source
-	there    bool             // not deleted
+	revision storage.Revision // revision in the source
+	there    bool             // the key exists in the store
 }
 
-// scratchPrefix begins the keys of commits that only raise the revision.
+// scratchPrefix is the prefix of the keys of commits that only raise the revision.
 const scratchPrefix = storage.UnfinishedKey + "/"
 
-// raisers is how many such commits are made at a time.
+// raisers is the number of such commits that run concurrently.
 const raisers = 64
 
-// raiseStep is after how many such commits there is something to tell.
+// raiseStep is the number of such commits between two calls of Options.Progress.
 const raiseStep = 1_000
 
-// begin marks an empty store as one that is being filled, or empties one whose filling was
-// broken off. Whether the history can be forgotten is found out before it is long, and before
-// that of anybody else is.
+// begin creates the mark (storage.UnfinishedKey) in an empty store, or deletes the records of an interrupted copy. It then
+// tests whether the store can be compacted, before there is any history to lose.
 func (p *plain) begin(ctx context.Context) error {
 	if err := p.claim(ctx); err != nil {
 		return err
 	}
-	return p.forget(ctx, 1)
+	return p.compact(ctx, 1)
 }
 
-// forget forgets how the store was filled up to a revision.
-func (p *plain) forget(ctx context.Context, before storage.Revision) error {
+// compact compacts the store.
+func (p *plain) compact(ctx context.Context, before storage.Revision) error {
 	if err := p.to.Compact(ctx, before); err != nil {
-		return fmt.Errorf("the history of the destination cannot be compacted, without which clients would miss changes: %w", err)
+		return fmt.Errorf("compact the destination, which is needed so that clients do not miss changes: %w", err)
 	}
 	return nil
 }
 
+// claim creates the mark in an empty store, or clears a store that has it. It fails with storage.ErrNotEmpty if the store has
+// records but no mark.
 func (p *plain) claim(ctx context.Context) error {
 	mark, err := p.to.Get(ctx, storage.UnfinishedKey, 0)
 	if err == nil {
@@ -73,14 +74,14 @@ func (p *plain) claim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: it has the key %.80q", storage.ErrNotEmpty, rec.Key)
+		return fmt.Errorf("%w: found the key %.80q", storage.ErrNotEmpty, rec.Key)
 	}
 	p.reached, err = p.to.Commit(ctx, storage.Write{Key: storage.UnfinishedKey, Value: []byte("filling")})
 	p.mark = p.reached
 	return err
 }
 
-// clear deletes everything but the mark.
+// clear deletes all records except the mark.
 func (p *plain) clear(ctx context.Context) error {
 	at, records, err := p.to.Scan(ctx, "", "", 0)
 	if err != nil {
@@ -102,7 +103,7 @@ func (p *plain) clear(ctx context.Context) error {
 	return p.flush(ctx)
 }
 
-// raise makes commits until the newest revision is not less than the given one.
+// raise makes commits until the newest revision of the store is at least the given one.
 func (p *plain) raise(ctx context.Context, revision storage.Revision) error {
 	if p.reached >= revision {
 		return nil
@@ -130,16 +131,17 @@ func (p *plain) raise(ctx context.Context, revision storage.Revision) error {
 	return failed
 }
 
+// fill writes the newest version of each record to the store.
 func (p *plain) fill(ctx context.Context, records iter.Seq2[storage.Record, error]) error {
 	for rec, err := range records {
 		if err != nil {
 			return err
 		}
 		if isScratch(rec.Key) {
-			continue // of an earlier filling, or made up: the mark stays until all is there
+			continue // left by an earlier copy, or forged; the mark must stay until the store is complete
 		}
 		if have, ok := p.written[rec.Key]; ok && have.revision >= rec.Revision {
-			continue // it comes once more, or was replaced
+			continue // a repetition, or an older version
 		}
 		if err := p.add(ctx, rec); err != nil {
 			return err
@@ -148,7 +150,7 @@ func (p *plain) fill(ctx context.Context, records iter.Seq2[storage.Record, erro
 	return p.flush(ctx)
 }
 
-// add puts a record into the next commit. One that is large has a commit of its own.
+// add adds a record to the next commit. It first writes the pending records if the commit would become too large.
 func (p *plain) add(ctx context.Context, rec storage.Record) error {
 	size := len(rec.Key) + len(rec.Value)
 	if len(p.pending) == storage.CommitLength || p.size+size > storage.CommitBytes {
@@ -164,6 +166,7 @@ func (p *plain) add(ctx context.Context, rec storage.Record) error {
 	return nil
 }
 
+// flush raises the revision to the newest revision of the pending records, and then commits them.
 func (p *plain) flush(ctx context.Context) error {
 	var writes []storage.Write
 	for key, rec := range p.pending {
@@ -182,10 +185,10 @@ func (p *plain) flush(ctx context.Context) error {
 	return err
 }
 
-// finish forgets how the store was filled, so that no watch begins within it or before, and
-// takes the marks away, unless somebody has marked it anew: who does knows that it stays a part.
+// finish compacts the store, so that no watch begins before the end of the copy, and deletes the mark and the scratch keys. It
+// fails if the mark has changed, because then another copy into the store has begun.
 func (p *plain) finish(ctx context.Context) (storage.Revision, error) {
-	if err := p.forget(ctx, p.reached); err != nil {
+	if err := p.compact(ctx, p.reached); err != nil {
 		return 0, err
 	}
 	_, records, err := p.to.Scan(ctx, scratchPrefix, "", 0)

@@ -8,10 +8,10 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// metered returns the options with a Progress that adds the rate and the time that is left.
+// metered returns the options with a Progress function that adds Rate and Left.
 func (o Options) metered() Options {
-	tell := o.Progress
-	if tell == nil {
+	report := o.Progress
+	if report == nil {
 		return o
 	}
 	var phase Phase
@@ -31,7 +31,7 @@ func (o Options) metered() Options {
 		if p.Total > p.Versions && p.Rate > 0 {
 			p.Left = time.Duration(float64(p.Total-p.Versions) / p.Rate * float64(time.Second))
 		}
-		tell(p)
+		report(p)
 	}
 	return o
 }
@@ -56,12 +56,12 @@ func (s *source) count(ctx context.Context) error {
 			s.total += int64(newest - s.oldest)
 		}
 	}
-	s.tell(Copying)
+	s.reportProgress(Copying)
 	return nil
 }
 
-// countRecords returns the approximate number of records in a store. Records that are written meanwhile may be
-// counted or not.
+// countRecords returns the approximate number of records in a store. It may miss records that are written
+// concurrently.
 func countRecords(ctx context.Context, b storage.Backend) (n int64, err error) {
 	for from, whole := "", false; !whole; {
 		_, records, err := b.Scan(ctx, "", from, 0)
@@ -72,9 +72,9 @@ func countRecords(ctx context.Context, b storage.Backend) (n int64, err error) {
 		for rec, err := range records {
 			var damaged *storage.DamagedError
 			switch {
-			case errors.As(err, &damaged): // it is reported when it is read
+			case errors.As(err, &damaged): // reported later, when the record is read
 				rec.Key = damaged.Key
-			case errors.Is(err, storage.ErrCompacted): // go on at a newer revision
+			case errors.Is(err, storage.ErrCompacted): // continue at a newer revision
 				whole = false
 			case err != nil:
 				return n, err

@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// slow is a store of which each record takes a millisecond.
+// slow is a store that takes a millisecond for each record.
 type slow struct{ *memstore.Store }
 
 func (s slow) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
@@ -33,7 +33,7 @@ func (s slow) Scan(ctx context.Context, prefix, start string, at storage.Revisio
 	}, err
 }
 
-// noted returns a function for Options.Progress that notes what is told, and checks each of it against the one before.
+// noted returns a function for Options.Progress that records the reports and compares each with the previous one.
 func noted(t *testing.T, all *[]backup.Progress) func(backup.Progress) {
 	return func(p backup.Progress) {
 		assert.GreaterOrEqual(t, p.Left, time.Duration(0))
@@ -44,8 +44,7 @@ func noted(t *testing.T, all *[]backup.Progress) func(backup.Progress) {
 	}
 }
 
-// TestProgressFigures shows that backup, verification, restore and copy tell how much there is to
-// do, how fast it goes and how long it still takes.
+// TestProgressFigures checks that backup, verification, restore and copy report total, rate and remaining time.
 func TestProgressFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const records = 7_000

@@ -10,9 +10,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Restore fills an empty store from a backup and the incremental ones on top of it, in
-// the order in which they were made. Nothing of them is shown unless all of them are
-// whole and stand on each other. The store ends at the revision of the last one.
+// Restore fills an empty store from a full backup and the incremental backups based on it, in the order in which they were
+// made. The store publishes no record unless all files are valid and each is based on the previous one. The newest
+// revision of the store is then the revision of the last file, unless Options.StartOver is larger.
 func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Reader) (*Report, error) {
 	c := &chain{o: o.metered(), report: &Report{}}
 	if err := c.restore(ctx, to, files); err != nil {
@@ -21,27 +21,27 @@ func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Rea
 	return c.report, nil
 }
 
-// Verify reads files that stand on each other, in the order in which they were made, to
-// their ends and returns what they hold, without the damaged records that were left out. The
-// first one may be incremental itself: what it has of an earlier file is not looked at.
+// Verify reads and checks backup files without a store. The files are a backup and the incremental backups based on it, in the
+// order in which they were made. If the first file is itself incremental, Verify does not check the values that it takes
+// from an earlier file. The report does not name damaged records that were omitted from the backups.
 func Verify(ctx context.Context, o Options, files ...io.Reader) (*Report, error) {
-	c := &chain{o: Options{Progress: o.Progress}.metered(), report: &Report{Kept: true}, part: true}
+	c := &chain{o: Options{Progress: o.Progress}.metered(), report: &Report{Kept: true}, partial: true}
 	if err := c.verify(ctx, files); err != nil {
 		return c.report, fmt.Errorf("verify: %w", err)
 	}
 	return c.report, nil
 }
 
-// chain is files that stand on each other. The last one has the whole state, some of it by
-// name; the values are found in those before it, from the last to the first.
+// chain is a list of files, each based on the previous one. The last file has the whole state, with references to values in
+// earlier files. The files are read from the last to the first.
 type chain struct {
-	o      Options
-	part   bool // the first file may stand on one that is not there
-	report *Report
-	files  []*reader
-	wanted map[version]struct{} // values that are in an earlier file
-	found  contents
-	pace   pace
+	o       Options
+	partial bool // the first file may be incremental
+	report  *Report
+	files   []*reader
+	wanted  map[version]struct{} // references whose values were not found yet
+	found   contents
+	pace    pace
 }
 
 type version struct {
@@ -62,7 +62,7 @@ func (c *chain) restore(ctx context.Context, to storage.Backend, files []io.Read
 	if err := d.fill(ctx, oldest, c.versions(ctx)); err != nil {
 		return err
 	}
-	c.tell(Verifying)
+	c.reportProgress(Verifying)
 	return d.finish(ctx, max(oldest, last.trailer.Revision), last.trailer.digest(), c.report, Options{Progress: c.o.Progress})
 }
 
@@ -80,10 +80,10 @@ func (c *chain) verify(ctx context.Context, files []io.Reader) error {
 
 func (c *chain) last() *reader { return c.files[len(c.files)-1] }
 
-// open reads the headers.
+// open reads the headers of the files and checks which of them are incremental.
 func (c *chain) open(files []io.Reader) error {
 	if len(files) == 0 {
-		return errors.New("there is no file")
+		return errors.New("no files")
 	}
 	for i, file := range files {
 		r, err := newReader(file)
@@ -92,9 +92,9 @@ func (c *chain) open(files []io.Reader) error {
 		}
 		switch since := r.header.Since; {
 		case i > 0 && since == Position{}:
-			return fmt.Errorf("file %d: %w: it is whole by itself, and not made on top of the one before", i+1, ErrNotOnTop)
-		case i == 0 && since != Position{} && !c.part:
-			return fmt.Errorf("file %d: %w: it is made on top of revision %d (%.12s)", i+1, ErrNotOnTop, since.Revision, since.ID)
+			return fmt.Errorf("file %d: %w: it is a full backup", i+1, ErrNotOnTop)
+		case i == 0 && since != Position{} && !c.partial:
+			return fmt.Errorf("file %d: %w: it is based on the backup of revision %d (%.12s), which is missing", i+1, ErrNotOnTop, since.Revision, since.ID)
 		}
 		c.files = append(c.files, r)
 	}
@@ -102,8 +102,8 @@ func (c *chain) open(files []io.Reader) error {
 	return nil
 }
 
-// versions is what the files hold. It ends in an error unless all of them are whole, stand on
-// each other and make the state that the last one tells.
+// versions yields the records of the files. Its last element is an error unless all files are valid, each is based on the
+// previous one, and the records match the state of the last trailer.
 func (c *chain) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		c.wanted, c.found = make(map[version]struct{}), make(contents)
@@ -122,11 +122,11 @@ func (c *chain) versions(ctx context.Context) iter.Seq2[storage.Record, error] {
 	}
 }
 
-// complete compares what was read with the last trailer.
+// complete compares the records with the last trailer and completes the report.
 func (c *chain) complete() error {
 	if c.files[0].header.Since == (Position{}) {
 		for v := range c.wanted {
-			return unusable("%d records are in none of the files, such as %.80q of revision %d", len(c.wanted), v.key, v.revision)
+			return damaged("the values of %d records are missing, such as %.80q of revision %d", len(c.wanted), v.key, v.revision)
 		}
 	}
 	t := c.last().trailer
@@ -138,8 +138,8 @@ func (c *chain) complete() error {
 	return nil
 }
 
-// file yields what is wanted of a file: all of the last one. It reports whether that goes
-// on.
+// file yields the records of file i: all of the last file, and of earlier files those that are wanted. It returns false if
+// the consumer has stopped.
 func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, error) bool) (more bool, err error) {
 	r, last := c.files[i], i == len(c.files)-1
 	for {
@@ -171,7 +171,7 @@ func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, erro
 		c.report.Bytes += int64(len(e.Key) + len(e.Value))
 		if c.pace.due(c.report.Versions, c.report.Bytes) {
 			c.report.Revision = max(c.report.Revision, e.Revision)
-			c.tell(Copying)
+			c.reportProgress(Copying)
 		}
 		if !yield(e.Record, nil) {
 			return false, nil
@@ -180,14 +180,14 @@ func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, erro
 	if !last {
 		at, next := Position{r.trailer.Revision, r.trailer.ID}, c.files[i+1].header.Since
 		if at != next {
-			return false, fmt.Errorf("%w: it ends at revision %d (%.12s), the next one is made on top of revision %d (%.12s)",
+			return false, fmt.Errorf("%w: it ends at revision %d (%.12s), but the next file is based on revision %d (%.12s)",
 				ErrNotOnTop, at.Revision, at.ID, next.Revision, next.ID)
 		}
 	}
 	return true, nil
 }
 
-func (c *chain) tell(phase Phase) {
+func (c *chain) reportProgress(phase Phase) {
 	if c.o.Progress != nil {
 		p := Progress{Phase: phase, Versions: c.report.Versions, Bytes: c.report.Bytes, Revision: c.report.Revision, Total: c.last().header.Versions}
 		if phase == Verifying {

@@ -9,50 +9,49 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Bounds of one page, after which the commits of meanwhile have their turn.
+// Limits of one page. After each page, source applies the commits made in the meantime.
 const (
 	pageRecords = 2_000
 	pageBytes   = 2 << 20
 )
 
-// maxDamaged is how many damaged records are left out by their names; more end it.
+// maxDamaged is the maximum number of damaged records that are skipped.
 const maxDamaged = 10_000
 
-// source reads a store while it is written to: every record in pages, each as of the
-// newest revision, and between them the commits up to the page's revision. What was
-// read is therefore, at any time, all keys before one of them as of one revision, and
-// the commits from the start of the history on. No page needs to be retained for longer
-// than it takes to read it.
+// source reads a store while it is written to. It reads the records in pages, each at the newest revision, and after each page
+// the commits up to the revision of the page, from a watch. At any time it has therefore read all keys before some
+// key as of one revision, and all commits from the start of the history to that revision. A revision must be
+// retained only for the time that it takes to read one page.
 type source struct {
 	store storage.Backend
 	o     Options
-	emit  func(storage.Record) error // gets each version; a deletion has no value
+	emit  func(storage.Record) error // called for each version; a deletion has a nil Value
 
-	next  func() ([]storage.Event, error, bool) // of the watch
-	stop  func()
-	ahead []storage.Event // of the watch, not yet applied
+	next  func() ([]storage.Event, error, bool) // next commit of the watch
+	stop  func()                                // ends the watch
+	ahead []storage.Event                       // commit of the watch that is not applied yet
 
 	oldest storage.Revision // start of the history
-	seen   storage.Revision // every commit up to here is applied
-	pass                    // what was read
-	again  pass             // what was compared with that
-	twice  bool             // it is to be compared
+	seen   storage.Revision // all commits up to this revision are applied
+	pass                    // the first reading of the records
+	again  pass             // the second reading, which is compared with the first
+	twice  bool             // read the records a second time
 	report *Report
 	phase  Phase
 	pace   pace
-	total  int64 // versions that there were at the beginning, about; 0 if nobody asks for them
+	total  int64 // estimated number of versions, set by count; 0 if there is no progress callback
 }
 
-// pass is one reading of all records, from the first key to the last one.
+// pass is one reading of all records in key order.
 type pass struct {
 	from  string // keys before it were read
 	whole bool   // all keys were read
-	now   digest // of those keys, as of source.seen
+	now   digest // digest of the keys that were read, as of source.seen
 
-	versions, bytes int64 // that were read
+	versions, bytes int64 // number and size of the records that were read
 }
 
-// apply takes in one event.
+// apply updates the digest for an event, if its key was read already.
 func (p *pass) apply(e storage.Event) {
 	if !p.whole && e.Key >= p.from {
 		return
@@ -65,7 +64,7 @@ func (p *pass) apply(e storage.Event) {
 	}
 }
 
-// pace says when there is something to tell.
+// pace limits the number of progress reports.
 type pace struct{ versions, bytes int64 }
 
 func (p *pace) due(versions, bytes int64) bool {
@@ -76,8 +75,7 @@ func (p *pace) due(versions, bytes int64) bool {
 	return true
 }
 
-// oldest returns the revision that the history of a store begins at, or the newest one if
-// the store does not tell.
+// oldest returns the start of the history of a store, or newest if the store does not report it.
 func oldest(ctx context.Context, b storage.Backend, newest storage.Revision) (storage.Revision, error) {
 	if newest == 0 {
 		return 0, nil
@@ -96,8 +94,8 @@ func oldest(ctx context.Context, b storage.Backend, newest storage.Revision) (st
 	return 0, err
 }
 
-// begin opens a watch at the start of the history. That moves on while it is opened, so
-// that after some attempts the newest revision has to do.
+// begin starts a watch at the start of the history. If the start is compacted before the watch has begun, begin tries again,
+// and after three attempts it starts at the newest revision.
 func (s *source) begin(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
 		newest, err := s.store.Revision(ctx)
@@ -127,7 +125,7 @@ func (s *source) begin(ctx context.Context) error {
 	}
 }
 
-// pull waits for the next commit.
+// pull waits for the next commit of the watch and stores it in s.ahead.
 func (s *source) pull(ctx context.Context) error {
 	if s.ahead != nil {
 		return nil
@@ -150,13 +148,13 @@ func (s *source) follow(ctx context.Context, upTo storage.Revision) error {
 	for s.seen < upTo {
 		err := s.pull(ctx)
 		if errors.Is(err, storage.ErrCompacted) {
-			return fmt.Errorf("the commits after revision %d cannot be read any more, since they are too many for the time that they take or damaged: %w", s.seen, err)
+			return fmt.Errorf("the commits after revision %d are damaged, or were compacted before they could be read: %w", s.seen, err)
 		}
 		if err != nil {
 			return err
 		}
 		if s.ahead[0].Revision > upTo {
-			s.seen = upTo // other programs may use revisions, too
+			s.seen = upTo // revisions may have gaps
 			return nil
 		}
 		events := s.ahead
@@ -171,7 +169,8 @@ func (s *source) follow(ctx context.Context, upTo storage.Revision) error {
 	return nil
 }
 
-// apply takes in one event. What it replaced belongs to the history if it is from before.
+// apply emits the record of an event and updates both passes. If the replaced record is from before the history, it is emitted,
+// too.
 func (s *source) apply(e storage.Event) error {
 	if e.Damaged != nil {
 		if err := s.damaged(e.Damaged); err != nil {
@@ -181,7 +180,7 @@ func (s *source) apply(e storage.Event) error {
 	lost := e.Prev.Revision != 0 && e.Prev.Value == nil
 	if e.Prev.Revision != 0 && e.Prev.Revision <= s.oldest {
 		if lost {
-			if err := s.damaged(&storage.DamagedError{Key: e.Key, Revision: e.Prev.Revision, Err: errors.New("its value is gone")}); err != nil {
+			if err := s.damaged(&storage.DamagedError{Key: e.Key, Revision: e.Prev.Revision, Err: errors.New("value is missing")}); err != nil {
 				return err
 			}
 		} else if err := s.version(e.Prev); err != nil {
@@ -196,17 +195,18 @@ func (s *source) apply(e storage.Event) error {
 	return s.version(e.Record)
 }
 
+// version emits a version and counts it in the report.
 func (s *source) version(rec storage.Record) error {
 	s.report.Revision = max(s.report.Revision, rec.Revision)
 	s.report.Versions++
 	s.report.Bytes += int64(len(rec.Key) + len(rec.Value))
 	if s.pace.due(s.report.Versions, s.report.Bytes) {
-		s.tell(s.phase)
+		s.reportProgress(s.phase)
 	}
 	return s.emit(rec)
 }
 
-// damaged ends it, unless what is damaged is to be left out.
+// damaged returns err, or nil after it added err to the report if damaged records are skipped.
 func (s *source) damaged(err *storage.DamagedError) error {
 	if !s.o.SkipDamaged || len(s.report.Damaged) >= maxDamaged {
 		return err
@@ -215,8 +215,8 @@ func (s *source) damaged(err *storage.DamagedError) error {
 	return nil
 }
 
-// page reads the next records of a pass and, before it takes them in, the commits up to their
-// revision. Those of the first pass are given away.
+// page reads the next records of a pass, then applies the commits up to their revision, and then adds the records. It emits
+// the records of the first pass.
 func (s *source) page(ctx context.Context, p *pass) error {
 	at, records, err := s.store.Scan(ctx, "", p.from, 0)
 	if err != nil {
@@ -234,13 +234,13 @@ func (s *source) page(ctx context.Context, p *pass) error {
 			if first {
 				err = s.damaged(damaged)
 			} else {
-				err = nil // it is known
+				err = nil // reported by the first pass
 			}
 			if err != nil {
 				return err
 			}
 			rec.Key = damaged.Key
-		case errors.Is(err, storage.ErrCompacted): // go on at a newer revision
+		case errors.Is(err, storage.ErrCompacted): // continue at a newer revision
 			whole = false
 		case err != nil:
 			return err
@@ -273,14 +273,14 @@ func (s *source) page(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// read does all of it, up to a newest revision after which there is none, if the program
-// says so, and returns it.
+// read reads the whole source: all records, the second pass, and the commits. If there is a Cutover function, it follows the
+// commits until few are left, calls it, and then reads the last commits.
 func (s *source) read(ctx context.Context) error {
 	for s.phase = Copying; !s.whole; {
 		if err := s.page(ctx, &s.pass); err != nil {
 			return err
 		}
-		s.tell(Copying)
+		s.reportProgress(Copying)
 	}
 	if err := s.compare(ctx); err != nil {
 		return err
@@ -295,10 +295,10 @@ func (s *source) read(ctx context.Context) error {
 			return err
 		}
 		if s.seen-before >= lag {
-			break // it does not get less
+			break // the lag does not shrink
 		}
 		lag = s.seen - before
-		s.tell(Following)
+		s.reportProgress(Following)
 	}
 	if err := s.o.Cutover(ctx); err != nil {
 		return fmt.Errorf("stopping writes: %w", err)
@@ -306,18 +306,18 @@ func (s *source) read(ctx context.Context) error {
 	return s.catchUp(ctx)
 }
 
-// compare reads all records once more, if that is wanted, and compares them with what was read.
-// It is done while there are writes, so that their stop does not take that long.
+// compare reads all records a second time, if s.twice is set, and compares them with the first pass. The source can be written
+// to meanwhile, so this does not prolong the interruption of writes.
 func (s *source) compare(ctx context.Context) error {
 	if !s.twice {
 		return nil
 	}
-	s.tell(Verifying)
+	s.reportProgress(Verifying)
 	for s.phase = Verifying; !s.again.whole; {
 		if err := s.page(ctx, &s.again); err != nil {
 			return err
 		}
-		s.tell(Verifying)
+		s.reportProgress(Verifying)
 	}
 	if err := s.again.now.compare(s.now); err != nil {
 		return fmt.Errorf("the source at revision %d: %w", s.seen, err)
@@ -326,9 +326,10 @@ func (s *source) compare(ctx context.Context) error {
 	return nil
 }
 
-// catchUpLag is how many commits may be left when writes are stopped.
+// catchUpLag is the maximum number of commits that are left when Cutover is called.
 const catchUpLag = 100
 
+// catchUp applies the commits up to the newest revision.
 func (s *source) catchUp(ctx context.Context) error {
 	newest, err := s.store.Revision(ctx)
 	if err != nil {
@@ -341,7 +342,7 @@ func (s *source) catchUp(ctx context.Context) error {
 	return nil
 }
 
-func (s *source) tell(phase Phase) {
+func (s *source) reportProgress(phase Phase) {
 	if s.o.Progress == nil {
 		return
 	}

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kinds are the stores that everything is moved between.
+// kinds are the kinds of stores that the tests copy between.
 var kinds = []string{"memory", "badger"}
 
 func open(t *testing.T, kind string) storage.Backend {
@@ -40,7 +40,7 @@ func open(t *testing.T, kind string) storage.Backend {
 	return b
 }
 
-// own is a store that chooses its revisions by itself: it is nothing but a Backend.
+// own is a store that chooses its revisions itself: it implements only Backend.
 type own struct{ storage.Backend }
 
 func put(t *testing.T, b storage.Backend, key, value string) storage.Revision {
@@ -50,8 +50,8 @@ func put(t *testing.T, b storage.Backend, key, value string) storage.Revision {
 	return at
 }
 
-// busy commits until done is closed: creates, changes and deletes, of one key and of
-// several, also large values. It returns what was acknowledged, by revision.
+// busy makes commits with one or several writes (creates, updates and deletions, also of large values) until done is
+// closed. It returns the acknowledged commits by revision.
 type busy struct {
 	mu    sync.Mutex
 	acked map[storage.Revision][]storage.Write
@@ -79,8 +79,7 @@ func work(ctx context.Context, b storage.Backend, writers int) *busy {
 	return w
 }
 
-// commit makes up writes of the keys that one writer has for itself, of which those with
-// an even number exist.
+// commit returns random writes of the keys of one writer. Keys with an even number exist.
 func commit(r *rand.Rand, writer, n int) []storage.Write {
 	key := fmt.Sprintf("w%02d/%d", writer, r.IntN(20))
 	value := []byte(fmt.Sprint(writer, " ", n, strings.Repeat("x", r.IntN(300))))
@@ -120,7 +119,7 @@ func (w *busy) end(t *testing.T) {
 	require.NoError(t, w.err)
 }
 
-// reach waits until so many commits were acknowledged.
+// reach waits until the given number of commits are acknowledged.
 func (w *busy) reach(t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return w.count() >= n }, time.Minute, time.Millisecond)
@@ -139,7 +138,7 @@ func state(t *testing.T, b storage.Backend, at storage.Revision) map[string]stor
 	return all
 }
 
-// commits returns what a watch yields up to a revision.
+// commits returns the commits of a watch up to a revision.
 func commits(t *testing.T, b storage.Backend, after, last storage.Revision) (list [][]storage.Event) {
 	t.Helper()
 	if after >= last {
@@ -158,8 +157,7 @@ func commits(t *testing.T, b storage.Backend, after, last storage.Revision) (lis
 	return nil
 }
 
-// requireSame compares two stores from a revision on: the states there and at the end, and
-// all that happened in between.
+// requireSame compares two stores: their records at a revision and at the end, and all commits in between.
 func requireSame(t *testing.T, want, got storage.Backend, oldest, last storage.Revision) {
 	t.Helper()
 	newest, err := got.Revision(t.Context())
@@ -172,8 +170,7 @@ func requireSame(t *testing.T, want, got storage.Backend, oldest, last storage.R
 	require.Equal(t, commits(t, want, oldest, last), commits(t, got, oldest, last))
 }
 
-// requireAcked: every acknowledged commit up to a revision is there, at its revision, and
-// there is no other one.
+// requireAcked requires that exactly the acknowledged commits up to a revision exist, with their revisions.
 func requireAcked(t *testing.T, w *busy, got storage.Backend, oldest, last storage.Revision) {
 	t.Helper()
 	found := 0
@@ -229,8 +226,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestCopyAfterCompaction: what the source has forgotten stays forgotten, so that nobody
-// resumes where changes are missing.
+// TestCopyAfterCompaction checks that compacted history of the source stays compacted in the destination, so that no
+// client resumes where commits are missing.
 func TestCopyAfterCompaction(t *testing.T) {
 	for _, kind := range kinds {
 		a, b := open(t, kind), open(t, kind)
@@ -248,9 +245,9 @@ func TestCopyAfterCompaction(t *testing.T) {
 	}
 }
 
-// TestCompactedMeanwhile: of a source that forgets its history while it is read either everything
-// is there or nothing.
-func TestCompactedMeanwhile(t *testing.T) {
+// TestSourceCompactedDuringCopy checks that if the source is compacted while it is read, the destination has all
+// records or none.
+func TestSourceCompactedDuringCopy(t *testing.T) {
 	for _, kind := range kinds {
 		a := open(t, kind)
 		w := work(t.Context(), a, 4)
@@ -314,7 +311,7 @@ func TestCopyRefuses(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err := backup.Copy(t.Context(), full, stamped, backup.Options{})
-	require.ErrorContains(t, err, `its stamp "names" says "1", not "0"`)
+	require.ErrorContains(t, err, `stamp "names" has the value "1" instead of "0"`)
 	stop := errors.New("the writers go on")
 	for i := range 10 {
 		put(t, full, fmt.Sprint("large", i), strings.Repeat("x", 500<<10))
@@ -335,9 +332,9 @@ func TestCopyRefuses(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestCopyToOwnRevisions: the store gets all records, none under a revision that is not
-// larger than the one it had, and no watch from before goes on. One that was broken off is
-// no source, and is begun again.
+// TestCopyToOwnRevisions checks that a store that chooses its revisions gets all records, each with a larger revision
+// than in the source, and that old watches do not continue. An interrupted copy cannot be a source, and can be started
+// again.
 func TestCopyToOwnRevisions(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -372,8 +369,9 @@ func TestCopyToOwnRevisions(t *testing.T) {
 	}
 }
 
-// TestCopyToWhatCannotForget: that a store is not allowed to compact is told before anything is copied.
-func TestCopyToWhatCannotForget(t *testing.T) {
+// TestCopyToStoreWithoutCompact checks that Copy fails before it copies anything if the destination cannot be
+// compacted.
+func TestCopyToStoreWithoutCompact(t *testing.T) {
 	from, denied := open(t, "memory"), errors.New("permission denied")
 	for range 10 {
 		put(t, from, "a", "b")
@@ -391,8 +389,8 @@ func TestCopyToWhatCannotForget(t *testing.T) {
 	require.EqualValues(t, 1, at, "the mark alone is there")
 }
 
-// TestCopyOfACopy: the marks by which a store was filled are in its history, and are none of the next
-// one's.
+// TestCopyOfACopy checks that the mark and the scratch keys in the history of a copied store are not copied to the next
+// one.
 func TestCopyOfACopy(t *testing.T) {
 	a := open(t, "memory")
 	for i := range 50 {
@@ -406,7 +404,7 @@ func TestCopyOfACopy(t *testing.T) {
 	}
 }
 
-// TestDamagedRecords end it, or are left out and named.
+// TestDamagedRecords checks that damaged records make a copy fail, or are skipped and reported.
 func TestDamagedRecords(t *testing.T) {
 	a := faultinject.Wrap(open(t, "memory"), nil)
 	for i := range 10 {
@@ -433,7 +431,7 @@ func TestDamagedRecords(t *testing.T) {
 	require.Equal(t, report.Revision, report.Oldest, "the history is left out, too")
 }
 
-// TestManyPages: a scan goes on at a newer revision where its own is compacted.
+// TestManyPages checks that a scan continues at a newer revision if its own is compacted.
 func TestManyPages(t *testing.T) {
 	a := faultinject.Wrap(open(t, "badger"), nil)
 	for i := 0; i < 6_000; i += 100 {
@@ -464,8 +462,8 @@ func TestManyPages(t *testing.T) {
 	requireSame(t, a, to, report.Oldest, report.Revision)
 }
 
-// TestBackup: what 16 writers got acknowledged, up to the revision of the last of three
-// files, is there after a restore, and nothing else.
+// TestBackup checks that a restore of three files has exactly the commits of 16 writers that were acknowledged up to
+// the revision of the last file.
 func TestBackup(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -511,7 +509,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles are refused, wherever they are cut or changed, and show nothing.
+// TestDamagedFiles checks that truncated and modified files are rejected and none of their records becomes visible.
 func TestDamagedFiles(t *testing.T) {
 	a := open(t, "memory")
 	for i := range 12 {
@@ -550,7 +548,7 @@ func TestDamagedFiles(t *testing.T) {
 	refused(append(bytes.Clone(whole[:starts[1]]), whole[starts[2]:]...), "a block is missing")
 }
 
-// blocks returns where the blocks of a file begin.
+// blocks returns the offsets of the blocks of a file.
 func blocks(file []byte) (starts []int) {
 	for at := 8; at < len(file); {
 		starts = append(starts, at)

@@ -14,38 +14,39 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// stallTime is how long a caller may hold up one write of an answer.
+// stallTime is the maximum time of one write to a client.
 const stallTime = time.Minute
 
-// brokenOff is the trailer of an answer that says why it is not whole.
-const brokenOff = "Backup-Broken-Off"
+// errorTrailer is the name of the HTTP trailer with the error of an incomplete backup.
+const errorTrailer = "Backup-Broken-Off"
 
-// Handler answers GET with a backup of a store, which goes on to be used: for a store that
-// the serving process alone can open. With the parameters since and id, of a Position, it is one
-// on top of an earlier one; 409 says that it cannot stand on that. The answer holds all secrets of
-// the store, so whoever mounts it sees to it that only those get it who may: server.Builder.Handlers
-// are behind the server's access control, as a path that is no resource.
+// Handler returns a handler that serves a backup of a store for GET requests. It is meant for a store that only the serving
+// process can open; the store can be used meanwhile. The query parameters since and id, the fields of a Position, request
+// an incremental backup. The handler answers 409 if the backup cannot be based on that position.
 //
-// An answer whose store or connection fails ends early, and is then a file that is cut off. One
-// that nobody reads for a minute is ended.
+// A backup contains all secrets of the store, so the handler must be mounted behind access control. Handlers of
+// server.Builder.Handlers are behind the access control of the server, as non-resource paths.
+//
+// If the store or the connection fails, the answer ends early, and the received file is truncated, which Restore and Verify
+// detect. The handler gives up if the client does not read for a minute.
 func Handler(from storage.Backend) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		since, err := position(r.URL.Query())
 		switch {
 		case r.Method != http.MethodGet:
 			w.Header().Set("Allow", http.MethodGet)
-			http.Error(w, "a backup is got by GET", http.StatusMethodNotAllowed)
+			http.Error(w, "method not allowed: use GET", http.StatusMethodNotAllowed)
 			return
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		out := &answer{to: w, control: http.NewResponseController(w)}
-		_, err = Backup(r.Context(), from, out, Options{Since: since, Progress: func(Progress) {}}) // so that the caller knows how much comes
+		_, err = Backup(r.Context(), from, out, Options{Since: since, Progress: func(Progress) {}}) // a Progress function makes Backup write the number of versions into the header
 		switch {
 		case err == nil:
 		case out.begun:
-			w.Header().Set(http.TrailerPrefix+brokenOff, fmt.Sprintf("%q", err.Error()))
+			w.Header().Set(http.TrailerPrefix+errorTrailer, fmt.Sprintf("%q", err.Error()))
 		case errors.Is(err, ErrNotOnTop):
 			http.Error(w, err.Error(), http.StatusConflict)
 		default:
@@ -55,9 +56,9 @@ func Handler(from storage.Backend) http.Handler {
 	})
 }
 
-// Fetch asks a Handler at an address for a backup. What it returns, which has to be closed, says
-// at its end why it is not whole, if the handler knows. With a position other than the zero one it
-// is on top of that, or ErrNotOnTop.
+// Fetch requests a backup from a Handler at an address. The caller must close the result. If the backup fails on the server,
+// Read returns the error of the server at the end. If since is not zero, the backup is incremental, and Fetch fails with
+// ErrNotOnTop if it cannot be based on that position.
 func Fetch(ctx context.Context, client *http.Client, address string, since Position) (io.ReadCloser, error) {
 	if since != (Position{}) {
 		address += "?" + url.Values{"since": {strconv.FormatInt(int64(since.Revision), 10)}, "id": {since.ID}}.Encode()
@@ -74,29 +75,30 @@ func Fetch(ctx context.Context, client *http.Client, address string, since Posit
 		return &fetched{res}, nil
 	}
 	why, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy))
-	err = fmt.Errorf("the server answers %s: %.2000q", res.Status, bytes.TrimSpace(why))
+	err = fmt.Errorf("server answered %s: %.2000q", res.Status, bytes.TrimSpace(why))
 	if res.StatusCode == http.StatusConflict {
 		err = fmt.Errorf("%w: %w", ErrNotOnTop, err)
 	}
 	return nil, errors.Join(err, res.Body.Close())
 }
 
-// maxWhy is how much of a refusal is read, in bytes.
+// maxWhy is the maximum number of bytes that are read of an error response.
 const maxWhy = 4 << 10
 
-// fetched is the body of an answer.
+// fetched is the body of a response. At its end it returns the error in the trailer, if there is one.
 type fetched struct{ *http.Response }
 
 func (f *fetched) Close() error { return f.Body.Close() }
 
 func (f *fetched) Read(b []byte) (int, error) {
 	n, err := f.Body.Read(b)
-	if why := f.Trailer.Get(brokenOff); err == io.EOF && why != "" {
-		err = fmt.Errorf("%w: the server broke it off: %.2000s", ErrDamaged, why)
+	if why := f.Trailer.Get(errorTrailer); err == io.EOF && why != "" {
+		err = fmt.Errorf("%w: the backup failed on the server: %.2000s", ErrDamaged, why)
 	}
 	return n, err
 }
 
+// position returns the position in the query parameters, zero if there are none.
 func position(q url.Values) (Position, error) {
 	if !q.Has("since") && !q.Has("id") {
 		return Position{}, nil
@@ -104,17 +106,17 @@ func position(q url.Values) (Position, error) {
 	revision, err := strconv.ParseInt(q.Get("since"), 10, 64)
 	p := Position{storage.Revision(revision), q.Get("id")}
 	if err != nil || !p.valid() {
-		return Position{}, errors.New("since must be the revision of a backup, and id its hash")
+		return Position{}, errors.New("invalid parameters: since must be the revision of a backup, and id its hash")
 	}
 	return p, nil
 }
 
-// answer gives each write to a caller time of its own, and none to the reading of the store in
-// between.
+// answer writes a response with a deadline for each write to the client. The time to read the store between writes is not
+// limited.
 type answer struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
-	begun   bool
+	begun   bool // something was written
 }
 
 func (a *answer) Write(b []byte) (n int, err error) {
@@ -134,7 +136,7 @@ func (a *answer) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// write is without a limit where the writer knows none, as that of a test.
+// write calls do with the deadline, or without one if the ResponseWriter does not support deadlines.
 func (a *answer) write(do func() error) {
 	_ = a.control.SetWriteDeadline(time.Now().Add(stallTime))
 	if do() == nil {

@@ -19,7 +19,7 @@ import (
 	"orch.io/controlplane/storage/faultinject"
 )
 
-// fetch returns what a handler answers, and how that ended.
+// fetch returns the response of a handler and the error of reading it.
 func fetch(t *testing.T, web *httptest.Server, since backup.Position) ([]byte, error) {
 	t.Helper()
 	from, err := backup.Fetch(t.Context(), web.Client(), web.URL, since)
@@ -31,8 +31,7 @@ func fetch(t *testing.T, web *httptest.Server, since backup.Position) ([]byte, e
 	return file, err
 }
 
-// TestHandler: a whole backup and one on top of it, of a store that is written to, over HTTP/1
-// and HTTP/2.
+// TestHandler fetches a full and an incremental backup of a store that is written to, over HTTP/1 and HTTP/2.
 func TestHandler(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		a := open(t, "badger")
@@ -66,8 +65,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestHandlerRefuses what asks for no backup.
-func TestHandlerRefuses(t *testing.T) {
+// TestHandlerRejectsInvalidRequests checks the responses to invalid requests.
+func TestHandlerRejectsInvalidRequests(t *testing.T) {
 	h := backup.Handler(open(t, "memory"))
 	id := strings.Repeat("0", 64)
 	for target, code := range map[string]int{
@@ -89,9 +88,9 @@ func TestHandlerRefuses(t *testing.T) {
 	require.Contains(t, w.Body.String(), "the disk is gone")
 }
 
-// TestHandlerBreaksOff: what the store cannot give to the end is no file, and its reader is told
-// why; what the connection cuts is none either.
-func TestHandlerBreaksOff(t *testing.T) {
+// TestHandlerReportsFailure checks that an incomplete backup is rejected, and that the reader gets the error of the
+// store. A broken connection also leaves no valid backup.
+func TestHandlerReportsFailure(t *testing.T) {
 	a := faultinject.Wrap(open(t, "memory"), nil)
 	for i := range 40 {
 		put(t, a, strings.Repeat("k", i+1), strings.Repeat("x", 100<<10))
@@ -130,7 +129,7 @@ func TestHandlerBreaksOff(t *testing.T) {
 	<-ended
 }
 
-// cutter closes the connection of an answer after some bytes.
+// cutter closes the connection of a response after some bytes.
 type cutter struct {
 	http.ResponseWriter
 	after int
@@ -147,8 +146,8 @@ func (c *cutter) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// TestHandlerEndsWithItsCaller, who goes away in the middle.
-func TestHandlerEndsWithItsCaller(t *testing.T) {
+// TestHandlerEndsWithItsClient checks that the handler returns if the client disconnects.
+func TestHandlerEndsWithItsClient(t *testing.T) {
 	a := open(t, "memory")
 	for i := range 200 {
 		put(t, a, strings.Repeat("k", i+1), strings.Repeat("x", 100<<10))
@@ -175,8 +174,9 @@ func TestHandlerEndsWithItsCaller(t *testing.T) {
 	require.NoError(t, from.Close())
 }
 
-// TestProgress is told within a long history, too, and while it is compared.
-func TestProgress(t *testing.T) {
+// TestProgressDuringHistoryAndComparison checks that progress is reported while a long history is read and while it is
+// compared.
+func TestProgressDuringHistoryAndComparison(t *testing.T) {
 	a, b := open(t, "memory"), open(t, "memory")
 	for i := range 300 {
 		put(t, a, "k", strings.Repeat("x", 100<<10+i))
@@ -206,8 +206,9 @@ func TestProgress(t *testing.T) {
 	require.Greater(t, told[backup.Copying], 25)
 }
 
-// TestRaisingIsTold, since it takes long where the source has seen many commits.
-func TestRaisingIsTold(t *testing.T) {
+// TestRaisingIsReported checks that progress is reported in the phase Raising, which takes long if the source has many
+// commits.
+func TestRaisingIsReported(t *testing.T) {
 	a := open(t, "memory")
 	require.NoError(t, a.(storage.Importer).Import(t.Context(), nil, 5_000, func(yield func(storage.Record, error) bool) {
 		yield(storage.Record{Key: "a", Value: []byte("1"), Revision: 7}, nil)

@@ -5,22 +5,23 @@ import (
 	"os"
 )
 
-// ballast is room that other programs cannot take: the blocks of a file without a name, which are free
-// again when the process ends. A system that cannot allocate blocks has empty ballast.
+// ballast is disk space that the store holds so that other programs cannot take it: the blocks of an
+// unlinked file. The system frees them when the process ends. If the system cannot allocate blocks, the
+// ballast is empty.
 type ballast struct {
 	file  *os.File
 	bytes int64
 }
 
-// takeBallast allocates so many bytes of the disk of dir. It fails if dir takes no files.
-func takeBallast(dir string, bytes int64) (*ballast, error) {
+// allocateBallast allocates bytes on the disk of dir. It fails if files cannot be created in dir.
+func allocateBallast(dir string, bytes int64) (*ballast, error) {
 	f, err := os.CreateTemp(dir, "ballast")
 	if err != nil {
 		return nil, err
 	}
 	b := &ballast{file: f}
 	err = os.Remove(f.Name())
-	if err == nil && allocates {
+	if err == nil && canAllocate {
 		b.bytes = bytes
 		err = allocate(f, bytes)
 	}
@@ -30,7 +31,7 @@ func takeBallast(dir string, bytes int64) (*ballast, error) {
 	return b, nil
 }
 
-// size returns the bytes that it holds. Nil ballast has none.
+// size returns the number of bytes that b holds, 0 if b is nil.
 func (b *ballast) size() int64 {
 	if b == nil {
 		return 0
@@ -38,7 +39,7 @@ func (b *ballast) size() int64 {
 	return b.bytes
 }
 
-// release gives the room back.
+// release frees the space. b may be nil.
 func (b *ballast) release() error {
 	if b == nil {
 		return nil

@@ -12,78 +12,81 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// A batch is below the bounds above which the database splits it, which depend on
-// its tables in memory: one failed write of two would end the process. It fills no
-// more than a part of a log, so that at most one log is begun meanwhile.
+// A batch is smaller than the size at which Badger splits it, which depends on the size of the memtable.
+// If Badger split a batch and one part failed, it would end the process. A batch also fills only a
+// part of a log, so at most one new log is started while it is written.
 const (
-	batchesOfTable = 8
-	batchEntry     = 128 // bytes that each entry counts beyond its key and value
+	batchesOfTable = 8   // a batch has at most this fraction of a memtable
+	batchEntry     = 128 // bytes that each entry counts in addition to its key and value
 )
 
-// request is one thing that waits for the committer: the writes of one commit, in
-// the order of their keys, or do.
+// request is a task for the committer: either the writes of a commit, sorted by key, or the function do.
 type request struct {
 	ctx    context.Context
 	writes []write
-	then   [][]byte // further values of the key, if it is one write
+	then   [][]byte // later values of the key, if there is one write, see CommitSequence
 	do     func() error
-	result storage.Revision
+	result storage.Revision // set before done is closed, as is err
 	err    error
 	done   chan struct{}
-	one    [1]write // room for writes
+	buf    [1]write // backing array of writes if there is one, to save an allocation
 }
 
 type write struct {
 	storage.Write
-	seen storage.Record // of the key when the request was made
+	seen storage.Record // record of the key when the request was created
 }
 
-// committer is what only the committing goroutine touches, and Open before and Close
-// after it.
+// committer is the state of the committer goroutine. Only that goroutine uses it, except Open before it
+// starts and Close after it has ended.
 type committer struct {
-	broken    error            // why nothing can be written any more
-	importing bool             // no commits meanwhile
-	marked    uint64           // newest version of stamps and the mark
-	next      storage.Revision // of the commit to come
-	live      set              // of the records that are published
+	broken    error            // the error of stop; nil while writes are accepted
+	importing bool             // an import is running, so commits fail
+	marked    uint64           // newest version of stamps, the mark and other metadata
+	next      storage.Revision // revision of the next commit
+	live      set              // the published records
 	witness   *witness
 	pieces    pieces
-	spare     spare
+	logs      logAllocator
 	flattener *flattener
-	reserve   *ballast // see keepReserve
-	short     bool     // the reserve is needed
+	ballast   *ballast // nil if it was released, see maintainBallast
+	lowSpace  bool     // the disk was short of space at the last check, so the ballast may be released
 }
 
-// Commit implements storage.Backend. The writes are on the disk when it returns.
-// Several of them take one wait for the disk more than one, shared with all that is
-// committed at the time.
+// Commit implements storage.Backend. The writes are on the disk when it returns. A commit of several
+// writes needs two fsyncs instead of one; concurrent commits share them.
 //
-// More than storage.CommitLength of them fit if the tables in memory are large, whose
-// size follows that of the disk: 1 MiB on one of 64 MiB, 8 MiB from 512 MiB on. Keys,
-// values and 128 bytes for each write have an eighth of a table, keys and values alone
-// a tenth and 512 KiB at most, keys MaxKeyBytes; one value may be over half of the
-// latter and then does not count. Writes of 100 bytes are 500 or 1,100 at most.
+// Commit accepts more than storage.CommitLength writes if the memtable is large. The size of the memtable
+// depends on the size of the disk: 1 MiB on a disk of 64 MiB, up to 8 MiB from 512 MiB on. The limits of
+// a commit of several writes are:
+//
+//   - keys, values and 128 bytes for each write: an eighth of the memtable
+//   - keys, values and 32 bytes for each write: a tenth of the memtable, at most 512 KiB
+//   - keys: MaxKeyBytes
+//
+// One value may be larger than half of the second limit; it does not count then. The maximum for writes
+// of 100 bytes is between 500 and 1,100 writes.
 func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	ws, err := storage.Together(ws)
 	if err != nil {
 		return 0, err
 	}
 	r := &request{}
-	r.writes = r.one[:0]
+	r.writes = r.buf[:0]
 	for _, w := range ws {
 		r.writes = append(r.writes, write{Write: w})
 	}
 	return s.commitAll(ctx, r)
 }
 
-// CommitSequence implements storage.Sequencer with one wait for the disk: all
-// values are committed or none. More than fits into one batch is storage.ErrTooLarge.
+// CommitSequence implements storage.Sequencer with one fsync. Either all values are committed or none. It
+// fails with storage.ErrTooLarge if the values do not fit into one batch.
 func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
 	if _, err := storage.Together([]storage.Write{first}); err != nil {
 		return nil, err
 	}
 	r := &request{then: then}
-	r.writes = append(r.one[:0], write{Write: first})
+	r.writes = append(r.buf[:0], write{Write: first})
 	revision, err := s.commitAll(ctx, r)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,8 @@ func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ..
 	return revisions, nil
 }
 
-// commitAll returns the revision of the first value; those of the others follow it.
+// commitAll submits r and returns the revision of its first value. Later values have the following
+// revisions.
 func (s *Store) commitAll(ctx context.Context, r *request) (storage.Revision, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -104,7 +108,7 @@ func (s *Store) commitAll(ctx context.Context, r *request) (storage.Revision, er
 		return 0, err
 	}
 	r.ctx, r.done = ctx, make(chan struct{})
-	if err := s.prepare(r); err != nil {
+	if err := s.readCurrent(r); err != nil {
 		return 0, err
 	}
 	if err := s.submit(r); err != nil {
@@ -113,7 +117,7 @@ func (s *Store) commitAll(ctx context.Context, r *request) (storage.Revision, er
 	return r.result, r.err
 }
 
-// checkSize refuses what is larger than the store can commit at once.
+// checkSize returns storage.ErrTooLarge if r exceeds a limit of Commit or CommitSequence.
 func (s *Store) checkSize(r *request) error {
 	size, grouped, keys, inPieces := r.size(), 0, 0, 0
 	for i := range r.writes {
@@ -121,7 +125,7 @@ func (s *Store) checkSize(r *request) error {
 		keys += len(w.Key)
 		grouped += len(w.Key) + len(w.Value) + groupEntry
 		if len(w.Value) > s.piece {
-			size -= len(w.Value) // it is on the disk before the commit
+			size -= len(w.Value) // its pieces are written before the batch
 			grouped -= len(w.Value)
 			inPieces++
 		}
@@ -135,10 +139,10 @@ func (s *Store) checkSize(r *request) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("commit %.80q and more, %d writes of %d bytes: %w", r.writes[0].Key, len(r.writes), r.valueBytes(), storage.ErrTooLarge)
+	return fmt.Errorf("commit of %[2]d writes with %[3]d bytes, first key %.80[1]q: %[4]w", r.writes[0].Key, len(r.writes), r.valueBytes(), storage.ErrTooLarge)
 }
 
-// valueBytes returns the length of all values.
+// valueBytes returns the total length of the values.
 func (r *request) valueBytes() (size int) {
 	for i := range r.writes {
 		size += len(r.writes[i].Value)
@@ -149,7 +153,7 @@ func (r *request) valueBytes() (size int) {
 	return size
 }
 
-// size returns how much of a batch the request takes.
+// size returns the number of bytes that the request counts in a batch.
 func (r *request) size() int {
 	size := r.valueBytes()
 	for i := range r.writes {
@@ -158,7 +162,7 @@ func (r *request) size() int {
 	return size
 }
 
-// deletes reports whether the request makes nothing larger.
+// deletes reports whether the request writes no values, so that it is accepted on a full disk.
 func (r *request) deletes() bool {
 	for i := range r.writes {
 		if r.writes[i].Value != nil {
@@ -168,9 +172,9 @@ func (r *request) deletes() bool {
 	return true
 }
 
-// prepare reads what the writes replace, so that the committer need not, and
-// answers at once if a comparison fails already.
-func (s *Store) prepare(r *request) error {
+// readCurrent reads the current records of the keys of r, so that the committer need not read them unless
+// they change. It returns an error if a comparison fails already.
+func (s *Store) readCurrent(r *request) error {
 	if !s.enter() {
 		return storage.ErrClosed
 	}
@@ -188,7 +192,8 @@ func (s *Store) prepare(r *request) error {
 	return nil
 }
 
-// submit waits until the committer has handled r.
+// submit puts r into the queue and waits until the committer has handled it or the context of r ends. r.result
+// and r.err are valid only if submit returns nil.
 func (s *Store) submit(r *request) error {
 	s.queue.Lock()
 	if s.queue.closed {
@@ -206,7 +211,7 @@ func (s *Store) submit(r *request) error {
 	}
 }
 
-// signal tells the committer to look; the caller holds the queue.
+// signal wakes the committer. The caller holds the lock of the queue.
 func (s *Store) signal() {
 	select {
 	case s.queue.ready <- struct{}{}:
@@ -214,15 +219,15 @@ func (s *Store) signal() {
 	}
 }
 
-// run is the committer. It ends when the store is closed and the queue empty.
+// run is the committer goroutine. It ends when the store is closed and the queue is empty.
 func (s *Store) run() {
 	defer close(s.done)
 	save := func() {
 		if err := s.saveAges(); err != nil {
-			s.logger.Warn("storage could not save the age of its history", "dir", s.dir, "err", err)
+			s.logger.Warn("storage failed to save the times of its commits", "dir", s.dir, "err", err)
 		}
 	}
-	save() // what a life that did not end in order left without an age
+	save() // commits whose times were not saved because the last process did not close the store
 	defer save()
 	var tick <-chan time.Time
 	if s.retain > 0 {
@@ -230,33 +235,33 @@ func (s *Store) run() {
 		defer ticker.Stop()
 		tick = ticker.C
 	}
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
+	upkeep := time.NewTicker(time.Second)
+	defer upkeep.Stop()
 	for {
 		select {
 		case now := <-tick:
 			s.expire(now)
-		case <-look.C:
+		case <-upkeep.C:
 			s.flatten()
-			s.keepReserve()
+			s.maintainBallast()
 		case <-s.queue.ready:
 			if s.drain() {
 				return
 			}
 		}
-		s.privacy.keep()
+		s.privacy.protect()
 	}
 }
 
-// drain handles the requests that wait, and reports whether the store is closed. Further requests
-// have signalled again, so that a busy queue does not keep run from its other work.
+// drain handles the requests that are waiting now and reports whether the store is closed. Requests that
+// arrive later signal again, so run gets to its other tasks even if the queue is never empty.
 func (s *Store) drain() (closed bool) {
 	s.queue.Lock()
 	waiting, closed := s.queue.waiting, s.queue.closed
 	s.queue.waiting = nil
 	s.queue.Unlock()
 	for len(waiting) > 0 {
-		n := s.take(waiting)
+		n := s.batchLength(waiting)
 		if waiting[0].do != nil {
 			waiting[0].err = waiting[0].do()
 		} else {
@@ -270,23 +275,23 @@ func (s *Store) drain() (closed bool) {
 	return closed
 }
 
-// sizeOf returns how many bytes of the log requests take, at most.
+// sizeOf returns the maximum number of log bytes that requests take.
 func sizeOf(requests []*request) (size int64) {
 	for _, r := range requests {
-		one := r.valueBytes() * 9 / 8
+		n := r.valueBytes() * 9 / 8
 		for i := range r.writes {
-			one += (len(r.writes[i].Key) + 512) * (1 + len(r.then))
+			n += (len(r.writes[i].Key) + 512) * (1 + len(r.then))
 		}
 		if len(r.writes) > 1 {
-			one *= 2 // they are written twice
+			n *= 2 // written twice, see putGroups
 		}
-		size += int64(one)
+		size += int64(n)
 	}
 	return size
 }
 
-// take returns how many of the first requests make one batch.
-func (s *Store) take(waiting []*request) int {
+// batchLength returns the number of leading requests that form one batch.
+func (s *Store) batchLength(waiting []*request) int {
 	size := 0
 	for i, r := range waiting {
 		size += r.size()
@@ -297,20 +302,20 @@ func (s *Store) take(waiting []*request) int {
 	return len(waiting)
 }
 
-// commit handles writes as one batch. Their answers, also that a comparison
-// failed, may rest on each other, so nobody is answered before the fsync.
+// commit handles the writes of requests as one batch. The outcome of a request, even a failed comparison,
+// may depend on earlier requests of the batch, so no request is answered before the fsync.
 func (s *Store) commit(requests []*request) {
 	if s.committer.broken != nil {
-		refuse(requests, s.committer.broken)
+		failAll(requests, s.committer.broken)
 		return
 	}
 	if s.committer.importing {
-		refuse(requests, errImporting)
+		failAll(requests, errImporting)
 		return
 	}
 	var full error
 	if slices.ContainsFunc(requests, func(r *request) bool { return !r.deletes() }) {
-		full = s.full(sizeOf(requests))
+		full = s.checkFull(sizeOf(requests))
 	}
 	next := s.committer.next
 	events := make([]storage.Event, 0, len(requests))
@@ -320,7 +325,7 @@ func (s *Store) commit(requests []*request) {
 			continue
 		}
 		n := len(events)
-		if events, r.err = s.decide(events, r, pending, next); r.err != nil {
+		if events, r.err = s.appendEvents(events, r, pending, next); r.err != nil {
 			continue
 		}
 		r.result = next
@@ -338,7 +343,7 @@ func (s *Store) commit(requests []*request) {
 		return
 	}
 	if err := s.write(events); err != nil {
-		refuse(requests, err)
+		failAll(requests, err)
 		return
 	}
 	s.stats.commits.Add(uint64(len(events)))
@@ -346,13 +351,13 @@ func (s *Store) commit(requests []*request) {
 	s.publish(events)
 }
 
-// write brings commits to the disk: pieces first, so that an entry which is
-// there has all of its value, then as a whole those of several writes, then the entries.
-// The revisions are used even if it fails, since pieces may be there.
+// write writes commits to the disk in this order: the pieces of large values, so that an entry on the disk
+// has its whole value; the entries that hold a whole commit of several writes; the entries of the
+// writes. The revisions count as used even if write fails, because pieces may be on the disk.
 func (s *Store) write(events []storage.Event) error {
 	last := events[len(events)-1].Revision
-	if err := s.reserve(last); err != nil {
-		return s.noteReady(err)
+	if err := s.reserveRevisions(last); err != nil {
+		return s.setWritable(err)
 	}
 	s.committer.next = last + 1
 	heads, size := make([]*badger.Entry, len(events)), 0
@@ -403,8 +408,8 @@ func (s *Store) write(events []storage.Event) error {
 	return nil
 }
 
-// flushAll writes n entries of some size in as many batches as they need, up to
-// the first that fails.
+// flushAll writes n entries of the given size in as many batches as needed. It stops at the first batch
+// that fails.
 func (s *Store) flushAll(n, size int, put func(batch *badger.WriteBatch, i int) error) error {
 	most := max(1, s.batch/(size+batchEntry))
 	for from := 0; from < n; from += most {
@@ -424,14 +429,14 @@ func (s *Store) flushAll(n, size int, put func(batch *badger.WriteBatch, i int) 
 	return nil
 }
 
-// flush writes batches of about so many bytes in all, with one wait for the disk
-// each, in this order, and once it has begun all of them. All writes go through it:
-// after one whose outcome nobody knows there is no other.
+// flush writes batches in order, with one fsync for each. bytes is their approximate total size. If there
+// is not enough space, flush writes none of them. If a batch fails, the content of the disk is unknown,
+// so flush stops the store. All writes to the database go through flush.
 func (s *Store) flush(bytes int, puts ...func(batch *badger.WriteBatch) error) error {
 	if s.committer.broken != nil {
 		return s.committer.broken
 	}
-	if err := s.ready(int64(bytes)); err != nil {
+	if err := s.admitBatch(int64(bytes)); err != nil {
 		return err
 	}
 	for _, put := range puts {
@@ -442,6 +447,7 @@ func (s *Store) flush(bytes int, puts ...func(batch *badger.WriteBatch) error) e
 	return nil
 }
 
+// flushBatch writes the entries that put adds to a batch, and waits for the disk.
 func (s *Store) flushBatch(put func(batch *badger.WriteBatch) error) error {
 	batch := s.db.NewManagedWriteBatch()
 	defer batch.Cancel()
@@ -452,14 +458,16 @@ func (s *Store) flushBatch(put func(batch *badger.WriteBatch) error) error {
 	return batch.Flush()
 }
 
-func refuse(requests []*request, err error) {
+// failAll sets the error of all requests.
+func failAll(requests []*request, err error) {
 	for _, r := range requests {
 		r.result, r.err = 0, err
 	}
 }
 
-// decide appends the events that a commit makes at the given revision.
-func (s *Store) decide(events []storage.Event, r *request, pending map[string]storage.Record, next storage.Revision) ([]storage.Event, error) {
+// appendEvents appends the events of r, with the revision next, to events. pending holds the records that
+// earlier requests of the batch write. If a comparison fails, it returns events unchanged and the error.
+func (s *Store) appendEvents(events []storage.Event, r *request, pending map[string]storage.Record, next storage.Revision) ([]storage.Event, error) {
 	if err := r.ctx.Err(); err != nil {
 		return events, err
 	}
@@ -482,8 +490,8 @@ func (s *Store) decide(events []storage.Event, r *request, pending map[string]st
 	return events, nil
 }
 
-// replaced returns the record that a write replaces after those before it in its
-// batch.
+// replaced returns the record that w replaces. pending holds the records that earlier requests of the batch
+// write.
 func (s *Store) replaced(w *write, pending map[string]storage.Record) (storage.Record, error) {
 	prev, ok := pending[w.Key]
 	switch {
@@ -492,13 +500,13 @@ func (s *Store) replaced(w *write, pending map[string]storage.Record) (storage.R
 	case ok:
 		return prev, nil
 	}
-	if _, of := s.newest(w.Key); of != w.seen.Revision {
+	if _, ofKey := s.newest(w.Key); ofKey != w.seen.Revision {
 		return s.replaceable(w.Key)
 	}
 	return w.seen, nil
 }
 
-// publish makes commits visible that are on the disk.
+// publish makes commits visible that are on the disk. See Store for the order.
 func (s *Store) publish(events []storage.Event) {
 	s.index.add(events)
 	s.state.Lock()
@@ -514,14 +522,15 @@ func (s *Store) publish(events []storage.Event) {
 	}
 	s.state.revision = events[len(events)-1].Revision
 	s.state.Unlock()
-	_ = s.testify(false)
+	_ = s.updateWitness(false)
 	now := time.Now()
 	s.ages.committed(now, events[len(events)-1].Revision)
 	s.log.Append(now, events...)
 }
 
-// note writes one entry that is no commit, and what more puts into the batch.
-func (s *Store) note(key, value []byte, more ...func(*badger.WriteBatch) error) error {
+// writeMeta writes an entry of metadata, which belongs to no commit, in one batch with the entries that the
+// functions more add.
+func (s *Store) writeMeta(key, value []byte, more ...func(*badger.WriteBatch) error) error {
 	err := s.flush(len(key)+len(value)+2*batchEntry, func(batch *badger.WriteBatch) error {
 		if err := batch.SetEntryAt(badger.NewEntry(key, value), s.committer.marked+1); err != nil {
 			return err
@@ -540,7 +549,7 @@ func (s *Store) note(key, value []byte, more ...func(*badger.WriteBatch) error) 
 	return nil
 }
 
-// mark is the value under markKey.
+// mark returns the value of markKey.
 func mark(floor, revision storage.Revision) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, markBytes), uint64(floor))
 	return binary.BigEndian.AppendUint64(b, uint64(revision))

@@ -23,45 +23,45 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 	})
 }
 
-// compact forgets history. The mark goes to the disk first: once tombstones
-// may be discarded nothing else remembers how far the revisions went. Before it
-// goes the witness, since the records of a revision before the mark's floor cannot
-// be counted any more.
+// compact drops the history before the given revision. The order of the writes matters. The mark must be on
+// the disk before tombstones are discarded, because afterwards nothing else records the newest revision.
+// The witness must be on the disk before the mark, because the records at a revision before the floor of
+// the mark cannot be counted any more. Only the committer calls compact.
 func (s *Store) compact(before storage.Revision) error {
-	if before <= s.discarded() {
+	if before <= s.floorRevision() {
 		return nil
 	}
-	if err := s.testify(true); err != nil {
+	if err := s.updateWitness(true); err != nil {
 		return err
 	}
 	drop := func(batch *badger.WriteBatch) error { return s.dropBlocks(batch, before) }
-	if err := s.note([]byte(markKey), mark(before, s.published()), drop); err != nil {
+	if err := s.writeMeta([]byte(markKey), mark(before, s.published()), drop); err != nil {
 		return err
 	}
 	s.floor.Store(int64(before))
-	err := s.testify(true)
+	err := s.updateWitness(true)
 	s.log.Forget(before)
 	s.db.SetDiscardTs(uint64(before))
 	err = errors.Join(err, s.dropPieces(before))
-	s.committer.flattener.forgot.Store(true)
+	s.committer.flattener.historyDropped.Store(true)
 	return err
 }
 
-// expire compacts what is older than the store retains.
+// expire saves new commit times and compacts the history that exceeds the retention time.
 func (s *Store) expire(now time.Time) {
 	if err := s.saveAges(); err != nil {
-		s.logger.Error("storage could not save the age of its history", "dir", s.dir, "err", err)
+		s.logger.Error("storage failed to save the times of its commits", "dir", s.dir, "err", err)
 		return
 	}
 	before := s.ages.oldest(now)
-	if before <= s.discarded() || s.committer.broken != nil {
+	if before <= s.floorRevision() || s.committer.broken != nil {
 		return
 	}
 	if err := s.compact(before); err != nil {
-		s.logger.Error("storage could not compact its history", "dir", s.dir, "err", err)
+		s.logger.Error("storage failed to compact its history", "dir", s.dir, "err", err)
 		return
 	}
 	if err := s.db.RunValueLogGC(0.5); err != nil && !errors.Is(err, badger.ErrNoRewrite) {
-		s.logger.Warn("storage could not reclaim the space of large values", "dir", s.dir, "err", err)
+		s.logger.Warn("storage failed to reclaim the space of large values", "dir", s.dir, "err", err)
 	}
 }

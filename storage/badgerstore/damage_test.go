@@ -26,7 +26,7 @@ func TestOpenInUse(t *testing.T) {
 	require.NoError(t, open(t, dir).Close())
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenInvalidDirectoryFails(t *testing.T) {
 	_, err := badgerstore.Open(badgerstore.Options{})
 	require.ErrorContains(t, err, "no directory")
 	file := filepath.Join(t.TempDir(), "file")
@@ -39,7 +39,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenMakesPrivateDirectory(t *testing.T) {
+func TestOpenCreatesPrivateDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	require.NoError(t, open(t, dir).Close())
 	info, err := os.Stat(dir)

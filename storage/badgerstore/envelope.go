@@ -11,20 +11,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// What the value of an entry is, kept beside it. The database answers a value
-// that it cannot read with none at all, and values above its threshold it keeps
-// in a log whose damages it does not find. So each value has a checksum of its
-// own, over key and revision too, and none reaches the threshold: a larger one
-// is kept in pieces.
+// Encodings of the value of an entry, stored in its user metadata.
+//
+// If Badger cannot read a value, it returns an empty one, and it does not detect damage in its value log,
+// where it stores values above a threshold. Each value therefore has a checksum over key, revision and
+// value, and a value that would exceed the threshold is split into pieces.
 const (
-	formPlain  = 0 // the value alone, as older releases wrote it
-	formSealed = 1 // the value and its checksum
-	formPieces = 2 // length, number of pieces and checksum; the value is in the pieces
-	formPiece  = 3 // a part of a value
+	encodingPlain  = 0 // the value alone, written by older releases
+	encodingSealed = 1 // the value and its checksum
+	encodingPieces = 2 // the head of a value in pieces: length, number of pieces, checksum, checksum of the head
+	encodingPiece  = 3 // a piece of a value
 )
 
-// piecePrefix begins the keys of pieces, before the revision that wrote them and
-// their number. They sort behind everything else.
+// piecePrefix is the prefix of the keys of pieces. The revision of the value and the number of the piece
+// follow. These keys sort after all others.
 const piecePrefix = "z"
 
 const (
@@ -35,45 +35,48 @@ const (
 	minPiece   = 1 << 10
 )
 
-// pieceSize is the size of the pieces with the given settings.
+// pieceSize returns the maximum size of a piece in a database with the options o.
 func pieceSize(o badger.Options) int {
 	return int(max(minPiece, min(pieceBytes, o.ValueThreshold/2)))
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is over everything that makes out a record.
+// checksum returns the checksum of a record.
 func checksum(key string, revision storage.Revision, value []byte) uint32 {
 	sum := crc32.Checksum(binary.BigEndian.AppendUint64(nil, uint64(revision)), castagnoli)
 	sum = crc32.Update(sum, castagnoli, []byte(key))
 	return crc32.Update(sum, castagnoli, value)
 }
 
-// seal returns the entry of a record and its pieces, if it needs any.
+// seal returns the entry of a record. If the value is larger than piece bytes, it also returns the entries of
+// its pieces.
 func seal(rec storage.Record, piece int) (head *badger.Entry, pieces []*badger.Entry) {
 	sum := checksum(rec.Key, rec.Revision, rec.Value)
 	if len(rec.Value) <= piece {
 		value := append(make([]byte, 0, len(rec.Value)+sumBytes), rec.Value...)
 		value = binary.BigEndian.AppendUint32(value, sum)
-		return badger.NewEntry(recordKey(rec.Key), value).WithMeta(formSealed), nil
+		return badger.NewEntry(recordKey(rec.Key), value).WithMeta(encodingSealed), nil
 	}
 	for at := 0; at < len(rec.Value); at += piece {
 		part := rec.Value[at:min(at+piece, len(rec.Value))]
-		pieces = append(pieces, badger.NewEntry(pieceKey(rec.Revision, len(pieces)), part).WithMeta(formPiece))
+		pieces = append(pieces, badger.NewEntry(pieceKey(rec.Revision, len(pieces)), part).WithMeta(encodingPiece))
 	}
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, headBytes), uint64(len(rec.Value)))
 	value = binary.BigEndian.AppendUint32(value, uint32(len(pieces)))
 	value = binary.BigEndian.AppendUint32(value, sum)
 	value = binary.BigEndian.AppendUint32(value, checksum(rec.Key, rec.Revision, value))
-	return badger.NewEntry(recordKey(rec.Key), value).WithMeta(formPieces), pieces
+	return badger.NewEntry(recordKey(rec.Key), value).WithMeta(encodingPieces), pieces
 }
 
+// pieceKey returns the key of piece i of a value.
 func pieceKey(revision storage.Revision, i int) []byte {
 	key := binary.BigEndian.AppendUint64([]byte(piecePrefix), uint64(revision))
 	return binary.BigEndian.AppendUint32(key, uint32(i))
 }
 
-// pieceOf returns the revision that a piece belongs to, and its number.
+// pieceOf returns the revision and the number of the piece with the given key. It returns false if the key is
+// not the key of a piece.
 func pieceOf(key []byte) (storage.Revision, int, bool) {
 	if len(key) != len(piecePrefix)+12 || string(key[:len(piecePrefix)]) != piecePrefix {
 		return 0, 0, false
@@ -83,18 +86,18 @@ func pieceOf(key []byte) (storage.Revision, int, bool) {
 }
 
 var (
-	errChecksum = errors.New("its checksum does not fit")
-	errNoValue  = errors.New("its value is gone")
-	errForm     = errors.New("its form is unknown")
+	errChecksum = errors.New("checksum mismatch")
+	errNoValue  = errors.New("value is missing")
+	errEncoding = errors.New("unknown encoding")
 )
 
-// unseal returns the value of a record from the value of its entry. piece
-// returns the value of a piece.
-func unseal(key string, revision storage.Revision, form byte, stored []byte, piece func(i int) ([]byte, error)) ([]byte, error) {
-	switch form {
-	case formPlain:
+// unseal decodes the value of a record from the stored value of its entry. piece returns the content of piece
+// i of the value. The result may share memory with stored.
+func unseal(key string, revision storage.Revision, encoding byte, stored []byte, piece func(i int) ([]byte, error)) ([]byte, error) {
+	switch encoding {
+	case encodingPlain:
 		return stored, nil
-	case formSealed:
+	case encodingSealed:
 		end := len(stored) - sumBytes
 		if end < 0 {
 			return nil, errNoValue
@@ -104,13 +107,13 @@ func unseal(key string, revision storage.Revision, form byte, stored []byte, pie
 			return nil, errChecksum
 		}
 		return value, nil
-	case formPieces:
+	case encodingPieces:
 		return join(key, revision, stored, piece)
 	}
-	return nil, errForm
+	return nil, errEncoding
 }
 
-// join puts the pieces of a value together.
+// join returns a value in pieces, after it verified the checksums of its head and of the value.
 func join(key string, revision storage.Revision, head []byte, piece func(i int) ([]byte, error)) ([]byte, error) {
 	if len(head) != headBytes {
 		return nil, errNoValue
@@ -121,7 +124,7 @@ func join(key string, revision storage.Revision, head []byte, piece func(i int) 
 	}
 	size, n := binary.BigEndian.Uint64(head), binary.BigEndian.Uint32(head[8:])
 	if size > MaxValueBytes || n > maxPieces {
-		return nil, errForm
+		return nil, errEncoding
 	}
 	value := make([]byte, 0, size)
 	for i := range int(n) {
@@ -140,9 +143,9 @@ func join(key string, revision storage.Revision, head []byte, piece func(i int) 
 	return value, nil
 }
 
-// piecesOf returns how many pieces the value of an entry has.
-func piecesOf(form byte, head []byte) int {
-	if form != formPieces || len(head) != headBytes {
+// piecesOf returns the number of pieces of an entry, 0 if its value is not in pieces.
+func piecesOf(encoding byte, head []byte) int {
+	if encoding != encodingPieces || len(head) != headBytes {
 		return 0
 	}
 	return int(min(binary.BigEndian.Uint32(head[8:]), maxPieces))

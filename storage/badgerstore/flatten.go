@@ -10,69 +10,71 @@ import (
 	"time"
 )
 
-// Badger starts compactions at any time, and a compaction that runs out of disk space crashes the
-// process. On a small disk they are therefore disabled, and the store calls Flatten when there is
-// enough to merge and enough room. All tables but the newest are in one level then, and Flatten
-// rewrites them all. On a large disk, and for a store that is large when it is opened, rewriting
-// everything would take too long and too much room, so compactions are left to Badger.
+// Badger may start a compaction at any time, and a compaction that runs out of disk space crashes the
+// process. On a small disk, compactions are therefore disabled, and the store calls Flatten when a merge
+// is useful and the disk has enough space. All tables except the newest are in one level then, and
+// Flatten rewrites all of them. On a large disk, or if the store is large when it is opened, a rewrite
+// of all tables would take too much time and space, so Badger starts compactions itself.
 const (
-	largeDisk    = 2 << 30   // bytes of a disk
-	leveledFrom  = 128 << 20 // bytes in tables
-	leveledBytes = 256 << 20 // kept free for two of Badger's compactions, plus the tables of level 0
+	largeDisk    = 2 << 30   // Badger starts compactions if the disk has at least this size
+	leveledFrom  = 128 << 20 // or if the tables are larger than this
+	leveledBytes = 256 << 20 // space for two compactions of Badger, in addition to the tables of level 0
 )
 
+// A merge is due when level 0 has at least mergeTables tables and at least 1/mergeShare of all bytes. Merges
+// then write about mergeShare bytes for each new byte.
 const (
-	mergeTables = 5 // a merge is due when level 0 has so many tables
-	mergeShare  = 8 // and this fraction of all bytes, so that merges write about 8 bytes for each new byte
+	mergeTables = 5
+	mergeShare  = 8
 )
 
-// fillKey is written to fill a log. Its value has no meaning.
+// fillKey is the key of an entry that only fills the log. Its value has no meaning.
 const fillKey = "fill"
 
-// flushWait is how long a merge waits for the tables of full logs.
+// flushWait is the maximum time that a merge waits until full logs are written to tables.
 const flushWait = 10 * time.Second
 
-// flattener merges tables in the background. The committing goroutine starts merges.
+// flattener merges tables in the background. The committer starts merges.
 type flattener struct {
-	forgot  atomic.Bool  // history was forgotten since the last merge
-	left    int64        // bytes of the disk that others did not use at the last look; the committer's
-	next    atomic.Int64 // earliest start of the next merge, in Unix nanoseconds
-	running atomic.Bool
-	done    sync.WaitGroup
+	historyDropped atomic.Bool  // history was dropped since the last merge
+	available      int64        // bytes of the disk not used by other programs at the last check; used by the committer only
+	next           atomic.Int64 // earliest start of the next merge, in Unix nanoseconds
+	running        atomic.Bool
+	done           sync.WaitGroup
 }
 
-// merging reports whether tables may be merged now.
+// merging reports whether a merge may be running.
 func (s *Store) merging() bool { return s.leveled || s.committer.flattener.running.Load() }
 
-// flatten starts a merge if one is due, or if the disk is full and a merge would give back the room
-// of deleted records. On a full disk the deletions are still in the log, which no other writes
-// will fill, so flatten fills it. It is called each second.
+// flatten starts a merge if it is due, or if the disk is full and a merge would free the space of deleted
+// records. In the latter case the deletions may still be in the current log, which no other writes fill,
+// so flatten first fills it. The committer calls flatten every second.
 func (s *Store) flatten() {
 	f := s.committer.flattener
-	calm := s.calm()
+	calm := s.spaceIsStable()
 	if f.running.Load() || time.Now().UnixNano() < f.next.Load() || s.committer.broken != nil {
 		return
 	}
-	reclaim := f.forgot.Load() && s.room(true, s.deletionRoom()) != nil
+	reclaim := f.historyDropped.Load() && s.checkSpace(true, s.deletionSpace()) != nil
 	if !reclaim && (s.leveled || !s.mergeDue()) {
 		return
 	}
-	more := 2 * s.committer.spare.size // for the logs
+	more := 2 * s.committer.logs.size // for the logs
 	if !calm {
 		more += spaciousBytes
 	}
-	err := s.room(true, more)
+	err := s.checkSpace(true, more)
 	if err == nil && reclaim {
 		err = s.fillLog()
 	}
 	if err != nil {
-		s.logger.Debug("storage does not merge its tables yet", "dir", s.dir, "err", err)
+		s.logger.Debug("storage postpones a merge of its tables", "dir", s.dir, "err", err)
 		return
 	}
 	if reclaim {
-		f.forgot.Store(false)
+		f.historyDropped.Store(false)
 	}
-	last := s.committer.spare.id - 2 // the log in use is the one before the spare
+	last := s.committer.logs.id - 2 // the newest full log: id is the next log, and the current log is the one before
 	f.running.Store(true)
 	f.done.Go(func() {
 		defer f.running.Store(false)
@@ -82,37 +84,37 @@ func (s *Store) flatten() {
 			err = s.merge()
 		}
 		if err != nil {
-			s.logger.Warn("storage could not merge its tables", "dir", s.dir, "err", err)
-			f.forgot.Store(true)
+			s.logger.Warn("storage failed to merge its tables", "dir", s.dir, "err", err)
+			f.historyDropped.Store(true)
 		}
 		f.pause(4 * time.Since(began))
 	})
 }
 
-// spaciousBytes is the extra free space that a merge needs while other programs are filling the disk.
+// spaciousBytes is the additional free space that a merge needs while other programs are filling the disk.
 const spaciousBytes = 1 << 30
 
-// calm reports whether other programs took less than a table of the disk since the last call, because
-// a merge cannot be stopped when they take its room.
-func (s *Store) calm() bool {
-	f, table := s.committer.flattener, s.committer.spare.size
+// spaceIsStable reports whether other programs took less space than a memtable since the last call, or the
+// disk has plenty of space. A merge cannot be stopped when other programs take the space that it needs.
+func (s *Store) spaceIsStable() bool {
+	f, table := s.committer.flattener, s.committer.logs.size
 	free, _, known := s.disk(s.dir)
 	if !known || free > spaciousBytes+s.mergeBytes(0)+tablesOfDisk*table {
-		f.left = 0
+		f.available = 0
 		return true
 	}
-	left := free + s.Size() + s.committer.reserve.size() // for this store
-	calm := f.left > 0 && f.left-left < table
-	f.left = left
+	left := free + s.Size() + s.committer.ballast.size() // not used by other programs
+	calm := f.available > 0 && f.available-left < table
+	f.available = left
 	return calm
 }
 
-// pause delays the next merge, so that merges which bring nothing do not take the whole disk's time.
+// pause delays the next merge by d, so that merges without effect do not keep the disk busy.
 func (f *flattener) pause(d time.Duration) {
 	f.next.Store(time.Now().Add(max(d, time.Second)).UnixNano())
 }
 
-// mergeDue reports whether level 0 has enough to merge.
+// mergeDue reports whether level 0 has enough tables for a merge.
 func (s *Store) mergeDue() bool {
 	levels, all := s.db.Levels(), int64(0)
 	for _, l := range levels {
@@ -121,11 +123,11 @@ func (s *Store) mergeDue() bool {
 	return levels[0].NumTables >= mergeTables && levels[0].Size >= all/mergeShare
 }
 
-// fillLog makes Badger start its next log and write the table of the log in use.
+// fillLog writes to the current log until Badger starts the next one and writes the current one to a table.
 func (s *Store) fillLog() error {
-	p, zeros := &s.committer.spare, make([]byte, s.piece)
+	p, zeros := &s.committer.logs, make([]byte, s.piece)
 	for id, size := p.id, int64(0); p.id == id && size < 2*p.size; size += int64(len(zeros)) {
-		if err := s.note([]byte(fillKey), zeros); err != nil {
+		if err := s.writeMeta([]byte(fillKey), zeros); err != nil {
 			return err
 		}
 	}
@@ -134,8 +136,8 @@ func (s *Store) fillLog() error {
 
 // merge merges all tables.
 //
-// Badger loses a table of a merge that it cannot create, so merge checks first that the directory
-// takes files and that the process can open as many as there may be.
+// If Badger cannot create a table during a merge, the records of the table are lost. merge therefore first
+// checks that files can be created and that the process can open enough files.
 func (s *Store) merge() error {
 	if err := probe(s.dir); err != nil {
 		return err
@@ -146,7 +148,7 @@ func (s *Store) merge() error {
 	return s.db.Flatten(1)
 }
 
-// awaitTables waits until the logs up to last are tables.
+// awaitTables waits until the logs up to last are written to tables.
 func (s *Store) awaitTables(last int) error {
 	deadline := time.Now().Add(flushWait)
 	for {
@@ -162,7 +164,7 @@ func (s *Store) awaitTables(last int) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is not written to a table yet", filepath.Base(s.logPath(oldest)))
+			return fmt.Errorf("timed out: %s is not written to a table yet", filepath.Base(s.logPath(oldest)))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -172,9 +174,9 @@ func (s *Store) awaitTables(last int) error {
 func openable(n int) (err error) {
 	files := make([]*os.File, 0, n)
 	for range n {
-		f, fault := os.Open(os.DevNull)
-		if fault != nil {
-			err = fmt.Errorf("%d more files are needed: %w", n, fault)
+		f, openErr := os.Open(os.DevNull)
+		if openErr != nil {
+			err = fmt.Errorf("a merge needs %d more open files: %w", n, openErr)
 			break
 		}
 		files = append(files, f)

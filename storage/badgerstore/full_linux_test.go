@@ -17,9 +17,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestFullDiskTakesDeletions: a store that has filled its disk takes all deletions, on disks of every
-// size and also after a restart, and then has room for other writes again.
-func TestFullDiskTakesDeletions(t *testing.T) {
+// TestFullDiskAcceptsDeletions checks that a store that has filled its disk accepts the deletion of all
+// records, on disks of different sizes and after a restart, and then has space for other writes again.
+func TestFullDiskAcceptsDeletions(t *testing.T) {
 	for name, c := range map[string]struct {
 		size    int64
 		leveled bool
@@ -41,7 +41,7 @@ func TestFullDiskTakesDeletions(t *testing.T) {
 					_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
 					require.NoError(t, err, "round %d, deletion %d of %d", round, i, n)
 				}
-				if round == 0 { // a new start finds the same room
+				if round == 0 { // a reopened store finds the same space
 					require.NoError(t, s.Close())
 					s, err = Open(o)
 					require.NoError(t, err)
@@ -52,15 +52,15 @@ func TestFullDiskTakesDeletions(t *testing.T) {
 						require.ErrorIs(t, err, storage.ErrFull)
 					}
 					return err == nil
-				}, time.Minute, 10*time.Millisecond, "the room of the deleted records does not return")
+				}, time.Minute, 10*time.Millisecond, "the space of the deleted records is not reclaimed")
 			}
 		})
 	}
 }
 
-// TestManySmallRecords: deletions are taken where their tables take nearly as much room as the
-// records did.
-func TestManySmallRecords(t *testing.T) {
+// TestFullDiskWithSmallRecordsAcceptsDeletions uses records that are so small that the tables of their
+// deletions take nearly as much space as the records.
+func TestFullDiskWithSmallRecordsAcceptsDeletions(t *testing.T) {
 	disk := smallDisk(t, 24<<20)
 	s, err := Open(Options{Dir: filepath.Join(disk, "store"), Retain: -1})
 	require.NoError(t, err)
@@ -101,8 +101,8 @@ func TestManySmallRecords(t *testing.T) {
 	require.Zero(t, s.Stats().Keys)
 }
 
-// fillStore writes records of some bytes that cannot be packed until there is no more room, and
-// returns how many were taken.
+// fillStore creates incompressible records of the given size until the store is full, and returns the number
+// of records.
 func fillStore(t *testing.T, s *Store, bytes int) int {
 	value := make([]byte, bytes)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(value)
@@ -123,9 +123,9 @@ func fillStore(t *testing.T, s *Store, bytes int) int {
 	}
 }
 
-// TestDeletionsBesideOthers: where other files leave a little room on a small disk, deletions are
-// taken while other writes are not.
-func TestDeletionsBesideOthers(t *testing.T) {
+// TestDeletionsOnDiskFilledByOthers checks that deletions are accepted and other writes are refused if other
+// files leave little space on a small disk.
+func TestDeletionsOnDiskFilledByOthers(t *testing.T) {
 	disk := smallDisk(t, 60<<20)
 	s, err := Open(Options{Dir: filepath.Join(disk, "store"), Retain: -1})
 	require.NoError(t, err)
@@ -145,8 +145,9 @@ func TestDeletionsBesideOthers(t *testing.T) {
 	}
 }
 
-// TestRoomOfFewTablesReturns: the room of deleted records returns where they are in few tables, too.
-func TestRoomOfFewTablesReturns(t *testing.T) {
+// TestSpaceOfFewTablesIsReclaimed checks that the space of deleted records is reclaimed even if they are in
+// few tables.
+func TestSpaceOfFewTablesIsReclaimed(t *testing.T) {
 	disk := smallDisk(t, 60<<20)
 	s, err := Open(Options{Dir: filepath.Join(disk, "store"), Retain: -1})
 	require.NoError(t, err)

@@ -12,29 +12,28 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// The entries of a batch get into the log in any order, so that a crash may leave
-// some of those that one commit makes. A commit of several writes is therefore on
-// the disk as a whole, as one entry, before its batch is begun, and load makes what
-// is missing of it. Only the batch that the last process did not finish can lack
-// anything: the store goes on after a batch only if all of it is there.
+// Badger writes the entries of a batch to its log in any order, so after a crash only some entries of a
+// commit may be there. Before the store writes the batch, it therefore writes each commit of several
+// writes as one entry, called a group, and waits for the disk. If the process crashes, load writes the
+// missing entries from the group. Only the last batch can be incomplete, because the store continues
+// after a batch only if all of it is on the disk.
 
-// groupPrefix begins the keys of these entries, before the number of the commit in
-// its batch. The version is the commit's revision. The next batch replaces them.
+// groupPrefix is the prefix of the keys of groups. The number of the commit in its batch follows. The
+// version is the revision of the commit. The groups of the next batch replace them.
 const groupPrefix = "g"
 
-// groupBytes bounds the keys of one commit, as MaxKeyBytes does with one write.
-// groupEntry is how much an entry takes beyond its key and value, and more.
 const (
-	groupBytes = MaxKeyBytes
-	groupEntry = 32
+	groupBytes = MaxKeyBytes // maximum total length of the keys of a commit
+	groupEntry = 32          // bytes that an entry of a group counts in addition to key and value; an upper bound
 )
 
+// groupKey returns the key of the group of commit i of a batch.
 func groupKey(i int) []byte {
 	return binary.BigEndian.AppendUint32([]byte(groupPrefix), uint32(i))
 }
 
-// runs finds the commits of several writes among the events of a batch: for each,
-// where it begins and ends.
+// runs returns the ranges of events that belong to a commit of several writes, as indexes of the first
+// event and after the last one.
 func runs(events []storage.Event) (groups [][2]int) {
 	for from := 0; from < len(events); {
 		to := from + 1
@@ -49,15 +48,15 @@ func runs(events []storage.Event) (groups [][2]int) {
 	return groups
 }
 
-// putGroups adds the commits of several writes to a batch. heads are the entries of
-// the events, nil for those that delete.
+// putGroups adds the groups of commits to a batch. groups is the result of runs. heads are the entries of
+// the events, nil for deletions.
 func putGroups(batch *badger.WriteBatch, groups [][2]int, events []storage.Event, heads []*badger.Entry) error {
 	for i, g := range groups {
 		entries := make([]entry, 0, g[1]-g[0])
 		for j := g[0]; j < g[1]; j++ {
 			e := entry{key: recordKey(events[j].Key), version: uint64(events[j].Revision), deleted: true}
 			if head := heads[j]; head != nil {
-				e.deleted, e.form, e.value = false, head.UserMeta, head.Value
+				e.deleted, e.encoding, e.value = false, head.UserMeta, head.Value
 			}
 			entries = append(entries, e)
 		}
@@ -68,8 +67,8 @@ func putGroups(batch *badger.WriteBatch, groups [][2]int, events []storage.Event
 	return nil
 }
 
-// encodeGroup writes for each entry flags, its form, key and value, each with its
-// length, and a checksum at the end.
+// encodeGroup returns the value of a group: for each entry, flags, encoding, and key and value with their
+// lengths; then a checksum.
 func encodeGroup(entries []entry) []byte {
 	var data []byte
 	for _, e := range entries {
@@ -77,7 +76,7 @@ func encodeGroup(entries []entry) []byte {
 		if e.deleted {
 			flags = flagDeleted
 		}
-		data = append(data, flags, e.form)
+		data = append(data, flags, e.encoding)
 		for _, part := range [][]byte{e.key, e.value} {
 			data = append(binary.AppendUvarint(data, uint64(len(part))), part...)
 		}
@@ -85,12 +84,13 @@ func encodeGroup(entries []entry) []byte {
 	return encodeSum(data)
 }
 
-// encodeSum appends the checksum that decodeGroup expects.
+// encodeSum appends the checksum that decodeGroup verifies.
 func encodeSum(data []byte) []byte {
 	return binary.BigEndian.AppendUint32(data, crc32.Checksum(data, castagnoli))
 }
 
-// decodeGroup returns the entries of a commit.
+// decodeGroup decodes a group of the commit with the given revision. It returns false if data is damaged.
+// The entries do not share memory with data.
 func decodeGroup(revision storage.Revision, data []byte) (entries []entry, ok bool) {
 	end := len(data) - sumBytes
 	if end < 0 || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
@@ -101,7 +101,7 @@ func decodeGroup(revision storage.Revision, data []byte) (entries []entry, ok bo
 		if len(data) < 2 {
 			return nil, false
 		}
-		e := entry{version: uint64(revision), deleted: data[0]&flagDeleted != 0, form: data[1]}
+		e := entry{version: uint64(revision), deleted: data[0]&flagDeleted != 0, encoding: data[1]}
 		data = data[2:]
 		for _, part := range []*[]byte{&e.key, &e.value} {
 			n, size := binary.Uvarint(data)
@@ -118,9 +118,9 @@ func decodeGroup(revision storage.Revision, data []byte) (entries []entry, ok bo
 	return entries, true
 }
 
-// finishGroups makes what is missing of the commits of several writes that the
-// last process had begun. Those up to the revision in the mark were finished, and
-// history may have been discarded of them; of those after it nothing was.
+// finishGroups writes the missing entries of the commits of several writes that the last process did not
+// finish. Commits up to the revision in the mark are skipped: they are complete, and some of their
+// entries may have been discarded by a compaction. No entry after that revision is ever discarded.
 func (s *Store) finishGroups(txn *badger.Txn) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(groupPrefix)})
 	defer it.Close()
@@ -136,7 +136,7 @@ func (s *Store) finishGroups(txn *badger.Txn) error {
 		}
 		entries, ok := decodeGroup(revision, data)
 		if !ok {
-			return fmt.Errorf("%w: what was committed at revision %d cannot be read; %s", errTablesLost, revision, wayOut)
+			return fmt.Errorf("%w: the group of revision %d cannot be read; %s", errFilesDamaged, revision, remedy)
 		}
 		for _, e := range entries {
 			if !written(txn, e) {
@@ -149,11 +149,11 @@ func (s *Store) finishGroups(txn *badger.Txn) error {
 		if e.deleted {
 			return batch.DeleteAt(e.key, e.version)
 		}
-		return batch.SetEntryAt(badger.NewEntry(e.key, e.value).WithMeta(e.form), e.version)
+		return batch.SetEntryAt(badger.NewEntry(e.key, e.value).WithMeta(e.encoding), e.version)
 	})
 }
 
-// written reports whether the database has an entry.
+// written reports whether the database has an entry with the key and version of e.
 func written(txn *badger.Txn, e entry) bool {
 	it := txn.NewKeyIterator(e.key, badger.IteratorOptions{AllVersions: true})
 	defer it.Close()

@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// begin writes the commits of several writes of a batch, but of their entries only
-// those that are chosen, as a crash may leave them, and ends the store.
+// begin writes the groups of a batch, but only the selected entries of its commits, as a crash may leave
+// them, and closes the store.
 func begin(t *testing.T, s *Store, events []storage.Event, chosen func(i int) bool) {
 	t.Helper()
 	r := &request{ctx: t.Context(), done: make(chan struct{})}
@@ -55,10 +55,9 @@ func begin(t *testing.T, s *Store, events []storage.Event, chosen func(i int) bo
 	require.NoError(t, s.Close())
 }
 
-// TestUnfinishedGroup: of a commit of several writes whose entries are there in
-// part, all are there when the store is opened, or salvaged, and stay as they were
-// when more is done to them.
-func TestUnfinishedGroup(t *testing.T) {
+// TestUnfinishedGroupIsCompleted checks that Open and Salvage complete a commit of several writes of which
+// only a part is on the disk, and that later writes to its keys are kept.
+func TestUnfinishedGroupIsCompleted(t *testing.T) {
 	const all = 4
 	for part := range 1 << all {
 		t.Run(fmt.Sprintf("%04b", part), func(t *testing.T) {
@@ -124,9 +123,8 @@ func TestUnfinishedGroup(t *testing.T) {
 	}
 }
 
-// TestGroupCannotBeRead: a store that cannot know whether a commit is whole is not
-// served.
-func TestGroupCannotBeRead(t *testing.T) {
+// TestDamagedGroupPreventsOpen checks that Open fails if it cannot determine whether a commit is complete.
+func TestDamagedGroupPreventsOpen(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1})
 	require.NoError(t, err)
@@ -137,15 +135,15 @@ func TestGroupCannotBeRead(t *testing.T) {
 	}))
 	require.NoError(t, s.Close())
 	_, err = Open(Options{Dir: dir, Retain: -1})
-	require.ErrorIs(t, err, errTablesLost)
+	require.ErrorIs(t, err, errFilesDamaged)
 	report, err := Inspect(t.Context(), dir)
 	require.NoError(t, err)
 	require.False(t, report.Whole())
 	require.Equal(t, 2, report.Records)
 }
 
-// TestGroupTooLarge: what is refused changes nothing.
-func TestGroupTooLarge(t *testing.T) {
+// TestTooLargeCommitChangesNothing checks that a commit that is refused changes nothing.
+func TestTooLargeCommitChangesNothing(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), memTable: smallTable})
 	require.NoError(t, err)
 	var many []storage.Write
@@ -183,7 +181,7 @@ func TestGroupTooLarge(t *testing.T) {
 
 func FuzzGroup(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(encodeGroup([]entry{{key: recordKey("a"), form: formSealed, value: []byte("value")}, {key: recordKey("b"), deleted: true}}))
+	f.Add(encodeGroup([]entry{{key: recordKey("a"), encoding: encodingSealed, value: []byte("value")}, {key: recordKey("b"), deleted: true}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, data := range [][]byte{data, encodeSum(data)} {
 			entries, ok := decodeGroup(7, data)

@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestHistoryBeyondTheNewest ends.
-func TestHistoryBeyondTheNewest(t *testing.T) {
+// TestHistoryBeyondNewestRevisionEnds checks that History ends at the newest commit if last is larger.
+func TestHistoryBeyondNewestRevisionEnds(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Retain: -1})
 	require.NoError(t, err)
 	last, err := s.Commit(t.Context(), storage.Write{Key: "a", Value: []byte("x")})
@@ -25,9 +25,9 @@ func TestHistoryBeyondTheNewest(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestAgesOfShortLives: the age of what a life found is saved when it begins, so
-// that lives without an end in order do not keep history for ever.
-func TestAgesOfShortLives(t *testing.T) {
+// TestCommitTimesAreSavedAtStart checks that the commit times of the history are saved when the store is
+// opened, so that the history does not grow forever if the process is always killed.
+func TestCommitTimesAreSavedAtStart(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1})
 	require.NoError(t, err)

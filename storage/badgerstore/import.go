@@ -14,27 +14,31 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// importFile is there while a store is being filled. Open refuses the directory then, since
-// it has a part of what it should have.
+// importFile, the import mark, exists while a store is being filled. Open refuses a directory with this
+// file, because its content is incomplete.
 const importFile = "IMPORT"
 
-// errImporting is the answer to writes of others meanwhile.
-var errImporting = errors.New("storage is being filled")
+// errImporting is returned for writes during an import.
+var errImporting = errors.New("storage is being imported")
 
+// unfinishedImport returns an error if dir has the import mark.
 func unfinishedImport(dir string) error {
 	path := filepath.Join(dir, importFile)
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("what the directory holds is incomplete, as %s says: it was filled from another store or a backup, and that was broken off; begin that again", path)
+	return fmt.Errorf("the store is incomplete: the import or restore into it was interrupted, see the file %s; run it again", path)
 }
 
-// Fill opens a directory in which there is no store and has it filled, from a backup or another
-// store. The directory is refused by Open until fill has returned without an error, and after an
-// error nothing of the store is left in it. Nor is what an attempt left behind that was broken
-// off, by the end of the process, say: the next one begins with its removal. A directory that has a
-// store is storage.ErrNotEmpty and stays as it is, and so do files that are not the store's.
-// It fails with ErrInUse if somebody has the store open.
+// Fill creates a store in o.Dir and calls fill to import a backup or another store into it. It then closes
+// the store.
+//
+// Open refuses the directory until fill has returned nil. If fill fails, Fill removes the files of the
+// store. If the process ends during Fill, the next call of Fill removes the files first. Files that do
+// not belong to a store stay.
+//
+// Fill fails with storage.ErrNotEmpty, and changes nothing, if the directory has a store already. It
+// fails with ErrInUse if the store is open.
 func Fill(o Options, fill func(*Store) error) error {
 	err := writable(o.Dir)
 	if err == nil {
@@ -47,7 +51,7 @@ func Fill(o Options, fill func(*Store) error) error {
 	s, err := Open(o)
 	if err == nil {
 		if err = fill(s); err == nil {
-			err = complete(o.Dir) // before somebody else can have the directory
+			err = removeImportMark(o.Dir) // while the store still holds the lock of the directory
 		}
 		err = errors.Join(err, s.Close())
 	}
@@ -57,9 +61,10 @@ func Fill(o Options, fill func(*Store) error) error {
 	return err
 }
 
-// claim marks a directory as one that is being filled.
+// claim creates the import mark in dir, after it removed the files of an interrupted import. It fails with
+// storage.ErrNotEmpty if the directory has a store.
 func claim(dir string) (err error) {
-	unlock, err := hold(dir)
+	unlock, err := lockDir(dir)
 	if err != nil {
 		return err
 	}
@@ -74,13 +79,13 @@ func claim(dir string) (err error) {
 	}
 	for _, f := range files {
 		if name := f.Name(); ownFile(name) && name != lockFile {
-			return fmt.Errorf("%w: it has the file %s", storage.ErrNotEmpty, name)
+			return fmt.Errorf("%w: found the file %s", storage.ErrNotEmpty, name)
 		}
 	}
 	return markImport(dir)
 }
 
-// markImport has Open refuse the directory.
+// markImport creates the import mark.
 func markImport(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, importFile), os.O_CREATE|os.O_WRONLY, privateFile)
 	if err != nil {
@@ -89,29 +94,29 @@ func markImport(dir string) error {
 	return errors.Join(f.Sync(), f.Close(), syncDir(dir))
 }
 
-// complete has Open take the directory.
-func complete(dir string) error {
+// removeImportMark removes the import mark, so that Open accepts the directory.
+func removeImportMark(dir string) error {
 	return errors.Join(os.Remove(filepath.Join(dir, importFile)), syncDir(dir))
 }
 
-// discard empties a directory whose filling was broken off. Nothing that anybody was ever shown is
-// lost by that: any other directory stays as it is.
+// discard removes the files of a failed import. It does nothing if the directory has no import mark, so it
+// never removes data that a reader has seen.
 func discard(dir string) (err error) {
-	unlock, err := hold(dir)
+	unlock, err := lockDir(dir)
 	if err != nil {
-		return fmt.Errorf("discard what is in %s: %w", dir, err)
+		return fmt.Errorf("discard the incomplete store in %s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	if _, err := os.Lstat(filepath.Join(dir, importFile)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err := removeFiles(dir); err != nil { // it is refused as long as anything is left
+	if err := removeFiles(dir); err != nil { // the mark stays, so Open still refuses the directory
 		return err
 	}
-	return complete(dir)
+	return removeImportMark(dir)
 }
 
-// removeFiles removes the store but for the mark.
+// removeFiles removes the files of the store except the import mark.
 func removeFiles(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -127,49 +132,49 @@ func removeFiles(dir string) error {
 	return syncDir(dir)
 }
 
-// ownFile reports whether a file of the directory is the store's.
+// ownFile reports whether the file name belongs to a store.
 func ownFile(name string) bool {
 	switch name {
 	case lockFile, witnessFile, runningFile, lostFile, badger.ManifestFilename, "MANIFEST-REWRITE", "KEYREGISTRY", "DISCARD", importFile:
 		return true
 	}
 	switch filepath.Ext(name) {
-	case ".sst", ".mem", ".vlog", spoiltSuffix:
+	case ".sst", ".mem", ".vlog", damagedSuffix:
 		return true
 	}
 	return false
 }
 
-// importing is a store that is being filled. What runs on the committing goroutine alone
-// touches it.
-type importing struct {
+// importer is a running import. Its fields are used only on the committer goroutine, except store and
+// stamps, which do not change.
+type importer struct {
 	store  *Store
 	stamps map[string]string
 	oldest storage.Revision
 	newest storage.Revision
-	holds  bool                        // it is this one that fills the store
-	begun  bool                        // something was written
-	large  map[storage.Revision]string // keys of values in pieces
+	owner  bool                        // this import has set committer.importing
+	wrote  bool                        // entries may be on the disk
+	large  map[storage.Revision]string // keys of the values in pieces, by revision
 }
 
-// Import implements storage.Importer. If it fails once it has written something, the store
-// is stopped and its directory is refused by Open: nobody takes the part for the whole.
+// Import implements storage.Importer. If it fails after it has written entries, the store is stopped, and
+// Open refuses the directory, because its content is incomplete.
 func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
-	in := &importing{store: s, stamps: stamps, oldest: oldest, newest: oldest, large: make(map[storage.Revision]string)}
+	in := &importer{store: s, stamps: stamps, oldest: oldest, newest: oldest, large: make(map[storage.Revision]string)}
 	err := s.perform(ctx, in.begin)
 	if err == nil {
-		err = in.takeAll(ctx, records)
+		err = in.writeAll(ctx, records)
 	}
 	if err == nil {
-		err = s.perform(context.WithoutCancel(ctx), in.finish) // whose outcome the caller is to know
+		err = s.perform(context.WithoutCancel(ctx), in.finish) // not cancelled, so that the caller learns the outcome
 	}
 	if err != nil {
-		return errors.Join(err, s.perform(context.WithoutCancel(ctx), func() error { return in.abandon(err) }))
+		return errors.Join(err, s.perform(context.WithoutCancel(ctx), func() error { return in.abort(err) }))
 	}
 	return nil
 }
 
-// perform runs do on the committing goroutine.
+// perform runs do on the committer goroutine and returns its error. If ctx ends first, do may still run.
 func (s *Store) perform(ctx context.Context, do func() error) error {
 	r := &request{ctx: ctx, do: do, done: make(chan struct{})}
 	if err := s.submit(r); err != nil {
@@ -178,7 +183,8 @@ func (s *Store) perform(ctx context.Context, do func() error) error {
 	return r.err
 }
 
-func (in *importing) begin() error {
+// begin checks that the store is empty and creates the import mark.
+func (in *importer) begin() error {
 	s := in.store
 	if s.committer.broken != nil {
 		return s.committer.broken
@@ -190,7 +196,7 @@ func (in *importing) begin() error {
 		return fmt.Errorf("import into %s: %w", s.dir, storage.ErrNotEmpty)
 	}
 	if in.oldest < 0 || in.oldest == math.MaxInt64 {
-		return fmt.Errorf("import: the revision %d is out of range", in.oldest)
+		return fmt.Errorf("import: revision %d is out of range", in.oldest)
 	}
 	have, err := s.stamps()
 	if err != nil {
@@ -198,27 +204,27 @@ func (in *importing) begin() error {
 	}
 	for name, value := range in.stamps {
 		if len(name)+len(value) > MaxKeyBytes {
-			return fmt.Errorf("import the stamp %.80q: %w", name, storage.ErrTooLarge)
+			return fmt.Errorf("import stamp %.80q: %w", name, storage.ErrTooLarge)
 		}
 		if other, ok := have[name]; ok && other != value {
-			return fmt.Errorf("import into %s: %w: its stamp %q says %q, not %q", s.dir, storage.ErrNotEmpty, name, other, value)
+			return fmt.Errorf("import into %s: %w: stamp %q has the value %q instead of %q", s.dir, storage.ErrNotEmpty, name, other, value)
 		}
 	}
-	s.committer.importing, in.holds = true, true
+	s.committer.importing, in.owner = true, true
 	return markImport(s.dir)
 }
 
-// takeAll hands the records to the committing goroutine, a batch at a time.
-func (in *importing) takeAll(ctx context.Context, records iter.Seq2[storage.Record, error]) error {
-	var some []storage.Record
+// writeAll writes the records in batches on the committer goroutine.
+func (in *importer) writeAll(ctx context.Context, records iter.Seq2[storage.Record, error]) error {
+	var batch []storage.Record
 	size := 0
 	flush := func() error {
-		if len(some) == 0 {
+		if len(batch) == 0 {
 			return nil
 		}
-		batch := some
-		some, size = nil, 0
-		return in.store.perform(ctx, func() error { return in.take(batch) })
+		full := batch
+		batch, size = nil, 0
+		return in.store.perform(ctx, func() error { return in.writeRecords(full) })
 	}
 	for rec, err := range records {
 		if err == nil {
@@ -227,7 +233,7 @@ func (in *importing) takeAll(ctx context.Context, records iter.Seq2[storage.Reco
 		if err != nil {
 			return err
 		}
-		some = append(some, rec)
+		batch = append(batch, rec)
 		if size += len(rec.Key) + len(rec.Value) + batchEntry; size >= in.store.batch {
 			if err := flush(); err != nil {
 				return err
@@ -237,27 +243,30 @@ func (in *importing) takeAll(ctx context.Context, records iter.Seq2[storage.Reco
 	return flush()
 }
 
-func (in *importing) check(rec storage.Record) error {
+// check returns an error if rec exceeds a limit of the store.
+func (in *importer) check(rec storage.Record) error {
 	switch {
 	case len(rec.Key) > MaxKeyBytes || len(rec.Value) > MaxValueBytes:
 		return fmt.Errorf("import %.80q with %d bytes: %w", rec.Key, len(rec.Value), storage.ErrTooLarge)
 	case rec.Revision <= 0 || rec.Revision == math.MaxInt64:
-		return fmt.Errorf("import %.80q: its revision %d is out of range", rec.Key, rec.Revision)
+		return fmt.Errorf("import %.80q: revision %d is out of range", rec.Key, rec.Revision)
 	}
 	return nil
 }
 
-// versioned is an entry and its version; a nil value deletes.
+// versioned is an entry with its version. If deleted is set, it is a deletion.
 type versioned struct {
 	entry   *badger.Entry
 	version uint64
 	deleted bool
 }
 
+// size returns the number of bytes that the entry counts in a batch.
 func (v versioned) size() int { return len(v.entry.Key) + len(v.entry.Value) + batchEntry }
 
-// take writes some records.
-func (in *importing) take(records []storage.Record) error {
+// writeRecords writes records with their revisions. Pieces are identified by revision and number, so a
+// commit may have only one value in pieces.
+func (in *importer) writeRecords(records []storage.Record) error {
 	s := in.store
 	if s.committer.broken != nil {
 		return s.committer.broken
@@ -272,7 +281,7 @@ func (in *importing) take(records []storage.Record) error {
 		}
 		head, pieces := seal(rec, s.piece)
 		if other, ok := in.large[rec.Revision]; len(pieces) > 0 && ok && other != rec.Key {
-			return fmt.Errorf("import %.80q and %.80q, of one commit with more than %d bytes each: %w", other, rec.Key, s.piece, storage.ErrTooLarge)
+			return fmt.Errorf("import %.80q and %.80q: one commit has two values of more than %d bytes: %w", other, rec.Key, s.piece, storage.ErrTooLarge)
 		}
 		for _, piece := range pieces {
 			in.large[rec.Revision] = rec.Key
@@ -286,10 +295,10 @@ func (in *importing) take(records []storage.Record) error {
 			size += list[n].size()
 			n++
 		}
-		if err := s.full(int64(size)); err != nil {
+		if err := s.checkFull(int64(size)); err != nil {
 			return err
 		}
-		in.begun = true
+		in.wrote = true
 		if err := s.flush(size, func(batch *badger.WriteBatch) error { return putVersions(batch, list[:n]) }); err != nil {
 			return err
 		}
@@ -298,6 +307,7 @@ func (in *importing) take(records []storage.Record) error {
 	return nil
 }
 
+// putVersions adds the entries of list to a batch.
 func putVersions(batch *badger.WriteBatch, list []versioned) error {
 	for _, v := range list {
 		var err error
@@ -313,33 +323,33 @@ func putVersions(batch *badger.WriteBatch, list []versioned) error {
 	return nil
 }
 
-// finish reads what was written as Open would, and then shows it.
-func (in *importing) finish() error {
+// finish loads the imported entries as Open would, and then publishes them.
+func (in *importer) finish() error {
 	s := in.store
-	in.begun = true
+	in.wrote = true
 	for name, value := range in.stamps {
 		if _, err := s.stamp(name, value); err != nil {
 			return err
 		}
 	}
-	if err := s.note([]byte(markKey), mark(in.oldest, in.newest)); err != nil {
+	if err := s.writeMeta([]byte(markKey), mark(in.oldest, in.newest)); err != nil {
 		return err
 	}
 	if err := s.committer.witness.close(); err != nil {
 		return err
 	}
 	s.committer.witness = nil
-	// Without it nothing can be told from what Open would find.
-	told := testimony{revision: in.newest, floor: in.oldest, reserved: in.newest, live: set{keys: -1}}
+	// The record has no set of records (keys is -1), so load compares only the revision.
+	record := witnessRecord{revision: in.newest, floor: in.oldest, reserved: in.newest, live: set{keys: -1}}
 	fresh := &Store{dir: s.dir, retain: s.retain, logger: s.logger, db: s.db, disk: s.disk, leveled: s.leveled, piece: s.piece, batch: s.batch}
-	fresh.committer.spare, fresh.committer.flattener, fresh.committer.reserve = s.committer.spare, s.committer.flattener, s.committer.reserve
-	s.life.Lock()
-	defer s.life.Unlock()
-	if err := fresh.load(&survey{dir: s.dir, told: told, witnessed: true}); err != nil {
+	fresh.committer.logs, fresh.committer.flattener, fresh.committer.ballast = s.committer.logs, s.committer.flattener, s.committer.ballast
+	s.access.Lock()
+	defer s.access.Unlock()
+	if err := fresh.load(&survey{dir: s.dir, record: record, witnessed: true}); err != nil {
 		return errors.Join(err, fresh.committer.witness.close())
 	}
 	if !s.filling {
-		if err := complete(s.dir); err != nil {
+		if err := removeImportMark(s.dir); err != nil {
 			return errors.Join(err, fresh.committer.witness.close())
 		}
 	}
@@ -347,8 +357,8 @@ func (in *importing) finish() error {
 	return nil
 }
 
-// adopt takes over what another Store has loaded from the same database. The caller holds
-// life for writing, and is the committer.
+// adopt replaces the state of s by the state that fresh has loaded from the same database. The caller is the
+// committer and holds s.access for writing.
 func (s *Store) adopt(fresh *Store) {
 	s.committer = fresh.committer
 	s.index.Lock()
@@ -364,21 +374,21 @@ func (s *Store) adopt(fresh *Store) {
 	s.log.Begin(s.published())
 }
 
-// abandon stops a store that has a part of what it should have.
-func (in *importing) abandon(why error) error {
+// abort ends a failed import. If entries may have been written, it stops the store.
+func (in *importer) abort(why error) error {
 	s := in.store
-	if !in.holds {
+	if !in.owner {
 		return nil
 	}
 	s.committer.importing = false
-	if !in.begun {
+	if !in.wrote {
 		if s.filling {
 			return nil
 		}
-		return complete(s.dir)
+		return removeImportMark(s.dir)
 	}
 	if s.committer.broken == nil {
-		s.stop(fmt.Errorf("it was not filled: %w", why))
+		s.stop(fmt.Errorf("the import failed: %w", why))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// many is more than goes into one batch. before is called when most was given away.
+// many yields more records than fit into one batch. It calls before when it has yielded most of them.
 func many(before func(), last error) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		for i := range 24 {
@@ -32,7 +32,7 @@ func many(before func(), last error) iter.Seq2[storage.Record, error] {
 	}
 }
 
-// requireEmpty wants nothing of a store in a directory.
+// requireEmpty requires that a directory has no files of a store.
 func requireEmpty(t *testing.T, dir string) {
 	t.Helper()
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -40,10 +40,10 @@ func requireEmpty(t *testing.T, dir string) {
 	require.Equal(t, []string{filepath.Join(dir, "authority.pem")}, left)
 }
 
-// TestFill: wherever a filling fails, before anything is written or after all of it is, nothing of a
-// store is left, and where its process is killed the directory is refused and filled anew. Files that
-// are not the store's stay.
-func TestFill(t *testing.T) {
+// TestFillFailureLeavesNoStore checks that Fill leaves no file of the store if it fails before or after it
+// has written entries, and that Open refuses the directory and Fill starts over if the process is killed.
+// Other files stay.
+func TestFillFailureLeavesNoStore(t *testing.T) {
 	stop, stamps := errors.New("cut off"), map[string]string{"names": "x"}
 	none := func(yield func(storage.Record, error) bool) { yield(storage.Record{}, stop) }
 	killed := map[string]string{} // directories as they were at some time

@@ -15,59 +15,58 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// The database has its entries in the order of keys. What a watch of the past
-// needs, the keys in the order of revisions, is kept beside them in blocks: an
-// entry of its own for some hundred commits, written together with a later
-// commit. The commits that are in no block yet are in memory, and found again
-// by load.
+// The entries of the database are sorted by key, but a watch of old revisions needs the keys in revision
+// order. The revision index provides them. It consists of blocks: a block is an entry of the database with
+// the keys of some hundred commits, and it is written in the batch of a later commit. Commits that are in
+// no block yet are in memory, and load finds them again after a restart.
 
-// indexPrefix begins the keys of blocks, before the newest revision in it.
+// indexPrefix is the prefix of the keys of blocks. The newest revision of the block follows.
 const indexPrefix = "i"
 
-// Versions of blocks. They are below every revision that history is discarded
-// before, so a block that was deleted leaves nothing.
+// Versions of blocks. They are smaller than every revision up to which the database discards entries, so a
+// deleted block leaves no entry.
 const (
 	blockVersion   = 1
 	blockTombstone = 2
 )
 
-// Bounds of a block, and which part of a batch blocks may add to it.
+// Limits of a block, and the fraction of a batch by which blocks may exceed it.
 const (
 	blockCommits  = 256
 	blockBytes    = 16 << 10
 	blocksOfBatch = 8
 )
 
-// blocksAtOnce is how many blocks are written with one batch.
+// blocksAtOnce returns the maximum number of blocks that are written with one batch.
 func (s *Store) blocksAtOnce() int { return max(1, s.batch/blocksOfBatch/blockBytes) }
 
-// commit says what a commit did, without its value.
+// commit is the effect of a commit on one key, without the value.
 type commit struct {
 	key      string
 	revision storage.Revision
 	deleted  bool
-	created  bool // it replaced nothing
+	created  bool // the key did not exist before
 }
 
 func commitOf(e storage.Event) commit {
 	return commit{e.Key, e.Revision, e.Deleted(), e.Prev.Revision == 0}
 }
 
-// block is a run of commits: all those after one revision up to another. One of
-// several writes is in it once for each of them.
+// block is a run of consecutive commits: all commits with a revision larger than after and up to last. A commit
+// of several writes has one element for each write, and is never split between blocks.
 type block struct {
 	after, last storage.Revision
 	commits     []commit
 }
 
-// revisionIndex holds the commits that are in no block yet.
+// revisionIndex holds the commits that are in no block yet. The committer is the only writer.
 type revisionIndex struct {
 	sync.RWMutex
-	blocked storage.Revision // everything up to here is in blocks
-	tail    []commit         // everything after it, in order
+	blocked storage.Revision // newest revision in a block
+	tail    []commit         // all later commits, sorted by revision and key
 }
 
-// add notes commits that are about to be published.
+// add adds commits that are about to be published.
 func (x *revisionIndex) add(events []storage.Event) {
 	x.Lock()
 	defer x.Unlock()
@@ -76,14 +75,15 @@ func (x *revisionIndex) add(events []storage.Event) {
 	}
 }
 
-// full returns the oldest commits as a block, if they fill one beyond skip.
-func (x *revisionIndex) full(skip int, after storage.Revision) (block, bool) {
+// nextBlock returns a block of the oldest commits without the first skip elements of the tail. It returns false if
+// they do not fill a block. after is the revision before the block.
+func (x *revisionIndex) nextBlock(skip int, after storage.Revision) (block, bool) {
 	x.RLock()
 	defer x.RUnlock()
 	size := 0
 	for i, c := range x.tail[skip:] {
 		size += len(c.key) + 8
-		last := skip+i+1 == len(x.tail) || x.tail[skip+i+1].revision != c.revision // of its commit
+		last := skip+i+1 == len(x.tail) || x.tail[skip+i+1].revision != c.revision // last element of its commit
 		if last && (size >= blockBytes || i+1 >= blockCommits) {
 			return block{after, c.revision, x.tail[skip : skip+i+1]}, true
 		}
@@ -91,7 +91,7 @@ func (x *revisionIndex) full(skip int, after storage.Revision) (block, bool) {
 	return block{}, false
 }
 
-// drop forgets commits that are in blocks on the disk now.
+// drop removes the first n elements of the tail, because they are in blocks on the disk.
 func (x *revisionIndex) drop(n int) {
 	x.Lock()
 	defer x.Unlock()
@@ -99,8 +99,8 @@ func (x *revisionIndex) drop(n int) {
 	x.tail = x.tail[n:]
 }
 
-// since returns some of the commits after a revision, whole ones, or false if they
-// are in blocks.
+// since returns the first commits after a revision: about limit elements, but only whole commits. It returns
+// false if some of the commits are in blocks. The result must not be modified.
 func (x *revisionIndex) since(after storage.Revision, limit int) ([]commit, bool) {
 	x.RLock()
 	defer x.RUnlock()
@@ -115,11 +115,11 @@ func (x *revisionIndex) since(after storage.Revision, limit int) ([]commit, bool
 	return x.tail[from:to], true
 }
 
-// putBlocks adds full blocks to a batch. indexed is called when it is on the disk.
+// putBlocks adds full blocks to a batch. The caller calls indexed after the batch is on the disk.
 func (s *Store) putBlocks(batch *badger.WriteBatch) (indexed func(), err error) {
 	n, after := 0, s.index.blocked
 	for range s.blocksAtOnce() {
-		b, ok := s.index.full(n, after)
+		b, ok := s.index.nextBlock(n, after)
 		if !ok {
 			break
 		}
@@ -135,7 +135,8 @@ func (s *Store) putBlocks(batch *badger.WriteBatch) (indexed func(), err error) 
 	}, nil
 }
 
-// dropBlocks deletes blocks that are history no more, as many as fit into a batch.
+// dropBlocks deletes blocks before the given revision, as many as fit into a batch. A later compaction deletes the
+// rest.
 func (s *Store) dropBlocks(batch *badger.WriteBatch, before storage.Revision) error {
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
@@ -155,7 +156,7 @@ func (s *Store) dropBlocks(batch *badger.WriteBatch, before storage.Revision) er
 	return nil
 }
 
-// indexedUpTo returns the end of the newest block, or 0.
+// indexedUpTo returns the newest revision in a block, or 0.
 func indexedUpTo(txn *badger.Txn) storage.Revision {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(indexPrefix), Reverse: true})
 	defer it.Close()
@@ -165,7 +166,7 @@ func indexedUpTo(txn *badger.Txn) storage.Revision {
 	return 0
 }
 
-// readBlock returns the block that holds the commit after a revision.
+// readBlock returns the block with the first commit after a revision. It returns false if there is none.
 func (s *Store) readBlock(after storage.Revision) (b block, ok bool, err error) {
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
@@ -182,15 +183,15 @@ func (s *Store) readBlock(after storage.Revision) (b block, ok bool, err error) 
 	return b, ok && b.after <= after, err
 }
 
-// commits returns some of the commits under prefix after a revision, in order,
-// and the revision up to which they are all.
+// commits returns the next commits after a revision that wrote a key with the prefix, in revision order. The
+// result is complete up to the returned revision.
 func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
 	if !s.enter() {
 		return nil, 0, storage.ErrClosed
 	}
 	defer s.leave()
-	if after < s.compacted() {
-		return nil, 0, s.forgotten()
+	if after < s.oldestReadable() {
+		return nil, 0, s.compactedError()
 	}
 	newest := s.published()
 	upTo := newest
@@ -203,7 +204,7 @@ func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storag
 		if err != nil {
 			return nil, 0, err
 		}
-		if !found { // it was damaged, or compacted meanwhile
+		if !found { // the block is damaged, or was compacted concurrently
 			return s.search(prefix, after)
 		}
 		list, upTo = b.commits, b.last
@@ -214,10 +215,11 @@ func (s *Store) commits(prefix string, after storage.Revision) ([]commit, storag
 	}), upTo, nil
 }
 
-// searchWindow is how many revisions search looks at.
+// searchWindow is the number of revisions that one call of search covers.
 const searchWindow = 64 << 10
 
-// search does the same without the index. The caller has entered.
+// search is commits without the index: it iterates over all records with the prefix. The caller has called
+// enter.
 func (s *Store) search(prefix string, after storage.Revision) ([]commit, storage.Revision, error) {
 	last := min(s.published(), after+searchWindow)
 	txn := s.db.NewTransactionAt(uint64(last), false)
@@ -230,13 +232,14 @@ func (s *Store) search(prefix string, after storage.Revision) ([]commit, storage
 		key, revision := string(item.Key()[len(recordPrefix):]), storage.Revision(item.Version())
 		found = append(found, commit{key: key, revision: revision, deleted: item.IsDeletedOrExpired()})
 	}
-	if after < s.compacted() {
-		return nil, 0, s.forgotten()
+	if after < s.oldestReadable() {
+		return nil, 0, s.compactedError()
 	}
 	sortCommits(found)
 	return found, last, nil
 }
 
+// sortCommits sorts by revision and key.
 func sortCommits(list []commit) {
 	slices.SortFunc(list, func(a, b commit) int {
 		return cmp.Or(cmp.Compare(a.revision, b.revision), strings.Compare(a.key, b.key))
@@ -247,6 +250,7 @@ func blockKey(last storage.Revision) []byte {
 	return binary.BigEndian.AppendUint64([]byte(indexPrefix), uint64(last))
 }
 
+// blockEnd returns the newest revision of the block with the given key, 0 if the key is invalid.
 func blockEnd(key []byte) storage.Revision {
 	if len(key) != len(indexPrefix)+8 {
 		return 0
@@ -259,8 +263,8 @@ const (
 	flagCreated = 2
 )
 
-// encode writes for each commit how far its revision is from the one before,
-// flags, and the key; in front the start of the block, at the end a checksum.
+// encode returns the value of a block: its first revision; for each commit the difference to the previous
+// revision, flags, and the key with its length; then a checksum. Numbers are varints.
 func (b *block) encode() []byte {
 	data := binary.AppendUvarint(nil, uint64(b.after))
 	before := b.after
@@ -281,7 +285,7 @@ func (b *block) encode() []byte {
 	return binary.BigEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
 }
 
-// decodeBlock reads the block that ends at a revision.
+// decodeBlock decodes a block whose newest revision is last. It returns false if data is damaged.
 func decodeBlock(last storage.Revision, data []byte) (block, bool) {
 	end := len(data) - 4
 	if end < 0 || crc32.ChecksumIEEE(data[:end]) != binary.BigEndian.Uint32(data[end:]) {

@@ -16,10 +16,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestResumeIsLinear: what a watch of the past reads before its first event does
-// not depend on how far back it begins, and all that it reads grows with the
-// number of events alone.
-func TestResumeIsLinear(t *testing.T) {
+// TestWatchCostIsLinear checks that the reads of a watch before its first event do not depend on the age of
+// its revision, and that all its reads are proportional to the number of events.
+func TestWatchCostIsLinear(t *testing.T) {
 	c := &churn{t: t, dir: t.TempDir(), now: map[string]storage.Record{}}
 	c.open()
 	c.write(rand.New(rand.NewPCG(5, 6)), 10*blockCommits)
@@ -56,8 +55,9 @@ func TestResumeIsLinear(t *testing.T) {
 	}
 }
 
-// TestIndexIsRebuilt: blocks that are missing or damaged cost time, not events.
-func TestIndexIsRebuilt(t *testing.T) {
+// TestWatchWithoutIndexBlocks checks that a watch yields all events if blocks of the index are missing or
+// damaged.
+func TestWatchWithoutIndexBlocks(t *testing.T) {
 	for name, spoil := range map[string]func(*badger.WriteBatch, []byte, []byte) error{
 		"missing": func(b *badger.WriteBatch, key, _ []byte) error { return b.DeleteAt(key, blockTombstone) },
 		"damaged": func(b *badger.WriteBatch, key, data []byte) error {
@@ -95,7 +95,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 	}
 }
 
-// TestIndexIsCompacted: blocks go with the history that they are of.
+// TestIndexIsCompacted checks that blocks are deleted together with the history.
 func TestIndexIsCompacted(t *testing.T) {
 	c := &churn{t: t, dir: t.TempDir(), now: map[string]storage.Record{}}
 	c.open()
@@ -113,7 +113,7 @@ func TestIndexIsCompacted(t *testing.T) {
 	require.Greater(t, blockEnd(it.Item().Key()), floor)
 }
 
-func TestBlock(t *testing.T) {
+func TestBlockEncoding(t *testing.T) {
 	b := block{after: 7, last: 300, commits: []commit{{"a", 8, true, false}, {"", 9, false, true}, {"a/b", 300, false, false}}}
 	got, ok := decodeBlock(300, b.encode())
 	require.True(t, ok)
@@ -148,7 +148,7 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// reseal gives data the checksum that fits, so that the rest is looked at.
+// reseal replaces the checksum of data by the correct one, so that the decoder examines the rest.
 func reseal(data []byte) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clone(data), crc32.ChecksumIEEE(data))
 }

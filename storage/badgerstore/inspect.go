@@ -19,44 +19,42 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Report is what is found in the directory of a store.
+// Report describes the state of the directory of a store.
 type Report struct {
-	// Faults say what is wrong; none means that nothing is.
+	// Faults describe damage and losses.
 	Faults []string
-	// Notes say what is unusual but no loss, such as what a kill leaves.
+	// Notes describe unusual findings that are not a loss, such as the traces of a killed process.
 	Notes []string
-	// Damaged are the newest records that cannot be read, by key. Among them are
-	// those in the value log of an older release, which nobody has read.
+	// Damaged are the current records that cannot be read, sorted by key. They include records whose
+	// value is in the value log of an older release, which Inspect does not read.
 	Damaged []storage.DamagedError
-	// Records is how many can be read, in whatever file they are.
+	// Records is the number of current records that can be read.
 	Records int
-	// Revision is the newest one that is found, Acknowledged the one that the
-	// store had told somebody, 0 if nobody knows.
+	// Revision is the newest revision that was found. Acknowledged is the newest revision that the
+	// witness has recorded as acknowledged, 0 if there is no witness.
 	Revision, Acknowledged storage.Revision
 }
 
-// Whole reports whether nothing is wrong.
+// Whole reports whether there are no faults and no damaged records.
 func (r *Report) Whole() bool { return len(r.Faults) == 0 && len(r.Damaged) == 0 }
 
 func (r *Report) fault(format string, args ...any) {
 	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
 }
 
-// Inspect reads the directory of a store that is not open, without the
-// database, and changes nothing in it. It fails with ErrInUse if somebody has the
-// store open.
+// Inspect examines the directory of a store that is not open. It reads the files without the database and does
+// not change them. It fails with ErrInUse if the store is open.
 func Inspect(ctx context.Context, dir string) (*Report, error) {
-	return examine(ctx, dir, func(storage.Record) error { return nil }, func(*ruin) error { return nil })
+	return inspectDir(ctx, dir, func(storage.Record) error { return nil }, func(*inspection) error { return nil })
 }
 
-// Salvage makes a store in the directory to, which must be empty or not exist,
-// from every record that can be read in dir, also from tables that the list does
-// not name any more. Records keep their revisions, their history is left behind,
-// and no revision is used again. What was deleted may be there again if its
-// deletion is lost.
+// Salvage creates a store in the directory to, which must be empty or not exist, from all current records that
+// can be read in dir. It also reads tables that the list of tables does not name. Records keep their
+// revisions, and the new store never reuses a revision of the old one. The history is not copied. A
+// deleted record may reappear if its deletion is lost.
 func Salvage(ctx context.Context, dir, to string) (*Report, error) {
 	if files, err := os.ReadDir(to); err == nil && len(files) > 0 {
-		return nil, fmt.Errorf("salvage into %s: it is not empty", to)
+		return nil, fmt.Errorf("salvage into %s: the directory is not empty", to)
 	}
 	if err := writable(to); err != nil {
 		return nil, fmt.Errorf("salvage into %s: %w", to, err)
@@ -69,13 +67,14 @@ func Salvage(ctx context.Context, dir, to string) (*Report, error) {
 	return report, err
 }
 
+// salvageInto writes the readable records of dir to a new database in to.
 func salvageInto(ctx context.Context, dir, to string) (_ *Report, err error) {
 	unlock, err := lock(to)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	shield(to, slog.New(slog.DiscardHandler))
+	makeDirPrivate(to, slog.New(slog.DiscardHandler))
 	set := settings(Options{Dir: to})
 	set.Logger = nil
 	db, err := badger.OpenManaged(set)
@@ -83,11 +82,11 @@ func salvageInto(ctx context.Context, dir, to string) (_ *Report, err error) {
 		return nil, err
 	}
 	out := &salvage{db: db, piece: pieceSize(set)}
-	report, err := examine(ctx, dir, out.put, out.finish)
+	report, err := inspectDir(ctx, dir, out.put, out.finish)
 	return report, errors.Join(err, db.Close())
 }
 
-// openAndClose proves that a directory can be served.
+// openAndClose verifies that the store in dir can be opened, and returns its statistics.
 func openAndClose(dir string) (Stats, error) {
 	s, err := Open(Options{Dir: dir, Retain: -1})
 	if err != nil {
@@ -96,22 +95,22 @@ func openAndClose(dir string) (Stats, error) {
 	return s.Stats(), s.Close()
 }
 
-// examine reads a directory: what Open would see, compared with the witness,
-// and then each record that can be read, which it gives to each.
-func examine(ctx context.Context, dir string, each func(storage.Record) error, finish func(*ruin) error) (_ *Report, err error) {
+// inspectDir locks dir and examines it: it compares the state that Open would find with the witness, calls each for
+// every readable current record, and finally calls finish.
+func inspectDir(ctx context.Context, dir string, each func(storage.Record) error, finish func(*inspection) error) (_ *Report, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
 	}
-	unlock, err := hold(dir)
+	unlock, err := lockDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	v, err := look(dir)
+	v, err := surveyDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &ruin{survey: v, ctx: ctx, report: &Report{Acknowledged: v.told.revision}}
+	r := &inspection{survey: v, ctx: ctx, report: &Report{Acknowledged: v.record.revision}}
 	if err := r.summarize(); err != nil {
 		return nil, err
 	}
@@ -124,14 +123,14 @@ func examine(ctx context.Context, dir string, each func(storage.Record) error, f
 	return r.report, finish(r)
 }
 
-// ruin is a directory that is read without the database.
-type ruin struct {
+// inspection is an examination of a directory without the database.
+type inspection struct {
 	*survey
 	ctx    context.Context
 	report *Report
-	newest map[string]version // of every key
-	stamps map[string]stamp   // by key
-	groups map[string]entry   // commits of several writes, by key
+	newest map[string]version // newest version of each record, by database key
+	stamps map[string]stamp   // by database key
+	groups map[string]entry   // groups, by database key
 	marked uint64             // the revision in the mark
 }
 
@@ -140,8 +139,8 @@ type stamp struct {
 	value   []byte
 }
 
-// summarize says what Open would say, and what it would not find.
-func (r *ruin) summarize() error {
+// summarize reports the faults for which Open would refuse the directory, and losses.
+func (r *inspection) summarize() error {
 	for _, fault := range r.faults {
 		r.report.fault("%v", fault)
 	}
@@ -151,17 +150,17 @@ func (r *ruin) summarize() error {
 	if !r.witnessed {
 		r.report.Notes = append(r.report.Notes, errNoWitness.Error())
 	}
-	if err := exposed(r.dir); err != nil {
+	if err := checkPrivate(r.dir); err != nil {
 		r.report.Notes = append(r.report.Notes, err.Error())
 	}
-	if r.torn {
-		r.report.Notes = append(r.report.Notes, badger.ManifestFilename+" ends within a change")
+	if r.manifestTorn {
+		r.report.Notes = append(r.report.Notes, badger.ManifestFilename+" ends within an incomplete change")
 	}
-	for _, id := range r.strays {
-		r.report.Notes = append(r.report.Notes, filepath.Base(r.path(id))+" is named nowhere")
+	for _, id := range r.unlisted {
+		r.report.Notes = append(r.report.Notes, filepath.Base(r.path(id))+" is not named in "+badger.ManifestFilename)
 	}
 	for _, path := range r.empty {
-		r.report.Notes = append(r.report.Notes, filepath.Base(path)+" is empty, as a kill leaves it")
+		r.report.Notes = append(r.report.Notes, filepath.Base(path)+" is empty; its process was killed")
 	}
 	for _, l := range r.logs {
 		if !l.clean {
@@ -171,26 +170,26 @@ func (r *ruin) summarize() error {
 	if text, err := readBounded(filepath.Join(r.dir, lostFile), 1<<20); err == nil {
 		r.report.fault("%s: %s", lostFile, strings.TrimSpace(string(text)))
 	}
-	c := &census{at: r.told.revision, floor: r.told.floor, newest: map[string]version{}, wanted: map[string]bool{}}
-	for _, id := range r.strays {
+	c := &census{at: r.record.revision, floor: r.record.floor, newest: map[string]version{}, wanted: map[string]bool{}}
+	for _, id := range r.unlisted {
 		_, _ = readTable(r.path(id), c.want)
 	}
-	if err := r.each(r.tables, c.count, nil); err != nil {
+	if err := r.visitEntries(r.tables, c.count, nil); err != nil {
 		return err
 	}
 	if n := c.missing(); n > 0 {
-		r.report.fault("%d entries are only in tables that %s does not name", n, badger.ManifestFilename)
+		r.report.fault("%d entries exist only in tables that %s does not name", n, badger.ManifestFilename)
 	}
-	if fault := r.told.compare(c.last, c.set()); fault != nil {
-		r.report.fault("the store is not what it was: %v", fault)
+	if fault := r.record.compare(c.last, c.set()); fault != nil {
+		r.report.fault("commits are lost: %v", fault)
 	}
 	return nil
 }
 
-// each visits the entries of tables and of all logs. bad, if there is one, gets
-// the blocks that cannot be read.
-func (r *ruin) each(tables []uint64, visit func(entry) error, bad func(table string, b badBlock)) error {
-	var stop error // of the visitor; what is wrong with a table is in the survey
+// visitEntries calls visit for the entries of the given tables, of all logs and of the groups. If bad is not nil, it
+// is called for each damaged block.
+func (r *inspection) visitEntries(tables []uint64, visit func(entry) error, bad func(table string, b badBlock)) error {
+	var stop error // error of visit; errors of tables are already in the survey
 	checked := func(e entry) error {
 		if stop = r.ctx.Err(); stop == nil {
 			stop = visit(e)
@@ -213,18 +212,18 @@ func (r *ruin) each(tables []uint64, visit func(entry) error, bad func(table str
 			return err
 		}
 	}
-	return r.eachOfGroups(checked)
+	return r.visitGroups(checked)
 }
 
-// eachOfGroups visits the entries that Open makes if they are missing.
-func (r *ruin) eachOfGroups(visit func(entry) error) error {
+// visitGroups calls visit for the entries that Open would write if they are missing, see finishGroups.
+func (r *inspection) visitGroups(visit func(entry) error) error {
 	for _, g := range r.groups {
 		if g.version <= r.marked {
 			continue
 		}
 		entries, ok := decodeGroup(storage.Revision(g.version), g.value)
 		if !ok {
-			r.report.fault("what was committed at revision %d cannot be read", g.version)
+			r.report.fault("the group of revision %d cannot be read", g.version)
 			continue
 		}
 		for _, e := range entries {
@@ -236,10 +235,10 @@ func (r *ruin) eachOfGroups(visit func(entry) error) error {
 	return nil
 }
 
-// collectGroups finds the commits of several writes that may not be finished.
-func (r *ruin) collectGroups() error {
+// collectGroups finds the groups and the revision in the mark.
+func (r *inspection) collectGroups() error {
 	groups := map[string]entry{}
-	err := r.each(append(slices.Clone(r.tables), r.strays...), func(e entry) error {
+	err := r.visitEntries(append(slices.Clone(r.tables), r.unlisted...), func(e entry) error {
 		key := string(e.key)
 		switch {
 		case strings.HasPrefix(key, groupPrefix) && e.version > groups[key].version:
@@ -254,13 +253,13 @@ func (r *ruin) collectGroups() error {
 	return err
 }
 
-// collect finds the newest version of every key in all files.
-func (r *ruin) collect() error {
+// collect finds the newest version of each record and stamp in all files.
+func (r *inspection) collect() error {
 	if err := r.collectGroups(); err != nil {
 		return err
 	}
 	r.newest, r.stamps = map[string]version{}, map[string]stamp{}
-	return r.each(append(slices.Clone(r.tables), r.strays...), func(e entry) error {
+	return r.visitEntries(append(slices.Clone(r.tables), r.unlisted...), func(e entry) error {
 		key := string(e.key)
 		switch {
 		case strings.HasPrefix(key, recordPrefix):
@@ -275,26 +274,26 @@ func (r *ruin) collect() error {
 		}
 		return nil
 	}, func(table string, b badBlock) {
-		r.report.fault("%s: what lies between the keys %q and %q cannot be read", table, b.first, b.next)
+		r.report.fault("%s: the entries between the keys %q and %q cannot be read", table, b.first, b.next)
 	})
 }
 
-// value is one that is put together from pieces.
+// value is a value of which some pieces have been read.
 type value struct {
 	key   string
 	head  []byte
 	parts [][]byte
-	left  int
+	left  int // number of pieces that are missing
 }
 
-// readRecords gives the newest record of each key that can be read to each, and
-// says which cannot be.
-func (r *ruin) readRecords(each func(storage.Record) error) error {
+// readRecords calls each for every current record that can be read, and reports the others as damaged. Values in
+// pieces take a second pass over the files, because pieces are not next to their heads.
+func (r *inspection) readRecords(each func(storage.Record) error) error {
 	done := make(map[string]bool)
 	faults := make(map[string]error)
-	read := func(key string, at storage.Revision, form byte, stored []byte, parts [][]byte) error {
+	read := func(key string, at storage.Revision, encoding byte, stored []byte, parts [][]byte) error {
 		name := strings.TrimPrefix(key, recordPrefix)
-		data, err := unseal(name, at, form, stored, func(i int) ([]byte, error) { return parts[i], nil })
+		data, err := unseal(name, at, encoding, stored, func(i int) ([]byte, error) { return parts[i], nil })
 		if err != nil {
 			faults[key] = err
 			return nil
@@ -304,27 +303,27 @@ func (r *ruin) readRecords(each func(storage.Record) error) error {
 		return each(storage.Record{Key: name, Value: data, Revision: at})
 	}
 	large := make(map[storage.Revision]*value)
-	files := append(slices.Clone(r.tables), r.strays...)
-	err := r.each(files, func(e entry) error {
+	files := append(slices.Clone(r.tables), r.unlisted...)
+	err := r.visitEntries(files, func(e entry) error {
 		key := string(e.key)
 		if v, ok := r.newest[key]; !ok || v.deleted || e.deleted || v.revision != e.version || done[key] {
 			return nil
 		}
 		at := storage.Revision(e.version)
-		switch n := piecesOf(e.form, e.value); {
+		switch n := piecesOf(e.encoding, e.value); {
 		case e.value == nil:
-			faults[key] = errors.New("its value is in the value log of an older release, which is not read here; the store itself reads it")
+			faults[key] = errors.New("value is in the value log of an older release, which Inspect does not read; open the store to read it")
 		case n > 0:
 			large[at] = &value{key: key, head: slices.Clone(e.value), parts: make([][]byte, n), left: n}
 		default:
-			return read(key, at, e.form, slices.Clone(e.value), nil)
+			return read(key, at, e.encoding, slices.Clone(e.value), nil)
 		}
 		return nil
 	}, nil)
 	if err != nil {
 		return err
 	}
-	err = r.each(files, func(e entry) error {
+	err = r.visitEntries(files, func(e entry) error {
 		at, i, ok := pieceOf(e.key)
 		v := large[at]
 		if !ok || v == nil || e.deleted || i >= len(v.parts) || v.parts[i] != nil {
@@ -335,17 +334,17 @@ func (r *ruin) readRecords(each func(storage.Record) error) error {
 			return nil
 		}
 		delete(large, at)
-		return read(v.key, at, formPieces, v.head, v.parts)
+		return read(v.key, at, encodingPieces, v.head, v.parts)
 	}, nil)
-	for _, v := range large { // the rest
+	for _, v := range large { // values with missing pieces
 		faults[v.key] = fmt.Errorf("%d of its %d pieces are missing", v.left, len(v.parts))
 	}
 	r.nameDamaged(done, faults)
 	return err
 }
 
-// nameDamaged reports the records that were not read, and why.
-func (r *ruin) nameDamaged(done map[string]bool, faults map[string]error) {
+// nameDamaged adds the records that are not in done to the report, with their errors.
+func (r *inspection) nameDamaged(done map[string]bool, faults map[string]error) {
 	for _, key := range slices.Sorted(maps.Keys(r.newest)) {
 		v := r.newest[key]
 		if v.deleted || done[key] {
@@ -357,7 +356,7 @@ func (r *ruin) nameDamaged(done map[string]bool, faults map[string]error) {
 	}
 }
 
-// salvage writes records into a new database.
+// salvage writes records to a new database.
 type salvage struct {
 	db    *badger.DB
 	piece int
@@ -375,10 +374,9 @@ func (s *salvage) put(rec storage.Record) error {
 	return batch.Flush()
 }
 
-// finish writes what the store knows about itself. The history begins behind
-// every revision that was ever used.
-func (s *salvage) finish(r *ruin) error {
-	at := max(r.report.Revision, r.told.revision, r.told.reserved)
+// finish writes the stamps and the mark. The history begins after every revision that the old store may have used.
+func (s *salvage) finish(r *inspection) error {
+	at := max(r.report.Revision, r.record.revision, r.record.reserved)
 	batch := s.db.NewManagedWriteBatch()
 	defer batch.Cancel()
 	last := uint64(1)

@@ -12,27 +12,28 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// lostFile says in words what the store has lost. Check fails while it is there.
+// lostFile is a text file that describes lost commits. Check fails while it exists.
 const lostFile = "LOST"
 
-// reserveBlock is how many revisions are reserved at once. After an end that was
-// not in order the rest of a block is never used.
-const reserveBlock = 10_000
+// revisionBlock is the number of revisions that are reserved at once. If the process ends without closing the
+// store, the unused revisions of a block are skipped.
+const revisionBlock = 10_000
 
-// Check implements storage.Checker. It fails while records are damaged, while
-// the file LOST is there, which says what was lost when the store was
-// opened and is to be removed when it was read, and while other users can look into
-// the directory.
+// Check implements storage.Checker. It fails in these cases:
+//
+//   - The file LOST exists. Open creates it if commits are lost; an operator removes it.
+//   - Records are damaged.
+//   - Other users have access to the directory.
 func (s *Store) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return errors.Join(s.lost(), s.anyDamaged(), exposed(s.dir))
+	return errors.Join(s.lossError(), s.damageError(), checkPrivate(s.dir))
 }
 
 // Missing implements storage.Checker.
 func (s *Store) Missing() (damaged, losses int) {
-	if s.lost() != nil {
+	if s.lossError() != nil {
 		losses = 1
 	}
 	s.state.RLock()
@@ -40,15 +41,17 @@ func (s *Store) Missing() (damaged, losses int) {
 	return len(s.state.damaged), losses
 }
 
-func (s *Store) lost() error {
+// lossError returns an error if the file LOST exists.
+func (s *Store) lossError() error {
 	path := filepath.Join(s.dir, lostFile)
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("commits are lost, as %s says; remove it to go on with what is left", path)
+	return fmt.Errorf("commits are lost: read %s, and remove it to accept the loss", path)
 }
 
-func (s *Store) anyDamaged() error {
+// damageError returns an error if there are damaged records.
+func (s *Store) damageError() error {
 	s.state.RLock()
 	defer s.state.RUnlock()
 	var first *storage.DamagedError
@@ -60,115 +63,118 @@ func (s *Store) anyDamaged() error {
 	if first == nil {
 		return nil
 	}
-	return fmt.Errorf("%d records cannot be read, the first is %w", len(s.state.damaged), first)
+	return fmt.Errorf("%d records cannot be read; the first: %w", len(s.state.damaged), first)
 }
 
-// damage notes a damaged record that is still the newest of its key, and
-// returns the error that it is given.
-func (s *Store) damage(err error) error {
+// noteDamage returns err. If err is a *storage.DamagedError for the current record of a key, noteDamage adds it to the
+// damaged records and logs it once.
+func (s *Store) noteDamage(err error) error {
 	var d *storage.DamagedError
 	if !errors.As(err, &d) {
 		return err
 	}
 	s.state.Lock()
 	_, known := s.state.damaged[d.Key]
-	news := !known && s.state.index[d.Key] == d.Revision
-	if news {
+	isNew := !known && s.state.index[d.Key] == d.Revision
+	if isNew {
 		s.state.damaged[d.Key] = d
 	}
 	s.state.Unlock()
-	if news {
-		s.logger.Error("a record cannot be read; delete it and write it anew", "dir", s.dir, "key", d.Key, "revision", int64(d.Revision), "err", d.Err)
+	if isNew {
+		s.logger.Error("a record cannot be read; delete it and create it again", "dir", s.dir, "key", d.Key, "revision", int64(d.Revision), "err", d.Err)
 	}
 	return err
 }
 
-// testify tells the witness what is acknowledged from now on. Unless it is to be
-// durable a failure only makes the witness know less.
-func (s *Store) testify(durable bool) error {
+// updateWitness writes the published revision and the set of records to the witness. If durable is set, it waits for
+// the disk. Otherwise its error can be ignored: an older record in the witness is still correct.
+func (s *Store) updateWitness(durable bool) error {
 	c := &s.committer
-	t := testimony{revision: s.published(), floor: s.discarded(), reserved: c.witness.said.reserved, live: c.live}
-	say := c.witness.say
+	t := witnessRecord{revision: s.published(), floor: s.floorRevision(), reserved: c.witness.last.reserved, live: c.live}
+	write := c.witness.writeRunning
 	if durable {
-		say = c.witness.swear
+		write = c.witness.writeDurable
 	}
-	err := say(t)
+	err := write(t)
 	if err != nil {
-		s.logger.Warn("storage could not note what it holds", "dir", s.dir, "err", err)
+		s.logger.Warn("storage failed to update its witness", "dir", s.dir, "err", err)
 	}
 	return err
 }
 
-// reserve makes sure that a revision was reserved on the disk before it is used.
-func (s *Store) reserve(last storage.Revision) error {
+// reserveRevisions makes sure that the revisions up to last are recorded as reserved on the disk. It must be called
+// before they are used, so that they are not reused after a crash.
+func (s *Store) reserveRevisions(last storage.Revision) error {
 	c := &s.committer
-	if last <= c.witness.said.reserved {
+	if last <= c.witness.last.reserved {
 		return nil
 	}
-	t := c.witness.said
-	t.reserved = last + reserveBlock
+	t := c.witness.last
+	t.reserved = last + revisionBlock
 	s.stats.fsyncs.Add(1)
-	return c.witness.swear(t)
+	return c.witness.writeDurable(t)
 }
 
-// rest notes an end in order: which revisions were used.
-func (s *Store) rest() error {
+// finishWitness closes the witness. Unless the store is stopped, it first records exactly which revisions were used,
+// so that Open skips none.
+func (s *Store) finishWitness() error {
 	c := &s.committer
 	if c.broken != nil {
 		return c.witness.close()
 	}
-	t := testimony{revision: s.published(), floor: s.discarded(), live: c.live}
+	t := witnessRecord{revision: s.published(), floor: s.floorRevision(), live: c.live}
 	t.reserved = max(t.revision, c.next-1)
-	return c.witness.rest(t)
+	return c.witness.writeFinal(t)
 }
 
-// settle holds what was loaded against the witness, and begins a new one. was is
-// the set of records at the witness's revision, pieces the newest one of pieces.
-func (s *Store) settle(told testimony, witnessed bool, was set, pieces storage.Revision) (err error) {
+// reconcile compares the loaded records with the witness and opens a new witness. If commits are lost, it records the
+// loss. want is the record of the old witness, and witnessed reports whether there is one. atWitness is the
+// set of loaded records at the revision of the witness. pieces is the newest revision that has pieces.
+func (s *Store) reconcile(want witnessRecord, witnessed bool, atWitness set, pieces storage.Revision) (err error) {
 	c := &s.committer
 	found := s.state.revision
-	fault := told.compare(found, was)
-	c.next = max(found, told.reserved) + 1
+	fault := want.compare(found, atWitness)
+	c.next = max(found, want.reserved) + 1
 	switch used := max(found, pieces); {
 	case fault != nil:
-		if err := s.lose(fault, c.next-1); err != nil {
+		if err := s.recordLoss(fault, c.next-1); err != nil {
 			return err
 		}
 	case !witnessed && used > 0:
-		s.logger.Warn("storage has no note of what it must hold, so nobody knows whether commits are lost", "dir", s.dir, "revision", int64(found))
-		c.next = used + reserveBlock + 1 // that many may have been used
-	case told.reserved == told.revision:
-		c.next = found + 1 // the end was in order
+		s.logger.Warn("storage has no witness; lost commits cannot be detected", "dir", s.dir, "revision", int64(found))
+		c.next = used + revisionBlock + 1 // the last process may have used this many
+	case want.reserved == want.revision:
+		c.next = found + 1 // the last process closed the store, so no later revision was used
 	}
-	c.witness, err = openWitness(s.dir, testimony{revision: s.state.revision, floor: s.discarded(), reserved: c.next - 1, live: c.live})
+	c.witness, err = openWitness(s.dir, witnessRecord{revision: s.state.revision, floor: s.floorRevision(), reserved: c.next - 1, live: c.live})
 	if err != nil || fault == nil {
 		return err
 	}
-	return s.note([]byte(markKey), mark(s.discarded(), s.state.revision))
+	return s.writeMeta([]byte(markKey), mark(s.floorRevision(), s.state.revision))
 }
 
-// compare says what is missing from a store that ends at a revision and had a
-// set of records at the witness's. One of an older release knows no set.
-func (t testimony) compare(found storage.Revision, was set) error {
+// compare returns an error if commits are lost. found is the newest revision of the store, and atWitness is the set
+// of its records at t.revision. A witness of an older release has no set, so only the revision is compared.
+func (t witnessRecord) compare(found storage.Revision, atWitness set) error {
 	switch {
 	case found < t.revision:
-		return fmt.Errorf("it ends at revision %d, but %d was acknowledged; of %d records at that revision %d are there", found, t.revision, t.live.keys, was.keys)
-	case t.live.keys >= 0 && t.live != was:
-		return fmt.Errorf("of %d records at revision %d it has %d, or others", t.live.keys, t.revision, was.keys)
+		return fmt.Errorf("the newest revision is %d, but revision %d was acknowledged; %[4]d of %[3]d records at that revision exist", found, t.revision, t.live.keys, atWitness.keys)
+	case t.live.keys >= 0 && t.live != atWitness:
+		return fmt.Errorf("the records at revision %d differ: %d exist, %d were acknowledged", t.revision, atWitness.keys, t.live.keys)
 	}
 	return nil
 }
 
-// lose says in the log and in a file that commits are lost. The history begins
-// anew at a revision that none of them had, so that every watch starts over.
-func (s *Store) lose(fault error, at storage.Revision) error {
+// recordLoss logs the loss of commits and describes it in the file LOST. The history begins at a revision that no
+// commit has used, so every watch gets ErrCompacted and starts over.
+func (s *Store) recordLoss(fault error, at storage.Revision) error {
 	s.logger.Error("storage has lost commits", "dir", s.dir, "err", fault)
 	path := filepath.Join(s.dir, lostFile)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, privateFile)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s: the log of the store was damaged: %v. What is left is served from revision %d on. Remove this file when you have seen to it.\n",
+	_, err = fmt.Fprintf(f, "%s: the log of the store was damaged, and commits are lost: %v. The store serves the remaining records from revision %d on. Remove this file to accept the loss.\n",
 		time.Now().UTC().Format(time.RFC3339), fault, at)
 	if err = errors.Join(err, f.Sync(), f.Close(), syncDir(s.dir)); err != nil {
 		return err
@@ -179,37 +185,38 @@ func (s *Store) lose(fault error, at storage.Revision) error {
 	return nil
 }
 
-// loader follows the entries of the records, each key's newest first.
+// loader visits all versions of all records, sorted by key and from the newest version to the oldest, and collects the
+// set of records at a revision.
 type loader struct {
-	at    storage.Revision // of the witness
-	floor storage.Revision
-	was   set
-	key   string
-	begun bool
-	below storage.Revision // the version of key that was visited last
-	shown bool             // the witness's state of key was visited
+	at        storage.Revision // revision of the witness
+	floor     storage.Revision // start of the history
+	atWitness set              // records at revision at
+	key       string           // current key
+	begun     bool             // key is set
+	below     storage.Revision // the version of key that was visited last
+	counted   bool             // the version of key at revision at was visited
 }
 
-// visit takes in one entry and says whether it is the newest of its key, and
-// whether anybody can read it.
+// visit processes the next version. newest reports whether it is the newest version of its key, and readable whether
+// a read at a retained revision can return it.
 func (l *loader) visit(key string, revision storage.Revision, deleted bool) (newest, readable bool) {
 	newest = !l.begun || key != l.key
 	if newest {
-		l.key, l.begun, l.shown = key, true, false
+		l.key, l.begun, l.counted = key, true, false
 	} else if l.below <= l.floor {
 		return false, false
 	}
 	l.below = revision
-	if revision <= l.at && !l.shown {
-		l.shown = true
+	if revision <= l.at && !l.counted {
+		l.counted = true
 		if !deleted {
-			l.was.add(key, revision)
+			l.atWitness.add(key, revision)
 		}
 	}
 	return newest, true
 }
 
-// sortReplaced orders what load found.
+// sortReplaced sorts the replaced values by the revision that replaced them, the order that dropPieces needs.
 func (p *pieces) sortReplaced() {
 	slices.SortFunc(p.replaced, func(a, b large) int { return int(a.by - b.by) })
 }

@@ -20,8 +20,8 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// Directories for the tests of damages: filled in several lives, so that there
-// are several tables, with values of all sizes.
+// Directories for the tests of damage. They are filled by several processes in turn, so that there are
+// several tables, with values of different sizes.
 const (
 	lives      = 3
 	lifeWrites = 60
@@ -37,8 +37,8 @@ func valueOf(i int) []byte {
 	return value
 }
 
-// fill writes a store in several lives. Its end is in order, or it is what a
-// kill leaves.
+// fill opens, fills and closes a store several times. At the end the store is either closed or in the state
+// that a kill leaves.
 func fill(t *testing.T, killed bool) string {
 	ctx, dir := context.Background(), t.TempDir()
 	for life := range lives {
@@ -59,7 +59,7 @@ func fill(t *testing.T, killed bool) string {
 	return dir
 }
 
-// copySparse copies files and leaves out zeros.
+// copySparse copies files and leaves holes for zeros.
 func copySparse(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -78,9 +78,9 @@ func copySparse(to, from string) error {
 	})
 }
 
-// checkFilled reads everything in a directory that fill made. What Open does not
-// refuse is whole, or the store says what is missing: never an empty or another
-// value, never a revision that was used before.
+// checkFilled opens a damaged copy of a directory of fill and reads everything. Unless Open refuses it, the
+// store must be complete or report what is missing. It must never return an empty or a wrong value, and never
+// reuse a revision.
 func checkFilled(dir string) error {
 	s, err := badgerstore.Open(badgerstore.Options{Dir: dir, Retain: -1})
 	if err != nil {
@@ -119,7 +119,7 @@ func checkFilled(dir string) error {
 	return s.Close()
 }
 
-// fillChild makes the test binary a process that checks a directory.
+// fillChild is an environment variable that makes the test binary check a directory and exit.
 const fillChild = "BADGERSTORE_TEST_FILLED_DIR"
 
 func spoils() []damage {
@@ -139,7 +139,7 @@ func spoils() []damage {
 	return list
 }
 
-// TestDamagedFiles spoils each kind of file in each way, or with -short in a third of them.
+// TestDamagedFiles damages each kind of file in each way. With -short it covers a third of the cases.
 func TestDamagedFiles(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestDamagedFiles(t *testing.T) {
 					continue // as after a kill
 				}
 			}
-			files = begun(files)
+			files = withoutEmptyLogs(files)
 			require.NotEmpty(t, files, pattern)
 			for i, d := range append([]damage{{name: "deleted"}}, spoils()...) {
 				if testing.Short() && i%3 != 0 {
@@ -198,8 +198,8 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// begun leaves out the log that is to be used next, which is empty.
-func begun(files []string) []string {
+// withoutEmptyLogs returns files without the next log, which is empty.
+func withoutEmptyLogs(files []string) []string {
 	return slices.DeleteFunc(files, func(path string) bool {
 		info, err := os.Stat(path)
 		return err == nil && info.Size() == 0 && filepath.Ext(path) == ".mem"
@@ -216,7 +216,7 @@ func spoil(t *testing.T, path string, d damage) {
 	require.NoError(t, os.WriteFile(path, d.damage(data), 0o600))
 }
 
-// state returns everything about a directory and its files that a process could change.
+// state returns all properties of a directory and its files that a process could change.
 func state(t *testing.T, dir string) map[string]string {
 	all := map[string]string{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -241,7 +241,7 @@ func state(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// contents returns what is in a directory, without the note of who has it.
+// contents returns the files of a directory without the lock file.
 func contents(t *testing.T, dir string) map[string]string {
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -256,9 +256,9 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestManifestCut: wherever the list of tables ends, the store is whole, or Open
-// refuses it and changes nothing.
-func TestManifestCut(t *testing.T) {
+// TestTruncatedManifest checks that wherever the list of tables is truncated, either the store is complete or
+// Open fails and changes nothing.
+func TestTruncatedManifest(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		filled := fill(t, killed)
 		list, err := os.ReadFile(filepath.Join(filled, "MANIFEST"))
@@ -282,9 +282,9 @@ func TestManifestCut(t *testing.T) {
 	}
 }
 
-// TestManifestLost: without the list of tables nothing is touched, and with it
-// all is there again.
-func TestManifestLost(t *testing.T) {
+// TestMissingManifest checks that Open without the list of tables changes nothing, and that the store is
+// complete when the list is back.
+func TestMissingManifest(t *testing.T) {
 	dir := fill(t, false)
 	path := filepath.Join(dir, "MANIFEST")
 	list, err := os.ReadFile(path)
@@ -301,8 +301,8 @@ func TestManifestLost(t *testing.T) {
 	require.NoError(t, checkFilled(dir))
 }
 
-// TestEverythingButTheWitnessLost: a directory that was emptied is no new one.
-func TestEverythingButTheWitnessLost(t *testing.T) {
+// TestOnlyWitnessIsLeft checks that Open does not treat an emptied directory with a witness as a new store.
+func TestOnlyWitnessIsLeft(t *testing.T) {
 	dir := fill(t, false)
 	for name := range contents(t, dir) {
 		if name != "REVISION" {
@@ -313,9 +313,9 @@ func TestEverythingButTheWitnessLost(t *testing.T) {
 	require.ErrorContains(t, err, "MANIFEST")
 }
 
-// TestLogLost: when acknowledged commits are gone with the end of the log, the
-// store says so until somebody has seen it, and never uses their revisions again.
-func TestLogLost(t *testing.T) {
+// TestLostLogIsReported checks that the store reports acknowledged commits that are lost with the end of the
+// log until the file LOST is removed, and never reuses their revisions.
+func TestLostLogIsReported(t *testing.T) {
 	ctx := context.Background()
 	filled := fill(t, true)
 	logs, err := filepath.Glob(filepath.Join(filled, "*.mem"))
@@ -358,9 +358,8 @@ func TestLogLost(t *testing.T) {
 	}
 }
 
-// TestEmptyLogs: what a kill leaves of a log before it is made does not keep a
-// store from starting.
-func TestEmptyLogs(t *testing.T) {
+// TestOpenWithEmptyLogs checks that Open succeeds if a kill has left an empty log file.
+func TestOpenWithEmptyLogs(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		filled := fill(t, killed)
 		for _, name := range []string{"00099.mem", "000099.vlog"} {
@@ -372,8 +371,9 @@ func TestEmptyLogs(t *testing.T) {
 	}
 }
 
-// TestRevisionsAfterKill: revisions that were reserved are not used again.
-func TestRevisionsAfterKill(t *testing.T) {
+// TestReservedRevisionsAreNotReused checks that revisions that were reserved before a kill are not used
+// again.
+func TestReservedRevisionsAreNotReused(t *testing.T) {
 	ctx := context.Background()
 	dir := fill(t, true)
 	s := open(t, dir)
@@ -396,8 +396,8 @@ func TestRevisionsAfterKill(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestDamagedPieces: where a table lost a part of a large value, that record alone
-// is refused, in every later life, until it is deleted; the table is kept.
+// TestDamagedPieces checks that if a table has lost a piece of a large value, only that record is damaged,
+// also after restarts, until it is deleted, and that the damaged table is kept.
 func TestDamagedPieces(t *testing.T) {
 	ctx, dir := context.Background(), fill(t, false)
 	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
@@ -442,9 +442,9 @@ func TestDamagedPieces(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestStrayTables: tables that a kill left beside the list do not keep a store
-// from starting, if all that is in them is elsewhere.
-func TestStrayTables(t *testing.T) {
+// TestUnlistedTables checks that Open succeeds if a kill has left tables that the manifest does not name,
+// provided that all their entries exist elsewhere.
+func TestUnlistedTables(t *testing.T) {
 	filled := fill(t, true)
 	tables, err := filepath.Glob(filepath.Join(filled, "*.sst"))
 	require.NoError(t, err)

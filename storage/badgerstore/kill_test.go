@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// childDir makes the test binary a process that writes until it is killed.
+// childDir is an environment variable that makes the test binary write to a store until it is killed.
 const childDir = "BADGERSTORE_TEST_CHILD_DIR"
 
 const (
@@ -28,8 +28,8 @@ const (
 	childGroup   = 5 // writes of a commit of several
 )
 
-// runChild writes from several goroutines and reports each acknowledged
-// write, and what a watch shows, on standard output.
+// runChild writes from several goroutines. It prints each acknowledged write, and the events of a watch, to
+// standard output.
 func runChild(dir string) error {
 	s, err := badgerstore.Open(badgerstore.Options{Dir: dir, Retain: -1})
 	if err != nil {
@@ -113,7 +113,7 @@ type ack struct {
 	sum uint32 // 0: deleted
 }
 
-// life is what one child said before it was killed.
+// life is the output of one child before it was killed.
 type life struct {
 	start, seen storage.Revision
 	acks        map[storage.Revision]ack
@@ -156,7 +156,7 @@ func startAndKill(t *testing.T, dir string, after int) life {
 	return l
 }
 
-func TestKill(t *testing.T) {
+func TestKillLosesNoAcknowledgedCommit(t *testing.T) {
 	dir := t.TempDir()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -179,9 +179,9 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// checkLife follows a watch from before the process to now: each acknowledged
-// write is there as it was written, and each event replaces what the one
-// before it left. Watches resumed later show the same.
+// checkLife reads a watch from before the child to now. Each acknowledged write must be there with its value,
+// and each event must replace the record that the previous event of its key left. Watches that start later
+// must yield the same events.
 func checkLife(t *testing.T, s *badgerstore.Store, l life, newest storage.Revision) {
 	t.Helper()
 	ctx := context.Background()
@@ -247,7 +247,7 @@ func checkLife(t *testing.T, s *badgerstore.Store, l life, newest storage.Revisi
 	}
 }
 
-// checkWhole checks that a commit is one write or all of several.
+// checkWhole checks that a commit has either one write or all of its several writes.
 func checkWhole(t *testing.T, commit []storage.Event) {
 	t.Helper()
 	last := commit[len(commit)-1]

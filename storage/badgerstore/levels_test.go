@@ -14,8 +14,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// churn is a store with tiny tables, so that its history is spread over the
-// levels of the database and compacted there, beside what it must hold.
+// churn is a store with tiny memtables, whose history is spread over the levels of the database and compacted
+// there, and the expected content of the store.
 type churn struct {
 	t      *testing.T
 	s      *Store
@@ -49,7 +49,7 @@ func (c *churn) write(r *rand.Rand, n int) {
 	}
 }
 
-// check reads everything after a revision back.
+// check reads all commits after a revision and compares them with the expected ones.
 func (c *churn) check(floor storage.Revision) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -120,7 +120,7 @@ func TestHistoryInLevels(t *testing.T) {
 	require.NoError(t, c.s.Close())
 }
 
-// mergeAll merges all tables of a store, which must not be written to.
+// mergeAll merges all tables of a store. There must be no concurrent writes.
 func mergeAll(s *Store) error {
 	return s.perform(context.Background(), func() error { // no merge starts meanwhile
 		s.committer.flattener.done.Wait()
@@ -128,9 +128,9 @@ func mergeAll(s *Store) error {
 	})
 }
 
-// TestExpire: what is too old is compacted, within a tenth of the time that it is
-// kept, and without an fsync where nothing was committed.
-func TestExpire(t *testing.T) {
+// TestExpireWithinTenthOfRetention checks that expired history is compacted within a tenth of the retention
+// time, and without an fsync if nothing was committed.
+func TestExpireWithinTenthOfRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		s, err := Open(Options{Dir: dir, Retain: time.Hour})

@@ -2,11 +2,14 @@
 
 package badgerstore
 
-// locks says that the database has to hold the directory.
+// locks reports whether the store locks the directory itself. If not, Badger does.
 const locks = false
 
+// lock does nothing.
 func lock(string) (unlock func() error, err error) { return func() error { return nil }, nil }
 
-func hold(string) (unlock func() error, err error) { return lock("") }
+// lockDir does nothing.
+func lockDir(string) (unlock func() error, err error) { return lock("") }
 
-func noteOwner(string) (forget func() error, err error) { return lock("") }
+// writeOwner does nothing.
+func writeOwner(string) (remove func() error, err error) { return lock("") }

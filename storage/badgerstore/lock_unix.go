@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// locks says that lock holds a directory, so that the database need not.
+// locks reports whether the store locks the directory itself. If not, Badger does.
 const locks = true
 
-// hold takes a directory until unlock, before anybody looks at its files. It
-// changes nothing in it.
-func hold(dir string) (unlock func() error, err error) {
+// lockDir locks a directory exclusively until unlock is called. It fails with ErrInUse if another store has
+// locked it. lockDir changes nothing in the directory.
+func lockDir(dir string) (unlock func() error, err error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -29,27 +29,27 @@ func hold(dir string) (unlock func() error, err error) {
 	return func() error { return release(d) }, nil
 }
 
-// release gives a directory back at once. Closing it is not enough: a process that is being started
-// has it open, too, for a moment.
+// release unlocks and closes a directory. Closing alone is not enough: a child process that is being started
+// has a copy of the descriptor until it executes its program, and the copy would keep the lock.
 func release(d *os.File) error {
 	return errors.Join(syscall.Flock(int(d.Fd()), syscall.LOCK_UN), d.Close())
 }
 
-// lock holds a directory and notes in it which process does.
+// lock locks a directory and writes the id of the process into its lock file.
 func lock(dir string) (unlock func() error, err error) {
-	unhold, err := hold(dir)
+	unlockDir, err := lockDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	forget, err := noteOwner(dir)
+	removeOwner, err := writeOwner(dir)
 	if err != nil {
-		return nil, errors.Join(err, unhold())
+		return nil, errors.Join(err, unlockDir())
 	}
-	return func() error { return errors.Join(forget(), unhold()) }, nil
+	return func() error { return errors.Join(removeOwner(), unlockDir()) }, nil
 }
 
-// noteOwner notes in a directory which process holds it.
-func noteOwner(dir string) (forget func() error, err error) {
+// writeOwner writes the id of the process into the lock file of dir. remove removes that file.
+func writeOwner(dir string) (remove func() error, err error) {
 	path := filepath.Join(dir, lockFile)
 	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", os.Getpid()), privateFile); err != nil {
 		return nil, err

@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldBesideProcessesThatStart: who gives a directory back can have it again, whatever
-// processes the program starts meanwhile; until they run, they have its open files.
-func TestHoldBesideProcessesThatStart(t *testing.T) {
+// TestLockDirWhileProcessesStart checks that a directory can be locked again right after it was unlocked
+// while child processes are being started. Until such a process executes its program, it has copies of the
+// open files.
+func TestLockDirWhileProcessesStart(t *testing.T) {
 	dir := t.TempDir()
 	program, err := exec.LookPath("true")
 	require.NoError(t, err)
@@ -27,13 +28,13 @@ func TestHoldBesideProcessesThatStart(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = exec.Command(program).Run() // what matters is that it starts
+					_ = exec.Command(program).Run() // only the start matters
 				}
 			}
 		})
 	}
 	for range 20_000 {
-		unlock, err := hold(dir)
+		unlock, err := lockDir(dir)
 		require.NoError(t, err)
 		require.NoError(t, unlock())
 	}

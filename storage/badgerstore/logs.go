@@ -10,8 +10,7 @@ import (
 	"os"
 )
 
-// A log holds what its table in memory holds: a header, entries, zeros up to the
-// size that it was made with.
+// A log has the entries of a memtable: a header, the entries, and zeros up to the size with which the file was created.
 const (
 	logHeader    = 20
 	maxLogKey    = 1 << 16
@@ -20,17 +19,17 @@ const (
 	maxLogVarint = binary.MaxVarintLen64
 )
 
-// logEnd is where the entries of a log end that can be read one after the other.
+// logEnd describes the end of the readable entries of a log.
 type logEnd struct {
 	entries int
 	offset  int64
 	size    int64
-	clean   bool // only zeros follow, or nothing
-	more    int  // bytes from offset on that are not zero, about
+	clean   bool // nothing but zeros follows
+	more    int  // number of bytes other than zero after offset
 }
 
-// readLog visits the entries of a log up to the first one that is not whole,
-// which is where the database would cut it off.
+// readLog calls visit, if it is not nil, for the entries of a log up to the first incomplete or damaged one, where
+// Badger would truncate the log.
 func readLog(path string, visit func(entry) error) (end logEnd, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -75,7 +74,7 @@ func readLog(path string, visit func(entry) error) (end logEnd, err error) {
 	return end, err
 }
 
-// countAfter counts the bytes that are not zero.
+// countAfter returns the number of bytes other than zero from offset on.
 func countAfter(f *os.File, offset int64) (n int, err error) {
 	if _, err := f.Seek(offset, io.SeekStart); err != nil {
 		return 0, err
@@ -93,7 +92,7 @@ func countAfter(f *os.File, offset int64) (n int, err error) {
 	}
 }
 
-// errLogEnd says that no whole entry follows.
+// errLogEnd is returned if no complete entry follows.
 var errLogEnd = errors.New("end of the log")
 
 type logReader struct {
@@ -101,13 +100,12 @@ type logReader struct {
 	buf []byte
 }
 
-// next returns the next entry and its length: bits, form, the lengths of key and
-// value, when it expires, key, value, checksum. The mark at the end of a
-// transaction has no key.
+// next returns the next entry and its length in the log. The format is: bits, encoding, length of the key, length of
+// the value, expiry, key, value, checksum. The end mark of a transaction is returned as an entry without key.
 func (r *logReader) next() (entry, int64, error) {
 	r.buf = r.buf[:0]
 	bits, err1 := r.byte()
-	form, err2 := r.byte()
+	encoding, err2 := r.byte()
 	keyLen, err3 := r.varint()
 	valueLen, err4 := r.varint()
 	_, err5 := r.varint()
@@ -118,7 +116,7 @@ func (r *logReader) next() (entry, int64, error) {
 		return entry{}, 0, errLogEnd
 	}
 	head, size := len(r.buf), int(keyLen+valueLen)
-	for len(r.buf) < head+size+crc32.Size { // in steps, because the length may be made up
+	for len(r.buf) < head+size+crc32.Size { // in steps, because a damaged length may be huge
 		step := min(head+size+crc32.Size-len(r.buf), logBuffer)
 		at := len(r.buf)
 		r.buf = append(r.buf, make([]byte, step)...)
@@ -133,14 +131,14 @@ func (r *logReader) next() (entry, int64, error) {
 	if bits&bitEnd != 0 {
 		return entry{}, int64(len(r.buf)), nil
 	}
-	e, ok := newEntry(body[head:head+int(keyLen)], bits, form, body[head+int(keyLen):])
+	e, ok := newEntry(body[head:head+int(keyLen)], bits, encoding, body[head+int(keyLen):])
 	if !ok {
 		return entry{}, 0, errLogEnd
 	}
 	return e, int64(len(r.buf)), nil
 }
 
-// logFault is errLogEnd if the file ended, else the fault of reading it.
+// logFault returns errLogEnd if err is the end of the file, and err otherwise.
 func logFault(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errLogEnd) {
 		return errLogEnd

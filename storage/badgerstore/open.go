@@ -20,30 +20,32 @@ import (
 	"orch.io/controlplane/storage/internal/history"
 )
 
-// Keys of the database: a letter and the rest. Records have their revision as
-// version. The versions of stamps and of the mark count on their own.
+// Database keys begin with a letter for the kind of the entry. The version of a record is its revision.
+// Stamps, the mark and other metadata have a separate version counter, committer.marked.
 const (
 	recordPrefix = "k"
 	stampPrefix  = "s"
 	markKey      = "mark"
 )
 
-// markBytes is the size of the mark: the start of the history and a revision
-// that the store had reached, both big-endian.
+// markBytes is the size of the mark, which holds the start of the history and a revision that the store
+// had reached, both big-endian. Without the mark, the newest revision would be forgotten when the
+// tombstones of the newest deletions are discarded.
 const markBytes = 16
 
-// Bounds of the commits kept in memory for watches that are nearly up to date.
+// Limits of the history in memory, which serves watches that are nearly up to date.
 const (
 	logEvents = 16 << 10
 	logBytes  = 8 << 20
 )
 
-// Open opens the store in o.Dir. It fails with ErrInUse if somebody has it
-// open already, and with an error that names the directory if what is there
-// is damaged or of another make.
+// Open opens the store in o.Dir, and creates it if the directory is empty or does not exist. It fails with
+// ErrInUse if the store is open already, and with storage.ErrFull if the disk has not enough free
+// space. If files are damaged or do not belong to a store, Open fails and leaves the directory
+// unchanged.
 func Open(o Options) (*Store, error) {
 	if o.Dir == "" {
-		return nil, errors.New("open storage: no directory is given")
+		return nil, errors.New("open storage: no directory: set Options.Dir")
 	}
 	if o.Retain == 0 {
 		o.Retain = 5 * time.Minute
@@ -63,21 +65,21 @@ func Open(o Options) (*Store, error) {
 	s := &Store{dir: o.Dir, disk: o.disk, filling: o.filling, retain: o.Retain, logger: o.Logger, done: make(chan struct{}), piece: pieceSize(settings(o)), batch: int(o.memTable / batchesOfTable)}
 	s.queue.ready = make(chan struct{}, 1)
 	s.committer.flattener = &flattener{}
-	s.committer.flattener.forgot.Store(true) // the last process may not have merged what was forgotten
+	s.committer.flattener.historyDropped.Store(true) // the last process may not have merged its tables after the last compaction
 	if err := s.start(o); err != nil {
 		return nil, fmt.Errorf("open storage in %s: %w", o.Dir, err)
 	}
 	limits := eventlog.Limits{Age: max(o.Retain, 0), Events: logEvents, Bytes: logBytes}
 	s.log = history.New(s.state.revision, limits)
-	s.keepReserve()
+	s.maintainBallast()
 	go s.run()
 	return s, nil
 }
 
-// start opens the database, once its files are known to be whole, and loads it. A directory
-// whose files are not whole stays as it is.
+// start locks the directory, verifies its files, opens the database and loads it. If the verification
+// fails, the directory is unchanged.
 func (s *Store) start(o Options) (err error) {
-	if s.unlock, err = hold(o.Dir); err != nil {
+	if s.unlock, err = lockDir(o.Dir); err != nil {
 		return err
 	}
 	defer func() {
@@ -88,20 +90,20 @@ func (s *Store) start(o Options) (err error) {
 	switch err := unfinishedImport(o.Dir); {
 	case !o.filling && err != nil:
 		return err
-	case o.filling && err == nil: // somebody else was faster
+	case o.filling && err == nil: // another process completed its import between claim and lock
 		return storage.ErrNotEmpty
 	}
-	found, err := look(o.Dir)
+	found, err := surveyDir(o.Dir)
 	if err != nil {
 		return err
 	}
-	if err := requireRoom(o.Dir, o.disk, o.memTable*int64(openTables+len(found.logs))); err != nil {
+	if err := requireSpace(o.Dir, o.disk, o.memTable*int64(openTables+len(found.logs))); err != nil {
 		return err
 	}
-	if err := found.prove(); err != nil {
+	if err := found.verifyFiles(); err != nil {
 		return err
 	}
-	if err := s.own(); err != nil {
+	if err := s.takeOwnership(); err != nil {
 		return err
 	}
 	_, size, known := o.disk(o.Dir)
@@ -114,50 +116,52 @@ func (s *Store) start(o Options) (err error) {
 	if s.db, err = openDatabase(set); err != nil {
 		return err
 	}
-	if err = s.openSpare(set.MemTableSize); err == nil {
+	if err = s.allocateLogs(set.MemTableSize); err == nil {
 		err = s.load(found)
 	}
-	s.privacy.keep()
+	s.privacy.protect()
 	if err != nil {
-		return errors.Join(err, s.db.Close(), s.closeSpare(), s.committer.witness.close())
+		return errors.Join(err, s.db.Close(), s.removeUnusedLog(), s.committer.witness.close())
 	}
 	return nil
 }
 
-// own makes the directory the private one of this store, until unlock.
-func (s *Store) own() error {
+// takeOwnership writes the process id into the lock file, whose removal it adds to s.unlock, and makes
+// the directory and its files private.
+func (s *Store) takeOwnership() error {
 	if err := writable(s.dir); err != nil {
 		return err
 	}
-	forget, err := noteOwner(s.dir)
+	removeOwner, err := writeOwner(s.dir)
 	if err != nil {
 		return err
 	}
-	unhold := s.unlock
-	s.unlock = func() error { return errors.Join(forget(), unhold()) }
-	shield(s.dir, s.logger)
+	unlock := s.unlock
+	s.unlock = func() error { return errors.Join(removeOwner(), unlock()) }
+	makeDirPrivate(s.dir, s.logger)
 	s.privacy = privacy{dir: s.dir, logger: s.logger}
-	s.privacy.keep()
+	s.privacy.protect()
 	return nil
 }
 
+// settings returns the options of the database.
 func settings(o Options) badger.Options {
 	b := badger.DefaultOptions(o.Dir)
 	b.SyncWrites = true
 	b.DetectConflicts = false
 	b.NumVersionsToKeep = 1
 	b.MetricsEnabled = false
-	b.NumCompactors = 0      // see flattener
-	b.NumLevelZeroTables = 1 // Flatten leaves so many in level 0
+	b.NumCompactors = 0      // the store merges tables itself, see flattener
+	b.NumLevelZeroTables = 1 // number of tables that Flatten leaves in level 0
 	b.NumLevelZeroTablesStall = math.MaxInt
-	b.BaseLevelSize = math.MaxInt64 // all merged tables are in one level
+	b.BaseLevelSize = math.MaxInt64 // keeps all merged tables in one level
 	if o.leveled {
 		d := badger.DefaultOptions("")
 		b.NumCompactors, b.BaseLevelSize, b.NumLevelZeroTables = 2, d.BaseLevelSize, d.NumLevelZeroTables
-		b.NumLevelZeroTablesStall = 100 // a burst of writes does not wait for compactions
+		b.NumLevelZeroTablesStall = 100 // prevents bursts of writes from waiting for compactions
 	}
 	b.NumGoroutines = 2
-	b.ValueLogFileSize = 1 << 20 // nothing goes there, see seal
+	b.ValueLogFileSize = 1 << 20 // unused, see seal
 	b.BlockCacheSize = 8 << 20
 	b.IndexCacheSize = 0
 	b.MemTableSize = cmp.Or(o.memTable, largeTable)
@@ -170,8 +174,7 @@ func settings(o Options) badger.Options {
 	return b
 }
 
-// openDatabase turns what the database says, also in a panic over files that
-// it does not understand, into one error.
+// openDatabase opens the database. It converts panics of Badger, which damaged files cause, to errors.
 func openDatabase(set badger.Options) (db *badger.DB, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -185,20 +188,20 @@ func openDatabase(set badger.Options) (db *badger.DB, err error) {
 	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 		return nil, inUse(set.Dir)
 	}
-	return nil, fmt.Errorf("the files are damaged or not a store's: %w", err)
+	return nil, fmt.Errorf("the files are damaged or do not belong to a store: %w", err)
 }
 
-// inUse is ErrInUse with the process that has the directory, if that is known.
+// inUse returns ErrInUse with the id of the process that has the directory open, if it is known.
 func inUse(dir string) error {
 	owner := ""
 	if pid, err := os.ReadFile(filepath.Join(dir, lockFile)); err == nil && len(pid) > 0 && len(pid) < 32 {
 		owner = " by process " + strings.TrimSpace(string(pid))
 	}
-	return fmt.Errorf("%w%s; a directory serves one process at a time", ErrInUse, owner)
+	return fmt.Errorf("%w%s; only one process at a time can open it", ErrInUse, owner)
 }
 
-// writable creates the directory if needed, and returns an error if it takes no files. Badger
-// reports that as damage.
+// writable creates dir if it does not exist, and returns an error if files cannot be created in it. Badger
+// would report that as damage.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, privateDir); err != nil {
 		return err
@@ -206,7 +209,7 @@ func writable(dir string) error {
 	return probe(dir)
 }
 
-// probe returns an error if a directory takes no files.
+// probe returns an error if files cannot be created in dir.
 func probe(dir string) error {
 	f, err := os.CreateTemp(dir, "probe")
 	if err != nil {
@@ -215,9 +218,9 @@ func probe(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// load builds the index and reads each record once. The revision is the largest
-// one found, or the one in the mark if commits after the records found were
-// deletions that are discarded by now.
+// load builds the index, reads each record once to find damaged ones, and compares the content of the
+// database with the witness. The newest revision is the largest revision of an entry or the revision in
+// the mark: the latter is larger if the newest commits were deletions whose tombstones are discarded.
 func (s *Store) load(found *survey) error {
 	txn := s.db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
@@ -227,29 +230,30 @@ func (s *Store) load(found *survey) error {
 	if err := s.finishGroups(txn); err != nil {
 		return err
 	}
-	s.floor.Store(max(s.floor.Load(), int64(found.told.floor)))
+	s.floor.Store(max(s.floor.Load(), int64(found.record.floor)))
 	s.state.index = make(map[string]storage.Revision)
-	s.index.blocked = max(s.discarded(), indexedUpTo(txn))
+	s.index.blocked = max(s.floorRevision(), indexedUpTo(txn))
 	s.state.revision = max(s.state.revision, s.index.blocked)
 	s.state.damaged = make(map[string]*storage.DamagedError)
 	s.committer.pieces.live = make(map[string]large)
-	was := s.loadRecords(txn, found.told.revision)
-	if err := s.settle(found.told, found.witnessed, was, newestPiece(txn)); err != nil {
+	atWitness := s.loadRecords(txn, found.record.revision)
+	if err := s.reconcile(found.record, found.witnessed, atWitness, newestPiece(txn)); err != nil {
 		return err
 	}
 	sortCommits(s.index.tail)
 	s.loadAges(txn)
-	s.db.SetDiscardTs(uint64(s.discarded()))
+	s.db.SetDiscardTs(uint64(s.floorRevision()))
 	return s.loadPieces()
 }
 
-// loadRecords returns the set of records at a revision.
+// loadRecords reads all versions of all records into the index. It returns the set of records at revision
+// at.
 func (s *Store) loadRecords(txn *badger.Txn, at storage.Revision) set {
 	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(recordPrefix)})
 	defer it.Close()
-	l := &loader{at: at, floor: s.discarded()}
+	l := &loader{at: at, floor: s.floorRevision()}
 	p := &s.committer.pieces
-	var by storage.Revision // what replaced the entry
+	var by storage.Revision // revision that replaced the entry; the iterator yields newer versions first
 	for it.Rewind(); it.Valid(); it.Next() {
 		item := it.Item()
 		key, revision, deleted := string(item.Key()[len(recordPrefix):]), storage.Revision(item.Version()), item.IsDeletedOrExpired()
@@ -264,9 +268,11 @@ func (s *Store) loadRecords(txn *badger.Txn, at storage.Revision) set {
 		by = revision
 	}
 	p.sortReplaced()
-	return l.was
+	return l.atWitness
 }
 
+// loadRecord adds one version of a record to the index. by is the revision that replaced it, unless it is
+// the newest version.
 func (s *Store) loadRecord(item *badger.Item, key string, revision storage.Revision, newest bool, by storage.Revision) {
 	p := &s.committer.pieces
 	n := 0
@@ -282,12 +288,13 @@ func (s *Store) loadRecord(item *badger.Item, key string, revision storage.Revis
 			p.live[key] = large{revision: revision, n: n}
 		}
 		_, err := s.record(key, item)
-		_ = s.damage(err)
+		_ = s.noteDamage(err)
 	case n > 0:
 		p.replaced = append(p.replaced, large{revision: revision, by: by, n: n})
 	}
 }
 
+// loadMark reads the mark, and the newest version of the metadata.
 func (s *Store) loadMark(txn *badger.Txn) error {
 	item, err := txn.Get([]byte(markKey))
 	if errors.Is(err, badger.ErrKeyNotFound) {
@@ -302,11 +309,11 @@ func (s *Store) loadMark(txn *badger.Txn) error {
 		return err
 	}
 	if len(mark) != markBytes {
-		return fmt.Errorf("the high-water mark has %d bytes instead of %d", len(mark), markBytes)
+		return fmt.Errorf("invalid high-water mark: %d bytes instead of %d", len(mark), markBytes)
 	}
 	floor, revision := binary.BigEndian.Uint64(mark), binary.BigEndian.Uint64(mark[8:])
 	if floor > revision || revision > math.MaxInt64 {
-		return fmt.Errorf("the high-water mark %d, %d is out of range", floor, revision)
+		return fmt.Errorf("invalid high-water mark: history begins at revision %d, newest revision is %d", floor, revision)
 	}
 	s.floor.Store(int64(floor))
 	s.state.revision = storage.Revision(revision)
@@ -314,6 +321,7 @@ func (s *Store) loadMark(txn *badger.Txn) error {
 	return s.loadStampVersion(txn)
 }
 
+// loadStampVersion raises committer.marked to the newest version of a stamp.
 func (s *Store) loadStampVersion(txn *badger.Txn) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(stampPrefix)})
 	defer it.Close()
@@ -323,7 +331,7 @@ func (s *Store) loadStampVersion(txn *badger.Txn) error {
 	return nil
 }
 
-// logger passes Badger's messages on. Its information is for developers.
+// logger forwards the messages of Badger. Informational messages become debug messages.
 type logger struct{ to *slog.Logger }
 
 func (l logger) Errorf(format string, args ...any)   { l.to.Error(line(format, args)) }

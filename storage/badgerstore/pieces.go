@@ -9,21 +9,21 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// pieces knows which large values there are, so that their pieces go with them.
-// A value that was replaced is read until its replacement is history.
+// pieces tracks the large values, so that their pieces are deleted when the values cannot be read any more. A
+// replaced value can be read until the history begins at or after the revision that replaced it.
 type pieces struct {
-	live     map[string]large
-	replaced []large // in the order in which they were replaced
+	live     map[string]large // current large values by key
+	replaced []large          // replaced large values, in the order of large.by
 }
 
 // large is a value in pieces.
 type large struct {
 	revision storage.Revision
-	by       storage.Revision // the commit that replaced it
-	n        int
+	by       storage.Revision // revision that replaced it; 0 if it is the current value
+	n        int              // number of pieces
 }
 
-// replace takes in a commit.
+// replace updates the large values for an event.
 func (p *pieces) replace(e storage.Event, piece int) {
 	if old, ok := p.live[e.Key]; ok {
 		old.by = e.Revision
@@ -35,7 +35,7 @@ func (p *pieces) replace(e storage.Event, piece int) {
 	}
 }
 
-// abandon takes in commits that were not made, whose pieces may be there.
+// abandon schedules the deletion of the pieces of commits that failed: their pieces may be on the disk.
 func (p *pieces) abandon(events []storage.Event, piece int) {
 	last := events[len(events)-1].Revision
 	for _, e := range events {
@@ -45,8 +45,8 @@ func (p *pieces) abandon(events []storage.Event, piece int) {
 	}
 }
 
-// dropPieces deletes the pieces of values that nobody can read any more when the
-// history begins at a revision. Those of a crash in between are found by load.
+// dropPieces deletes the pieces of values that cannot be read any more if the history begins at floor. If the
+// process ends before it is done, loadPieces deletes the rest.
 func (s *Store) dropPieces(floor storage.Revision) error {
 	p := &s.committer.pieces
 	n := 0
@@ -63,7 +63,7 @@ func (s *Store) dropPieces(floor storage.Revision) error {
 	return nil
 }
 
-// deletePieces deletes pieces by their keys, which are never used again.
+// deletePieces deletes pieces by their keys. The keys are never used again, since they contain a revision.
 func (s *Store) deletePieces(keys [][]byte) error {
 	return s.flushAll(len(keys), len(piecePrefix)+12, func(batch *badger.WriteBatch, i int) error {
 		revision, _, _ := pieceOf(keys[i])
@@ -71,7 +71,7 @@ func (s *Store) deletePieces(keys [][]byte) error {
 	})
 }
 
-// newestPiece returns the newest revision that pieces belong to, or 0.
+// newestPiece returns the newest revision that has pieces, or 0.
 func newestPiece(txn *badger.Txn) storage.Revision {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte(piecePrefix), Reverse: true})
 	defer it.Close()
@@ -82,8 +82,8 @@ func newestPiece(txn *badger.Txn) storage.Revision {
 	return revision
 }
 
-// loadPieces deletes the pieces of values that are not there: of writes that
-// were not finished, and of those that are history.
+// loadPieces deletes pieces that belong to no value: of unfinished writes, and of values before the retained
+// history.
 func (s *Store) loadPieces() error {
 	known := make(map[storage.Revision]bool)
 	p := &s.committer.pieces

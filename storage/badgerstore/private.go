@@ -13,28 +13,27 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// The database makes its tables and logs with mode 0666 less the umask, in goroutines of
-// its own. The mode of the directory, 0700, keeps other users from all of them. The files get
-// mode 0600 soon after they are made, which matters for copies of them and if somebody opens the
-// directory.
+// Badger creates its files in its own goroutines with mode 0666 minus the umask. The mode of the directory, 0700,
+// protects them from other users. In addition the store sets the mode of the files to 0600 soon after they
+// are created, which protects copies of the files and matters if the mode of the directory is changed.
 const (
 	privateDir  = 0o700
 	privateFile = 0o600
 )
 
-// exposedError says that other users can look into the directory of a store.
+// exposedError is returned if other users have access to the directory of a store.
 type exposedError struct {
 	dir  string
 	mode fs.FileMode
 }
 
 func (e *exposedError) Error() string {
-	return fmt.Sprintf("the directory %s has mode %04o, so that other users can look into it: run chmod 700 %s", e.dir, e.mode.Perm(), e.dir)
+	return fmt.Sprintf("directory %s has mode %04o, which gives other users access: run chmod 700 %s", e.dir, e.mode.Perm(), e.dir)
 }
 
-// exposed fails if other users can look into a directory. If it belongs to another user its
-// group counts as its owner, because this process may have access by nothing else.
-func exposed(dir string) error {
+// checkPrivate returns an error if other users have access to dir. If the directory belongs to another user, access
+// of its group is allowed, because this process may need it.
+func checkPrivate(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
@@ -49,28 +48,29 @@ func exposed(dir string) error {
 	return nil
 }
 
-// shield gives a directory mode 0700, unless it seems to be more than the directory of a store.
-func shield(dir string, log *slog.Logger) {
-	err := exposed(dir)
+// makeDirPrivate sets the mode of dir to 0700 if other users have access, unless the directory seems to be used for
+// other things than a store. It logs the change or a warning.
+func makeDirPrivate(dir string, log *slog.Logger) {
+	err := checkPrivate(dir)
 	if err == nil {
 		return
 	}
-	shared, fault := sharedDir(dir)
-	if fault == nil && !shared {
-		if fault = os.Chmod(dir, privateDir); fault == nil {
+	shared, changeErr := sharedDir(dir)
+	if changeErr == nil && !shared {
+		if changeErr = os.Chmod(dir, privateDir); changeErr == nil {
 			level := slog.LevelInfo
-			if _, err := os.Lstat(filepath.Join(dir, badger.ManifestFilename)); err == nil { // there was something to see
+			if _, err := os.Lstat(filepath.Join(dir, badger.ManifestFilename)); err == nil { // the directory had data
 				level = slog.LevelWarn
 			}
-			log.Log(context.Background(), level, "the directory of the storage was open to other users; its mode is 0700 now", "dir", dir, "was", err)
+			log.Log(context.Background(), level, "changed the mode of the storage directory to 0700: other users had access", "dir", dir, "was", err)
 			return
 		}
 	}
-	log.Warn("the directory of the storage is open to other users", "err", errors.Join(err, fault))
+	log.Warn("other users have access to the storage directory", "err", errors.Join(err, changeErr))
 }
 
-// sharedDir reports whether a directory is used for other things, such as /tmp or a home: it
-// has directories, or users remove only their own files from it.
+// sharedDir reports whether dir seems to be used for other things, like /tmp or a home directory: it has
+// subdirectories or the sticky bit.
 func sharedDir(dir string) (bool, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -88,20 +88,20 @@ func sharedDir(dir string) (bool, error) {
 	return info.Mode()&fs.ModeSticky != 0, nil
 }
 
-// privacy gives the files of a store mode 0600. One goroutine uses it.
+// privacy sets the mode of the files of a store to 0600. It is not safe for concurrent use.
 type privacy struct {
 	dir     string
 	logger  *slog.Logger
-	changed time.Time       // modification time of dir at the last look
-	known   map[string]bool // files that have been looked at
-	failed  bool            // and logged
+	changed time.Time       // modification time of dir at the last check
+	known   map[string]bool // files whose mode was checked
+	failed  bool            // a failure was logged
 }
 
-// Times of changes are coarse: for this long after one, another may have the same.
+// coarse is the granularity of modification times: two changes within this time may have the same time.
 const coarse = 2 * time.Second
 
-// keep looks for new files if the directory has changed since the last time.
-func (p *privacy) keep() {
+// protect sets the mode of new files. It returns early if the directory has not changed since the last call.
+func (p *privacy) protect() {
 	info, err := os.Stat(p.dir)
 	if err != nil || info.ModTime().Equal(p.changed) && time.Since(p.changed) > coarse {
 		return
@@ -121,18 +121,19 @@ func (p *privacy) keep() {
 		}
 		if err := makePrivate(filepath.Join(p.dir, name)); err != nil && !p.failed {
 			p.failed = true
-			p.logger.Warn("a file of the storage cannot be made private", "err", err)
+			p.logger.Warn("failed to make a storage file private", "err", err)
 		}
 	}
 	p.known, p.changed = known, info.ModTime()
 }
 
+// makePrivate sets the mode of a file to 0600.
 func makePrivate(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Perm() != privateFile {
 		err = os.Chmod(path, privateFile)
 	}
-	if errors.Is(err, fs.ErrNotExist) { // it went meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // the file was removed concurrently
 		return nil
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// requirePrivate requires that a directory and all its files are for their owner alone.
+// requirePrivate requires that only the owner has access to a directory and its files.
 func requirePrivate(t *testing.T, dir string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -50,15 +50,15 @@ func private(dir string) bool {
 	return err == nil
 }
 
-// openMask has files made without any restriction of their mode.
+// openMask sets the umask to 0, so that files are created without restrictions.
 func openMask(t *testing.T) {
 	old := syscall.Umask(0)
 	t.Cleanup(func() { syscall.Umask(old) })
 }
 
-// TestFilesArePrivate: whatever the umask is, the directory and the files of a store are for
-// their owner alone: while it is open, closed, filled and salvaged, and those of an older release
-// once it was opened.
+// TestFilesArePrivate checks that independent of the umask only the owner has access to the files of a store
+// while it is open, closed, filled or salvaged, and to the files of an older release after the store was
+// opened.
 func TestFilesArePrivate(t *testing.T) {
 	openMask(t)
 	dir := filepath.Join(t.TempDir(), "made by hand")
@@ -107,9 +107,9 @@ func TestFilesArePrivate(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestOpenDirectoryIsReported: a directory that other users can look into fails the check of the
-// store, which says what to do. One with other directories in it is not changed.
-func TestOpenDirectoryIsReported(t *testing.T) {
+// TestSharedDirectoryFailsCheck checks that Check names the remedy if other users have access to the
+// directory, and that the mode of a directory with subdirectories is not changed.
+func TestSharedDirectoryFailsCheck(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "other"), 0o755))
 	require.NoError(t, os.Chmod(dir, 0o755))

@@ -28,56 +28,56 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 		}
 		return rec, err
 	}
-	if err := s.readable(at, s.published()); err != nil {
+	if err := s.checkRevision(at, s.published()); err != nil {
 		return storage.Record{}, err
 	}
 	rec, err := s.read(key, at)
 	switch {
-	case at < s.compacted():
-		return storage.Record{}, s.forgotten()
+	case at < s.oldestReadable():
+		return storage.Record{}, s.compactedError()
 	case err != nil:
-		return storage.Record{}, s.damage(err)
+		return storage.Record{}, s.noteDamage(err)
 	case rec.Revision == 0:
 		return storage.Record{}, storage.ErrNotFound
 	}
 	return rec, nil
 }
 
-func (s *Store) readable(at, newest storage.Revision) error {
+// checkRevision returns ErrFuture or ErrCompacted if revision at cannot be read.
+func (s *Store) checkRevision(at, newest storage.Revision) error {
 	switch {
 	case at > newest:
 		return storage.ErrFuture
-	case at < s.compacted():
-		return s.forgotten()
+	case at < s.oldestReadable():
+		return s.compactedError()
 	}
 	return nil
 }
 
-// current returns the newest published record of a key, or its zero value if
-// the key does not exist. The caller has entered.
+// current returns the newest published record of a key, or the zero Record if the key does not exist. The caller has
+// called enter.
 func (s *Store) current(key string) (storage.Record, error) {
 	for {
-		newest, of := s.newest(key)
-		if of == 0 {
+		newest, ofKey := s.newest(key)
+		if ofKey == 0 {
 			return storage.Record{}, nil
 		}
-		if e, ok := s.log.At(key, of); ok { // cheaper than to search the tables
+		if e, ok := s.log.At(key, ofKey); ok { // cheaper than a search in the tables
 			return e.Record, nil
 		}
 		rec, err := s.read(key, newest)
-		if err == nil && rec.Revision != of {
-			err = &storage.DamagedError{Key: key, Revision: of, Err: errNoValue}
+		if err == nil && rec.Revision != ofKey {
+			err = &storage.DamagedError{Key: key, Revision: ofKey, Err: errNoValue}
 		}
-		if newest >= s.compacted() {
-			return rec, s.damage(err)
+		if newest >= s.oldestReadable() {
+			return rec, s.noteDamage(err)
 		}
-		// A compaction overtook the read; what it shows may be gone already.
+		// The revision was compacted during the read, so the result may be wrong: read again.
 	}
 }
 
-// read returns the record of key as the database has it at a revision, or its
-// zero value. What it returns counts only if the revision is not below the
-// start of the history afterwards.
+// read returns the record of key at a revision from the database, or the zero Record if the key did not exist. The
+// result is valid only if the revision is still retained after the call.
 func (s *Store) read(key string, at storage.Revision) (storage.Record, error) {
 	s.stats.reads.Add(1)
 	txn := s.db.NewTransactionAt(uint64(at), false)
@@ -92,8 +92,8 @@ func (s *Store) read(key string, at storage.Revision) (storage.Record, error) {
 	return s.record(key, item)
 }
 
-// replaceable returns what a write to key would replace: of a damaged record
-// without its value.
+// replaceable returns the record that a write to key would replace. If the record is damaged, it has only key and
+// revision.
 func (s *Store) replaceable(key string) (storage.Record, error) {
 	rec, err := s.current(key)
 	var damaged *storage.DamagedError
@@ -108,7 +108,8 @@ func recordKey(key string) []byte {
 	return append(append(b, recordPrefix...), key...)
 }
 
-// record returns the record of an entry, or a *storage.DamagedError.
+// record decodes the record of an entry. It fails with a *storage.DamagedError, together with a record that has
+// only key and revision.
 func (s *Store) record(key string, item *badger.Item) (storage.Record, error) {
 	revision := storage.Revision(item.Version())
 	stored, err := item.ValueCopy(make([]byte, 0, item.ValueSize()))
@@ -129,6 +130,7 @@ func (s *Store) record(key string, item *badger.Item) (storage.Record, error) {
 	return storage.Record{Key: key, Value: stored, Revision: revision}, nil
 }
 
+// readPiece returns piece i of the value that the given revision wrote.
 func (s *Store) readPiece(revision storage.Revision, i int) ([]byte, error) {
 	txn := s.db.NewTransactionAt(uint64(revision), false)
 	defer txn.Discard()
@@ -139,7 +141,7 @@ func (s *Store) readPiece(revision storage.Revision, i int) ([]byte, error) {
 	return item.ValueCopy(nil)
 }
 
-// Bounds of one page of a scan. Nothing of the database is held between pages.
+// Limits of one page of a scan. A scan holds no lock and no transaction between pages.
 const (
 	pageRecords = 512
 	pageBytes   = 1 << 20
@@ -158,7 +160,7 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	if at == 0 {
 		at = newest
 	}
-	if err := s.readable(at, newest); err != nil {
+	if err := s.checkRevision(at, newest); err != nil {
 		return 0, nil, err
 	}
 	return at, func(yield func(storage.Record, error) bool) {
@@ -186,12 +188,13 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	}, nil
 }
 
-// scanned is a record, or the key and revision of a damaged one.
+// scanned is a record, or the key and revision of a damaged record with its error.
 type scanned struct {
 	storage.Record
 	err error
 }
 
+// page reads the next records of a scan, beginning with the key from. more reports whether the scan is not finished.
 func (s *Store) page(ctx context.Context, prefix, from string, at storage.Revision) (page []scanned, more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -215,11 +218,11 @@ func (s *Store) page(ctx context.Context, prefix, from string, at storage.Revisi
 		page = append(page, scanned{rec, err})
 		size += len(rec.Key) + len(rec.Value)
 	}
-	if at < s.compacted() {
-		return nil, false, s.forgotten()
+	if at < s.oldestReadable() {
+		return nil, false, s.compactedError()
 	}
 	for _, got := range page {
-		_ = s.damage(got.err)
+		_ = s.noteDamage(got.err)
 	}
 	return page, more, nil
 }

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// edit changes entries of a closed store behind its back.
+// edit changes entries of a closed store directly in the database.
 func edit(t *testing.T, dir string, change func(db *badger.DB)) {
 	o := settings(Options{Dir: dir})
 	o.Logger = nil
@@ -36,8 +36,8 @@ func putEntry(t *testing.T, db *badger.DB, e *badger.Entry, version storage.Revi
 	require.NoError(t, batch.Flush())
 }
 
-// TestDamagedRecord: a record that cannot be read is refused by its name, also
-// in a scan, and the others are served. It can be replaced and deleted.
+// TestDamagedRecord checks that reading a damaged record, also in a scan, fails with its key, that other
+// records are served, and that it can be replaced and deleted.
 func TestDamagedRecord(t *testing.T) {
 	ctx, big := context.Background(), bytes.Repeat([]byte("0123456789abcdef"), 100_000)
 	for name, spoil := range map[string]func(db *badger.DB, at storage.Revision){
@@ -51,19 +51,19 @@ func TestDamagedRecord(t *testing.T) {
 			putEntry(t, db, head, at)
 		},
 		"empty": func(db *badger.DB, at storage.Revision) {
-			putEntry(t, db, badger.NewEntry(recordKey("b"), []byte{}).WithMeta(formSealed), at)
+			putEntry(t, db, badger.NewEntry(recordKey("b"), []byte{}).WithMeta(encodingSealed), at)
 		},
-		"unknown form": func(db *badger.DB, at storage.Revision) {
+		"unknown encoding": func(db *badger.DB, at storage.Revision) {
 			putEntry(t, db, badger.NewEntry(recordKey("b"), []byte("right")).WithMeta(99), at)
 		},
 		"a piece missing": func(db *badger.DB, at storage.Revision) {
 			putEntry(t, db, badger.NewEntry(pieceKey(at, 3), nil), at)
 		},
 		"a piece changed": func(db *badger.DB, at storage.Revision) {
-			putEntry(t, db, badger.NewEntry(pieceKey(at, 3), make([]byte, pieceBytes)).WithMeta(formPiece), at)
+			putEntry(t, db, badger.NewEntry(pieceKey(at, 3), make([]byte, pieceBytes)).WithMeta(encodingPiece), at)
 		},
 		"head cut": func(db *badger.DB, at storage.Revision) {
-			putEntry(t, db, badger.NewEntry(recordKey("b"), make([]byte, 5)).WithMeta(formPieces), at)
+			putEntry(t, db, badger.NewEntry(recordKey("b"), make([]byte, 5)).WithMeta(encodingPieces), at)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,9 +105,8 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestInspectNamesRecords: records that cannot be read are told by key, and are
-// not salvaged.
-func TestInspectNamesRecords(t *testing.T) {
+// TestInspectReportsDamagedRecords checks that damaged records are reported by key and not salvaged.
+func TestInspectReportsDamagedRecords(t *testing.T) {
 	ctx, dir, out := context.Background(), t.TempDir(), t.TempDir()
 	edit(t, dir, func(db *badger.DB) {
 		good, _ := seal(storage.Record{Key: "a", Value: []byte("right"), Revision: 1}, pieceBytes)
@@ -172,8 +171,8 @@ func checkDamaged(t *testing.T, s *Store, at storage.Revision, want []byte) {
 	require.Equal(t, 1, s.Stats().Damaged)
 }
 
-// TestDamagedRecordDeleted: a damaged record can be deleted, and stays away.
-func TestDamagedRecordDeleted(t *testing.T) {
+// TestDeletedDamagedRecordStaysDeleted checks that a damaged record can be deleted and does not reappear.
+func TestDeletedDamagedRecordStaysDeleted(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, err := Open(Options{Dir: dir})
 	require.NoError(t, err)
@@ -207,9 +206,9 @@ func countPieces(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// TestPiecesGoWithTheirValues: a large value is read until it is history, then
-// its pieces go; those of a write that was not finished go at the next start.
-func TestPiecesGoWithTheirValues(t *testing.T) {
+// TestPiecesAreDeletedWithValues checks that a large value can be read until it is compacted, that its pieces
+// are deleted then, and that the pieces of an unfinished write are deleted at the next start.
+func TestPiecesAreDeletedWithValues(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	o := Options{Dir: dir, Retain: -1}
 	s, err := Open(o)
@@ -248,7 +247,7 @@ func TestPiecesGoWithTheirValues(t *testing.T) {
 
 	fourth := put(big)
 	require.NoError(t, s.flush(1, func(batch *badger.WriteBatch) error {
-		return batch.SetEntryAt(badger.NewEntry(pieceKey(fourth+1, 0), big[:9]).WithMeta(formPiece), uint64(fourth)+1)
+		return batch.SetEntryAt(badger.NewEntry(pieceKey(fourth+1, 0), big[:9]).WithMeta(encodingPiece), uint64(fourth)+1)
 	}))
 	require.Equal(t, each+1, countPieces(t, s))
 	reopen()
@@ -257,8 +256,8 @@ func TestPiecesGoWithTheirValues(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestNoValueLog: whatever the size of a value, none goes to the log of values.
-func TestNoValueLog(t *testing.T) {
+// TestValueLogIsUnused checks that no value is written to the value log, no matter how large it is.
+func TestValueLogIsUnused(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, err := Open(Options{Dir: dir})
 	require.NoError(t, err)
@@ -279,9 +278,8 @@ func TestNoValueLog(t *testing.T) {
 	}
 }
 
-// TestOlderRecords: records without a checksum, as older releases wrote them,
-// are read.
-func TestOlderRecords(t *testing.T) {
+// TestRecordsWithoutChecksum checks that records of older releases, which have no checksum, can be read.
+func TestRecordsWithoutChecksum(t *testing.T) {
 	dir := t.TempDir()
 	edit(t, dir, func(db *badger.DB) {
 		putEntry(t, db, badger.NewEntry(recordKey("a"), []byte("old")), 1)

@@ -11,15 +11,15 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// agesKey is where it is written when which revisions were committed, so that
-// history ages on while nobody has the store open.
+// agesKey is the key of the commit times of the history. They are persisted so that the time while the store
+// is closed counts for the retention.
 const agesKey = "ages"
 
-// ages is the store's storage.Retention.
+// ages is the storage.Retention of the store, with a lock.
 type ages struct {
 	sync.Mutex
 	storage.Retention
-	saved storage.Revision // newest revision whose time is on the disk
+	saved storage.Revision // newest revision whose commit time is on the disk; used by the committer only
 }
 
 func (a *ages) committed(now time.Time, rev storage.Revision) {
@@ -34,8 +34,8 @@ func (a *ages) oldest(now time.Time) storage.Revision {
 	return a.Oldest(now)
 }
 
-// encode returns what is to be saved: for each span when it began, when it ended
-// and its last revision.
+// encode returns the value of agesKey: begin, end and last revision of each span, big-endian. upTo is the
+// last revision of the last span.
 func (a *ages) encode() (data []byte, upTo storage.Revision) {
 	a.Lock()
 	defer a.Unlock()
@@ -50,6 +50,7 @@ func (a *ages) encode() (data []byte, upTo storage.Revision) {
 
 const spanBytes = 24
 
+// decodeSpans decodes the value of agesKey.
 func decodeSpans(data []byte) (spans []storage.Span) {
 	for ; len(data) >= spanBytes; data = data[spanBytes:] {
 		begin, end, last := binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[8:]), binary.BigEndian.Uint64(data[16:])
@@ -61,8 +62,7 @@ func decodeSpans(data []byte) (spans []storage.Span) {
 	return spans
 }
 
-// loadAges reads what was saved. It is an aid: what cannot be read is as old as
-// the process.
+// loadAges restores the commit times. If they cannot be read, the history counts as committed now.
 func (s *Store) loadAges(txn *badger.Txn) {
 	var spans []storage.Span
 	if item, err := txn.Get([]byte(agesKey)); err == nil {
@@ -79,13 +79,13 @@ func (s *Store) loadAges(txn *badger.Txn) {
 	}
 }
 
-// saveAges writes the times down, if there are new ones.
+// saveAges writes the commit times to the disk if there are new ones. Only the committer calls it.
 func (s *Store) saveAges() error {
 	if s.retain < 0 || s.published() == s.ages.saved || s.committer.broken != nil {
 		return nil
 	}
 	data, upTo := s.ages.encode()
-	if err := s.note([]byte(agesKey), data); err != nil {
+	if err := s.writeMeta([]byte(agesKey), data); err != nil {
 		return err
 	}
 	s.ages.saved = upTo

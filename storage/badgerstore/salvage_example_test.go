@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// A tool for operators: is the store whole, and what can be had of it if not.
+// A tool for operators checks whether a store is intact and salvages the readable records otherwise.
 func ExampleSalvage() {
 	ctx := context.Background()
 	top, err := os.MkdirTemp("", "badgerstore")
@@ -52,7 +52,7 @@ func ExampleSalvage() {
 	// saved: 1
 }
 
-// A restore that fails leaves nothing that a program could take for the store.
+// If a restore fails, Fill leaves no files of a store.
 func ExampleFill() {
 	dir, err := os.MkdirTemp("", "badgerstore")
 	if err != nil {

@@ -46,6 +46,7 @@ func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
 	return stamps, nil
 }
 
+// stamps reads all stamps. Only the committer calls it.
 func (s *Store) stamps() (map[string]string, error) {
 	stamps := make(map[string]string)
 	txn := s.db.NewTransactionAt(s.committer.marked+1, false)
@@ -62,6 +63,8 @@ func (s *Store) stamps() (map[string]string, error) {
 	return stamps, nil
 }
 
+// stamp returns the value of a stamp after it has set the value unless there is one. Only the committer calls
+// it.
 func (s *Store) stamp(name, value string) (string, error) {
 	key := []byte(stampPrefix + name)
 	txn := s.db.NewTransactionAt(s.committer.marked+1, false)
@@ -74,5 +77,5 @@ func (s *Store) stamp(name, value string) (string, error) {
 	if !errors.Is(err, badger.ErrKeyNotFound) {
 		return "", fmt.Errorf("read stamp %q: %w", name, err)
 	}
-	return value, s.note(key, []byte(value))
+	return value, s.writeMeta(key, []byte(value))
 }

@@ -1,38 +1,40 @@
-// Package badgerstore keeps a store in a local directory, in a Badger
-// database in managed mode.
+// Package badgerstore implements storage.Backend in a local directory, with a Badger database in
+// managed mode.
 //
-// One goroutine commits: it takes the writes that wait, compares them against
-// an index of the newest revision of each key, writes them in one batch with
-// one fsync, and then publishes them. A revision is the version of the entry
-// that it wrote, so older revisions are read from the database itself, and
-// nothing above the published revision is ever read. Each write is exactly one
-// entry: after a crash the entries of an unacknowledged batch may be there in
-// part, and each of them alone is a whole commit, or belongs to one of several
-// writes, which is on the disk as a whole before its batch and made whole by Open.
-// A large value is in pieces, which are on the disk before that entry is written.
+// # Commits
 //
-// The database does not notice when it loses a part of its files, so the store
-// keeps a witness beside it, the file REVISION: what was acknowledged, how many
-// records there are and a sum of them. Each record has a checksum of its own.
-// Open refuses a directory whose tables are not all there, and touches nothing
-// in it; Inspect says what is wrong and Salvage reads what is left. What only
-// the end of the log has lost is gone: the store serves the rest, says so in the
-// file LOST and in Check until somebody removes that file, and never gives a
-// revision away again.
+// A single goroutine, the committer, handles all writes. It compares the waiting writes with an index
+// of the newest revision of each key, writes the successful ones to the database in one batch with one
+// fsync, and then publishes them. The version of a Badger entry is the revision of the commit, so the
+// database itself serves reads of older revisions. Entries above the published revision are never read.
+//
+// A write is exactly one entry. After a crash, only a part of the entries of an unacknowledged batch may
+// be on the disk. If a commit has one write, that is its only entry, so it is atomic. If a commit has
+// several writes, the store first writes all of them as one additional entry, from which Open completes
+// the commit. A large value is split into pieces, which are on the disk before the entry of the write.
+//
+// # Lost and damaged data
+//
+// Badger does not detect the loss of some of its files. The store therefore keeps a witness, the file
+// REVISION, with the acknowledged revision and the number and a checksum of the records. In addition,
+// each record has a checksum.
+//
+// Open refuses a directory with a missing or damaged table and leaves it unchanged. Inspect reports the
+// damage, and Salvage copies the readable records into a new directory. If only the end of the log is
+// lost, the store serves the remaining records and never reuses the lost revisions. It describes the
+// loss in the file LOST, and Check fails until an operator removes that file.
 //
 // # Full disks
 //
-// If the disk is nearly full, writes other than deletions fail with
-// storage.ErrFull while there is still room for all deletions and for what the
-// database writes in the background. Deletions give their room back. On a disk
-// of less than 2 GiB about half of it is usable for records.
+// If the disk is nearly full, writes other than deletions fail with storage.ErrFull. The space that is
+// left is enough to delete all records and for the background work of the database, which then frees
+// the space of the deleted records. On a disk of less than 2 GiB, about half of the disk is usable for
+// records.
 //
-// The database maps its tables into memory. If another program takes all the
-// room that is left while a table is being written, the process ends with
-// SIGBUS, and the store finds everything acknowledged when it is opened again.
-// If at that moment the file system cannot create a file, a compaction of the
-// database drops records, which Open then reports. Keep such programs off the
-// disk, or give the store a file system of its own.
+// Badger maps its tables into memory. If another program takes the last free space while Badger writes
+// a table, the process ends with SIGBUS; all acknowledged commits are there when the store is opened
+// again. If the file system cannot create a file at that moment, a compaction of Badger loses records,
+// which Open then reports. To avoid both, give the store a file system of its own.
 package badgerstore
 
 import (
@@ -50,105 +52,103 @@ import (
 	"orch.io/controlplane/storage/internal/history"
 )
 
-// Bounds of one write. Larger ones are storage.ErrTooLarge.
+// Limits of one write. Larger writes fail with storage.ErrTooLarge.
 const (
 	MaxKeyBytes   = 32 << 10
 	MaxValueBytes = 8 << 20
 )
 
 var (
-	// ErrInUse says that another store, in this process or in another one,
-	// has the directory open.
+	// ErrInUse is returned if another Store, in this or another process, has the directory open.
 	ErrInUse = errors.New("storage directory is in use")
-	// ErrStopped says that a write to the disk failed, after which the store
-	// takes no more writes. What was acknowledged stays readable; opening the
-	// directory anew finds out what of the failed batch is there.
+	// ErrStopped is returned for all writes after a write to the disk failed. Acknowledged commits
+	// stay readable. After the store is opened again, each commit of the failed batch either exists
+	// or does not.
 	ErrStopped = storage.ErrStopped
 )
 
-// Options say where a store lives and how much history it keeps.
+// Options are the parameters of Open and Fill.
 type Options struct {
-	// Dir is the directory. It is made, with mode 0700, if it does not exist. An existing one
-	// that other users can look into gets that mode, too, unless it has other directories in it or
-	// cannot be changed: then the log has a warning, and Check fails.
+	// Dir is the directory of the store. Open creates it with mode 0700 if it does not exist. If other
+	// users have access to an existing directory, Open changes its mode to 0700. If that fails, or if
+	// the directory seems to be used for other things (it has subdirectories or the sticky bit), Open
+	// logs a warning instead, and Check fails.
 	Dir string
-	// Retain is how long replaced and deleted records stay readable, as
-	// storage.Retention has it; 0 means 5 minutes, less than 0 until Compact is
-	// called. The time that the store is closed counts.
+	// Retain is how long replaced and deleted records stay readable, see storage.Retention. 0 means
+	// 5 minutes; a negative value means until Compact is called. Time while the store is closed counts.
 	Retain time.Duration
-	// Logger gets what the database says; nil drops it.
+	// Logger receives the messages of the store and of Badger. nil means no logging.
 	Logger *slog.Logger
 
-	filling  bool                                        // see Fill
-	leveled  bool                                        // Badger compacts on its own, see flattener
-	memTable int64                                       // bytes, for tests that want many tables
-	disk     func(string) (free, size int64, known bool) // bytes, for tests that want a full one
+	filling  bool                                        // Open is called by Fill
+	leveled  bool                                        // Badger starts compactions itself, see flattener
+	memTable int64                                       // bytes of a memtable, set by tests that need many tables
+	disk     func(string) (free, size int64, known bool) // bytes of the disk of a directory, set by tests
 }
 
-// Stats counts since Open, but Keys and the revisions, which are of now.
+// Stats are counters since Open (Commits, Batches, Fsyncs) and current values (the other fields).
 type Stats struct {
-	Commits   uint64           // writes that were committed
-	Batches   uint64           // groups that they were committed in
-	Fsyncs    uint64           // waits for the disk, also those of compactions
-	Keys      int              // keys that exist
-	Revision  storage.Revision // newest commit
-	Compacted storage.Revision // start of the history
+	Commits   uint64           // committed writes
+	Batches   uint64           // batches in which they were written
+	Fsyncs    uint64           // batches that waited for the disk, compactions included
+	Keys      int              // existing keys
+	Revision  storage.Revision // newest revision
+	Compacted storage.Revision // oldest readable revision
 	Damaged   int              // records that cannot be read
-	Lost      bool             // commits are lost, see Check
+	Lost      bool             // the file LOST exists, see Check
 }
 
-// Store is a storage.Backend in a directory. It also implements storage.Stamper.
+// Store is a storage.Backend in a directory. It also implements storage.Importer, StampReader, Checker,
+// Historian, Sequencer, Writer and Sizer.
 //
-// The committing goroutine (run) owns committer and is the only one that writes to the
-// database. Whoever wants something written puts a request into the queue and waits
-// until it is handled or its context ends; then the request may be carried out
-// nevertheless.
+// Writes: the committer goroutine (run) owns the field committer and is the only writer of the database.
+// Other goroutines put a request into queue and wait until it is handled or its context ends. In the
+// latter case the request may still be carried out.
 //
-// A batch is published after it is on the disk: first index has it, then, in one step,
-// state, then log. So who sees a revision finds everything up to it, and a watch yields
-// nothing that cannot be read. Reads ask the database for a published revision, so what
-// is half written above it cannot be seen.
+// Publication: after a batch is on the disk, it is added to index, then in one step to state, then to
+// log. A reader that sees a revision therefore finds all commits up to it, and a watch yields only
+// commits that can be read. Reads ask the database for a published revision, so they never see a
+// partially written batch.
 //
-// A compaction raises floor before the database may discard anything. A read therefore
-// looks at floor when it is done: if its revision is still kept, so was all it read.
+// Compaction: it raises floor before the database may discard entries. A read checks floor after it is
+// done. If its revision is still retained then, it was retained during the whole read.
 //
-// life is held for reading around every use of the database, but by the committer, and
-// for writing by Close once the committer has ended: the database is never used after
-// it is closed. It is taken before the other locks. Of those, of the queue, index, ages,
-// state and log, none is held while another one is taken, nor while anybody waits for
-// the disk.
+// Locks: access is held for reading during every use of the database except by the committer, and for
+// writing by Close after the committer has ended. The database is therefore never used after it is
+// closed. access is acquired before the other locks. The locks of queue, index, ages, state and log
+// are leaf locks: their holders neither acquire another lock nor wait for the disk.
 type Store struct {
 	dir     string
 	retain  time.Duration
 	logger  *slog.Logger
 	db      *badger.DB
 	disk    func(dir string) (free, size int64, known bool)
-	leveled bool // Badger compacts on its own
+	leveled bool // Badger starts compactions itself
 	log     *history.Log
-	floor   atomic.Int64 // start of the history, set before it is discarded
-	piece   int          // bytes of one piece of a large value
-	batch   int          // bytes of one batch
-	unlock  func() error // gives the directory back
-	privacy privacy      // of start, the committer and Close, one after the other
-	filling bool         // by Fill, which takes the mark away
+	floor   atomic.Int64 // oldest revision that the database retains, raised before it discards entries
+	piece   int          // maximum bytes of a piece of a large value
+	batch   int          // maximum bytes of a batch
+	unlock  func() error // releases the lock of the directory
+	privacy privacy      // used by start, then the committer, then Close
+	filling bool         // Fill opened the store and removes the import mark
 
-	state struct { // what is published, replaced as one
+	state struct { // the published state
 		sync.RWMutex
 		revision storage.Revision
 		index    map[string]storage.Revision
-		damaged  map[string]*storage.DamagedError // of those in index
+		damaged  map[string]*storage.DamagedError // damaged records, a subset of index
 	}
-	unready atomic.Pointer[error] // why nothing can be written, see Writable
+	unwritable atomic.Pointer[error] // the error that Writable reports; nil: writes are accepted
 
 	index revisionIndex
 	ages  ages
-	queue struct { // writes that wait for the committer
+	queue struct { // requests for the committer
 		sync.Mutex
 		waiting []*request
-		ready   chan struct{} // holds a token if waiting is not empty or closed is set
+		ready   chan struct{} // has a token if waiting is not empty or closed is set
 		closed  bool
 	}
-	life struct { // held for reading around every use of db
+	access struct { // held for reading during every use of db
 		sync.RWMutex
 		closed bool
 	}
@@ -156,10 +156,10 @@ type Store struct {
 	stats     struct{ commits, batches, fsyncs, reads atomic.Uint64 }
 	closing   struct {
 		sync.Mutex
-		result chan error // of Badger's Close, once it was called
+		result chan error // result of db.Close; nil until it is called
 		closed bool
 	}
-	done chan struct{} // closed when the committer ended
+	done chan struct{} // closed when the committer has ended
 }
 
 var (
@@ -174,7 +174,7 @@ var (
 	_ storage.StampReader = (*Store)(nil)
 )
 
-// Revision returns the newest revision.
+// Revision implements storage.Backend.
 func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -186,33 +186,36 @@ func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
 	return s.published(), nil
 }
 
+// published returns the newest published revision.
 func (s *Store) published() storage.Revision {
 	s.state.RLock()
 	defer s.state.RUnlock()
 	return s.state.revision
 }
 
-// newest returns the published revision and that of a key, 0 if it does not exist.
-func (s *Store) newest(key string) (revision, of storage.Revision) {
+// newest returns the newest published revision of the store and of key; ofKey is 0 if the key does not
+// exist.
+func (s *Store) newest(key string) (revision, ofKey storage.Revision) {
 	s.state.RLock()
 	defer s.state.RUnlock()
 	return s.state.revision, s.state.index[key]
 }
 
-// compacted returns the oldest revision that can be read: what was compacted, or
-// is about to be because it is too old, is gone.
-func (s *Store) compacted() storage.Revision {
-	return max(s.discarded(), s.ages.oldest(time.Now()))
+// oldestReadable returns the oldest revision that reads are served for. Revisions that exceed the
+// retention time count as compacted, even if the committer has not compacted them yet.
+func (s *Store) oldestReadable() storage.Revision {
+	return max(s.floorRevision(), s.ages.oldest(time.Now()))
 }
 
-// discarded returns the oldest revision that the database may still be asked for.
-func (s *Store) discarded() storage.Revision { return storage.Revision(s.floor.Load()) }
+// floorRevision returns the oldest revision that the database retains.
+func (s *Store) floorRevision() storage.Revision { return storage.Revision(s.floor.Load()) }
 
-func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.compacted()} }
+// compactedError returns the error for a read before the retained history.
+func (s *Store) compactedError() error { return &storage.CompactedError{Oldest: s.oldestReadable()} }
 
-// Stats returns the store's counters.
+// Stats returns the current statistics.
 func (s *Store) Stats() Stats {
-	lost, compacted := s.lost() != nil, s.compacted()
+	lost, compacted := s.lossError() != nil, s.oldestReadable()
 	s.state.RLock()
 	defer s.state.RUnlock()
 	return Stats{
@@ -229,39 +232,41 @@ func (s *Store) Stats() Stats {
 
 // Writable implements storage.Writer.
 func (s *Store) Writable(ctx context.Context) error {
-	if why := s.unready.Load(); why != nil {
+	if why := s.unwritable.Load(); why != nil {
 		return *why
 	}
 	return ctx.Err()
 }
 
-// stop makes a failure the end of all writes.
+// stop makes the store fail all later writes with ErrStopped because of err. It returns the error for the
+// failed write. Only the committer calls it.
 func (s *Store) stop(err error) error {
 	err = fmt.Errorf("%w in %s: %w", ErrStopped, s.dir, err)
 	s.committer.broken = err
-	s.unready.Store(&err)
-	s.logger.Error("storage takes no more writes", "dir", s.dir, "err", err)
+	s.unwritable.Store(&err)
+	s.logger.Error("storage stopped after a failed write; reopen it to accept writes again", "dir", s.dir, "err", err)
 	return err
 }
 
-// enter reports whether the database may be read, until leave.
+// enter acquires access for reading. It returns false if the store is closed. Otherwise the caller may
+// use the database until it calls leave.
 func (s *Store) enter() bool {
-	s.life.RLock()
-	if s.life.closed {
-		s.life.RUnlock()
+	s.access.RLock()
+	if s.access.closed {
+		s.access.RUnlock()
 		return false
 	}
 	return true
 }
 
-func (s *Store) leave() { s.life.RUnlock() }
+func (s *Store) leave() { s.access.RUnlock() }
 
-// Close finishes the writes that wait, ends watches and closes the database.
+// Close finishes the waiting writes, ends watches and closes the database.
 //
-// The records in memory are written to a table. If the disk has no room for it, or the directory
-// takes no files, Close returns an error, storage.ErrFull in the first case, and the store keeps
-// its directory: free some room and call Close again. All commits are in the log, so the
-// process may also exit without closing the store.
+// Close writes the records in memory to a table. If the disk has no space for the table, Close fails with
+// storage.ErrFull; it also fails if the directory does not accept new files. In both cases the store
+// keeps the lock of its directory, and Close can be called again when the cause is gone. All commits
+// are in the log of the database, so no data is lost if the process exits without closing the store.
 func (s *Store) Close() error {
 	s.closing.Lock()
 	defer s.closing.Unlock()
@@ -274,18 +279,18 @@ func (s *Store) Close() error {
 	s.queue.Unlock()
 	<-s.done
 	s.log.Close()
-	s.life.Lock()
-	s.life.closed = true
-	s.life.Unlock()
+	s.access.Lock()
+	s.access.closed = true
+	s.access.Unlock()
 	s.committer.flattener.done.Wait()
 	fault, err := s.closeDatabase()
 	if err != nil {
-		return fmt.Errorf("storage in %s is not closed: %w", s.dir, err)
+		return fmt.Errorf("storage in %s could not be closed; call Close again: %w", s.dir, err)
 	}
 	s.closing.closed = true
-	s.committer.dropReserve()
-	fault = errors.Join(fault, s.closeSpare(), s.rest())
-	s.privacy.keep()
+	s.committer.releaseBallast()
+	fault = errors.Join(fault, s.removeUnusedLog(), s.finishWitness())
+	s.privacy.protect()
 	if fault = errors.Join(fault, s.unlock()); fault != nil {
 		return fmt.Errorf("close storage in %s: %w", s.dir, fault)
 	}
@@ -293,13 +298,14 @@ func (s *Store) Close() error {
 }
 
 const (
-	roomWait  = 3 * time.Second  // how long Close waits for room
-	closeWait = 30 * time.Second // and for Badger
+	spaceWait = 3 * time.Second  // maximum time that Close waits for free space
+	closeWait = 30 * time.Second // maximum time that Close waits for Badger
 )
 
-// closeDatabase closes Badger, whose error is fault. Badger retries for ever to write the table in
-// memory, so closeDatabase returns err if the table cannot be written.
-func (s *Store) closeDatabase() (fault, err error) {
+// closeDatabase closes the database. closeErr is the error of Badger, which is closed then. If err is not
+// nil, Badger is still open: it retries forever to write its memtable, so closeDatabase gives up after
+// closeWait or when the directory does not accept files.
+func (s *Store) closeDatabase() (closeErr, err error) {
 	c := &s.closing
 	if c.result == nil {
 		if err := s.closable(); err != nil {
@@ -308,15 +314,15 @@ func (s *Store) closeDatabase() (fault, err error) {
 		c.result = make(chan error, 1)
 		go func() { c.result <- s.db.Close() }()
 	}
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	for end := time.Now().Add(closeWait); ; {
 		select {
-		case fault = <-c.result:
-			return fault, nil
-		case <-look.C:
+		case closeErr = <-c.result:
+			return closeErr, nil
+		case <-ticker.C:
 			if err = probe(s.dir); err == nil && time.Now().After(end) {
-				err = errors.New("the database is still writing its last table, or cannot write it")
+				err = errors.New("the database did not write its last table in time")
 			}
 			if err != nil {
 				return nil, err
@@ -325,23 +331,24 @@ func (s *Store) closeDatabase() (fault, err error) {
 	}
 }
 
-// closable returns an error if the records in memory cannot be written to a table.
+// closable returns an error if the disk has no space for the memtable or the directory does not accept
+// files.
 func (s *Store) closable() error {
-	p := &s.committer.spare
+	p := &s.committer.logs
 	if p.used == 0 && p.unflushed(s.logPath) == 1 {
 		return nil
 	}
 	if err := probe(s.dir); err != nil {
 		return err
 	}
-	unused := max(0, p.logBytes()-p.used) // of the log in use
-	for end := time.Now().Add(roomWait); ; time.Sleep(10 * time.Millisecond) {
-		err := requireRoom(s.dir, s.disk, s.logTables()-unused)
+	unused := max(0, p.logBytes()-p.used) // allocated bytes of the current log that become no table
+	for end := time.Now().Add(spaceWait); ; time.Sleep(10 * time.Millisecond) {
+		err := requireSpace(s.dir, s.disk, s.logTables()-unused)
 		if err == nil || time.Now().After(end) {
 			return err
 		}
-		if time.Until(end) < roomWait/2 { // compactions that were under way have ended
-			s.committer.dropReserve()
+		if time.Until(end) < spaceWait/2 { // running compactions had time to end
+			s.committer.releaseBallast()
 		}
 	}
 }

@@ -18,34 +18,35 @@ import (
 
 const lockFile = "LOCK"
 
-// survey is what the files of a directory say before the database opens them,
-// which deletes tables that its list does not name and cuts off logs. Making it
-// changes nothing.
+// survey describes the files of a directory before the database opens them. When Badger opens a directory, it deletes
+// tables that its list of tables (the manifest) does not name and truncates damaged logs. A survey changes
+// nothing.
 type survey struct {
-	dir       string
-	told      testimony
-	witnessed bool
-	tables    []uint64 // that the list names
-	levels    map[uint64]int
-	bytes     int64    // in tables
-	strays    []uint64 // that it does not name
-	spoilt    []uint64 // tables that lost parts of large values
-	torn      bool     // the list ends in the middle of a change
-	logs      []logFound
-	empty     []string // logs that a kill left without a byte
-	faults    []error  // for which the directory is refused
+	dir          string
+	record       witnessRecord  // record of the witness
+	witnessed    bool           // record was read from a file
+	tables       []uint64       // tables that the manifest names
+	levels       map[uint64]int // their levels
+	bytes        int64          // size of all table files
+	unlisted     []uint64       // tables that the manifest does not name
+	repairable   []uint64       // tables in which only pieces of large values are damaged
+	manifestTorn bool           // the manifest ends within an incomplete change
+	logs         []logFound
+	empty        []string // empty log files, left by a killed process
+	faults       []error  // reasons to refuse the directory
 }
 
+// logFound is a log file and the end of its readable entries.
 type logFound struct {
 	path string
 	logEnd
 }
 
-// look reads a directory.
-func look(dir string) (*survey, error) {
+// surveyDir reads the files of a directory.
+func surveyDir(dir string) (*survey, error) {
 	v := &survey{dir: dir}
 	var err error
-	v.told, err = readWitness(dir)
+	v.record, err = readWitness(dir)
 	if v.witnessed = err == nil; !v.witnessed && !errors.Is(err, errNoWitness) {
 		return nil, err
 	}
@@ -61,15 +62,15 @@ func look(dir string) (*survey, error) {
 			v.bytes += fileBytes(f)
 		}
 		if ext := filepath.Ext(name); ext == ".mem" || ext == ".vlog" {
-			if err := v.lookAtLog(name); err != nil {
+			if err := v.checkLog(name); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := v.lookAtList(found); err != nil {
+	if err := v.checkManifest(found); err != nil {
 		return nil, err
 	}
-	v.lookAtKeys()
+	v.checkKeyRegistry()
 	for _, id := range v.tables {
 		if !found[id] {
 			v.fault("%s names table %s, which is missing", badger.ManifestFilename, filepath.Base(v.path(id)))
@@ -78,7 +79,7 @@ func look(dir string) (*survey, error) {
 		delete(found, id)
 		bad, err := readTable(v.path(id), nil)
 		if err == nil && onlyPieces(bad) {
-			v.spoilt = append(v.spoilt, id)
+			v.repairable = append(v.repairable, id)
 			continue
 		}
 		for _, b := range bad {
@@ -89,14 +90,14 @@ func look(dir string) (*survey, error) {
 		}
 	}
 	for id := range found {
-		v.strays = append(v.strays, id)
+		v.unlisted = append(v.unlisted, id)
 	}
-	slices.Sort(v.strays)
-	v.lookAtLevels()
+	slices.Sort(v.unlisted)
+	v.checkLevels()
 	return v, nil
 }
 
-// fileBytes returns how much of the disk a file takes, 0 if it was removed.
+// fileBytes returns the allocated bytes of a file, 0 if it was removed.
 func fileBytes(f os.DirEntry) int64 {
 	info, err := f.Info()
 	if err != nil {
@@ -111,7 +112,8 @@ func (v *survey) fault(format string, args ...any) {
 	v.faults = append(v.faults, fmt.Errorf(format, args...))
 }
 
-func (v *survey) lookAtLog(name string) error {
+// checkLog adds a log to the survey.
+func (v *survey) checkLog(name string) error {
 	path := filepath.Join(v.dir, name)
 	info, err := os.Stat(path)
 	if err != nil {
@@ -121,7 +123,7 @@ func (v *survey) lookAtLog(name string) error {
 	case info.Size() == 0:
 		v.empty = append(v.empty, path)
 	case !plainLog(path):
-		v.fault("%s: its head is damaged", name)
+		v.fault("%s: the header is damaged", name)
 	case strings.HasSuffix(name, ".mem"):
 		end, err := readLog(path, nil)
 		if err != nil {
@@ -132,17 +134,17 @@ func (v *survey) lookAtLog(name string) error {
 	return nil
 }
 
-// lookAtList reads the list of tables.
-func (v *survey) lookAtList(found map[uint64]bool) error {
+// checkManifest reads the list of tables. found has the ids of the table files in the directory.
+func (v *survey) checkManifest(found map[uint64]bool) error {
 	f, err := os.Open(filepath.Join(v.dir, badger.ManifestFilename))
 	if errors.Is(err, os.ErrNotExist) {
 		entries := 0
 		for _, l := range v.logs {
 			entries += l.entries
 		}
-		if len(found) > 0 || entries > 0 || v.told.revision > 0 {
-			v.fault("%s, the list of tables, is missing, while there are %d tables, %d entries in logs and a note of revision %d",
-				badger.ManifestFilename, len(found), entries, v.told.revision)
+		if len(found) > 0 || entries > 0 || v.record.revision > 0 {
+			v.fault("%s, the list of tables, is missing, but there are %d tables, %d log entries and a witness of revision %d",
+				badger.ManifestFilename, len(found), entries, v.record.revision)
 		}
 		return nil
 	}
@@ -159,7 +161,7 @@ func (v *survey) lookAtList(found map[uint64]bool) error {
 		v.fault("%s, the list of tables, cannot be read: %w", badger.ManifestFilename, err)
 		return nil
 	}
-	v.torn = end < info.Size()
+	v.manifestTorn = end < info.Size()
 	v.levels = make(map[uint64]int)
 	for id, t := range list.Tables {
 		v.tables = append(v.tables, id)
@@ -169,29 +171,29 @@ func (v *survey) lookAtList(found map[uint64]bool) error {
 	return nil
 }
 
-// wayOut ends the errors about directories that are not opened.
-const wayOut = "nothing in it was changed; inspect the directory and salvage what is left into a new one, or put back a copy"
+// remedy is the end of the errors for directories that Open refuses.
+const remedy = "the directory was not changed; salvage the readable records into a new directory, or restore a backup"
 
-// errTablesLost says that tables, or the list of them, are not what they were.
-var errTablesLost = errors.New("the files are damaged")
+// errFilesDamaged is returned if tables or the list of tables are missing or damaged.
+var errFilesDamaged = errors.New("the files are damaged")
 
-// prove refuses a directory whose tables are not all there. Where a crash may
-// have left traces, its records are compared with what the witness says.
-func (v *survey) prove() error {
+// verifyFiles returns an error if the directory has faults. If there are traces of a crash (unlisted tables or an
+// incomplete manifest), it also compares the records with the witness.
+func (v *survey) verifyFiles() error {
 	if len(v.faults) > 0 {
-		return fmt.Errorf("%w: %w; %s", errTablesLost, errors.Join(v.faults...), wayOut)
+		return fmt.Errorf("%w: %w; %s", errFilesDamaged, errors.Join(v.faults...), remedy)
 	}
-	if !v.torn && len(v.strays) == 0 {
+	if !v.manifestTorn && len(v.unlisted) == 0 {
 		return nil
 	}
-	c := &census{at: v.told.revision, floor: v.told.floor, newest: map[string]version{}, wanted: map[string]bool{}}
-	for _, id := range v.strays {
-		// A table that cannot be read was not finished when the process ended.
+	c := &census{at: v.record.revision, floor: v.record.floor, newest: map[string]version{}, wanted: map[string]bool{}}
+	for _, id := range v.unlisted {
+		// If the table cannot be read, the process ended before it was complete: ignore it.
 		_, _ = readTable(v.path(id), c.want)
 	}
 	for _, id := range v.tables {
 		if _, err := readTable(v.path(id), c.count); err != nil {
-			return fmt.Errorf("%w: table %s: %w; %s", errTablesLost, filepath.Base(v.path(id)), err, wayOut)
+			return fmt.Errorf("%w: table %s: %w; %s", errFilesDamaged, filepath.Base(v.path(id)), err, remedy)
 		}
 	}
 	for _, l := range v.logs {
@@ -200,54 +202,56 @@ func (v *survey) prove() error {
 		}
 	}
 	if n := c.missing(); n > 0 {
-		return fmt.Errorf("%w: %s does not name %d tables in the directory, in which are %d entries that are nowhere else; %s",
-			errTablesLost, badger.ManifestFilename, len(v.strays), n, wayOut)
+		return fmt.Errorf("%w: %s does not name %d tables in the directory, which have %d entries that exist nowhere else; %s",
+			errFilesDamaged, badger.ManifestFilename, len(v.unlisted), n, remedy)
 	}
-	if fault := v.told.compare(c.last, c.set()); fault != nil {
-		return fmt.Errorf("%w: %s is not whole: %w; %s", errTablesLost, badger.ManifestFilename, fault, wayOut)
+	if fault := v.record.compare(c.last, c.set()); fault != nil {
+		return fmt.Errorf("%w: %s is incomplete: %w; %s", errFilesDamaged, badger.ManifestFilename, fault, remedy)
 	}
 	return nil
 }
 
-// repair removes the logs that a kill left before anything was in them, and
-// makes tables readable that lost parts of large values.
+// repair removes empty logs, which a killed process has left, and repairs tables in which only pieces of large values
+// are damaged.
 func (v *survey) repair(log *slog.Logger, o badger.Options) error {
-	for _, id := range v.spoilt {
+	for _, id := range v.repairable {
 		path := v.path(id)
-		log.Error("a table of the storage has lost parts of large values; it is kept beside", "path", path, "kept", path+spoiltSuffix)
-		if err := mendTable(path, o); err != nil {
-			return fmt.Errorf("%w: %w; %s", errTablesLost, err, wayOut)
+		log.Error("pieces of large values in a table are damaged; the table is replaced and a copy is kept", "path", path, "copy", path+damagedSuffix)
+		if err := repairTable(path, o); err != nil {
+			return fmt.Errorf("%w: %w; %s", errFilesDamaged, err, remedy)
 		}
 	}
 	for _, path := range v.empty {
-		log.Warn("storage removes an empty log that its last process left", "path", path)
+		log.Warn("storage removes an empty log of a killed process", "path", path)
 		if err := os.Remove(path); err != nil {
 			return err
 		}
 	}
 	for _, l := range v.logs {
 		if !l.clean {
-			log.Warn("a log of the storage ends within an entry", "path", l.path, "entries", l.entries, "offset", l.offset, "after", l.more)
+			log.Warn("a log of the storage ends within an incomplete entry", "path", l.path, "entries", l.entries, "offset", l.offset, "ignoredBytes", l.more)
 		}
 	}
 	return nil
 }
 
-// version is the newest version of a key that was seen.
+// version is a version of a key.
 type version struct {
 	revision uint64
 	deleted  bool
 }
 
-// census counts the records that entries make, in whatever order they come.
+// census determines the set of records at a revision from entries in any order, and whether unlisted tables have
+// entries that exist nowhere else.
 type census struct {
-	at     storage.Revision // the set is of this revision
-	floor  storage.Revision // of the history
-	last   storage.Revision
-	newest map[string]version // at or below at
-	wanted map[string]bool    // entries of strays that were seen nowhere else
+	at     storage.Revision   // revision of the set
+	floor  storage.Revision   // start of the history
+	last   storage.Revision   // newest revision
+	newest map[string]version // newest version up to at, by database key
+	wanted map[string]bool    // entries of unlisted tables that were not found elsewhere, by key and version
 }
 
+// count adds an entry of a listed table or of a log.
 func (c *census) count(e entry) error {
 	delete(c.wanted, string(binary.BigEndian.AppendUint64(e.key, e.version)))
 	switch {
@@ -263,7 +267,8 @@ func (c *census) count(e entry) error {
 	return nil
 }
 
-// want notes an entry of history, which nothing may have discarded.
+// want adds an entry of an unlisted table. Only entries of the retained history count, because others may have been
+// discarded by a compaction.
 func (c *census) want(e entry) error {
 	if p := string(e.key[:min(1, len(e.key))]); (p == recordPrefix || p == piecePrefix) && !e.deleted && storage.Revision(e.version) > c.floor {
 		c.wanted[string(binary.BigEndian.AppendUint64(e.key, e.version))] = true
@@ -271,7 +276,7 @@ func (c *census) want(e entry) error {
 	return nil
 }
 
-// missing returns how many entries of the history are in strays alone.
+// missing returns the number of entries of the retained history that exist only in unlisted tables.
 func (c *census) missing() (n int) {
 	for key := range c.wanted {
 		if storage.Revision(binary.BigEndian.Uint64([]byte(key[len(key)-8:]))) > c.floor {
@@ -281,6 +286,7 @@ func (c *census) missing() (n int) {
 	return n
 }
 
+// set returns the set of records at revision c.at.
 func (c *census) set() (s set) {
 	for key, v := range c.newest {
 		if !v.deleted {

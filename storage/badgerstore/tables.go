@@ -16,47 +16,47 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The database reads its files in goroutines whose panics nobody can catch, it
-// takes a block of a table that it cannot read for the end of the table, and the
-// first entry of a log that it cannot read for the end of the log. So the files
-// are read here, before it and beside it.
+// This file reads tables without Badger, to check them before Badger opens them and to read damaged ones. Badger
+// reads its files in its own goroutines, whose panics cannot be recovered. It treats a damaged block as the
+// end of its table, and the first damaged entry of a log as the end of the log.
 
-// entry is one entry of a table or of a log. Its slices are the reader's.
+// entry is an entry of a table or of a log. Its slices belong to the reader and are valid only during the call of the
+// visitor.
 type entry struct {
-	key     []byte
-	version uint64
-	deleted bool
-	form    byte
-	value   []byte // nil if it is kept in the log of values
-	bits    byte   // as the database has them
-	stored  []byte // as the database has it
+	key      []byte
+	version  uint64
+	deleted  bool
+	encoding byte
+	value    []byte // nil if the value is in the value log
+	bits     byte   // metadata of Badger
+	stored   []byte // the stored value: the value, or a pointer into the value log
 }
 
-// Bits that the database keeps with an entry.
+// Bits of entry.bits.
 const (
 	bitDeleted = 1 << 0
-	bitPointer = 1 << 1
-	bitEnd     = 1 << 7 // of a transaction, no entry
+	bitPointer = 1 << 1 // the value is in the value log
+	bitEnd     = 1 << 7 // marks the end of a transaction; not an entry
 )
 
-var errCutOff = errors.New("it is cut off")
+var errCutOff = errors.New("the file is truncated")
 
-// maxBlock is far beyond what the database makes of the largest inline value.
+// maxBlock is larger than any block that Badger writes.
 const maxBlock = 64 << 20
 
-// badBlock is a block of a table that cannot be read.
+// badBlock is a damaged block of a table.
 type badBlock struct {
-	first, next []byte // keys that it begins with, and the block after it; nil: the table's end
+	first, next []byte // first keys of this and of the next block; next is nil for the last block
 	err         error
 }
 
-// readTable checks the index at the end of a table and the blocks that the index
-// names. visit, if there is one, gets their entries. It returns the blocks that
-// cannot be read; an error says that the table as a whole cannot be.
+// readTable reads a table: its index and the blocks that the index names. If visit is not nil, it is called for each
+// entry. readTable returns the damaged blocks. It returns an error if the table as a whole cannot be read or
+// if visit fails.
 func readTable(path string, visit func(entry) error) (bad []badBlock, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = fmt.Errorf("its index cannot be read: %v", fault)
+			err = fmt.Errorf("the index cannot be read: %v", fault)
 		}
 	}()
 	f, err := os.Open(path)
@@ -101,14 +101,15 @@ func readTable(path string, visit func(entry) error) (bad []badBlock, err error)
 	return bad, nil
 }
 
-// unpack returns what is in a block, in dst if there is room, without its checksum.
+// unpack decompresses a block, verifies its checksum and returns its content without the checksum. It uses the
+// memory of dst if that is large enough.
 func unpack(dst, packed []byte) ([]byte, error) {
 	if n, err := s2.DecodedLen(packed); err != nil || n > maxBlock {
-		return dst, errors.New("it cannot be unpacked")
+		return dst, errors.New("the block cannot be decompressed")
 	}
 	plain, err := s2.Decode(dst[:cap(dst)], packed)
 	if err != nil {
-		return dst, fmt.Errorf("it cannot be unpacked: %w", err)
+		return dst, fmt.Errorf("the block cannot be decompressed: %w", err)
 	}
 	if len(plain) < 4 {
 		return dst, errCutOff
@@ -121,10 +122,10 @@ func unpack(dst, packed []byte) ([]byte, error) {
 	return body[:end], verify(body[:end], body[end:])
 }
 
-var errBlock = errors.New("a block is not what its checksum says")
+var errBlock = errors.New("invalid block")
 
-// blockEntries visits the entries of a block: entries, where each begins, how
-// many there are. A key begins with as many bytes of the first one as it says.
+// blockEntries calls visit for the entries of a block. A block consists of the entries, their offsets, and their
+// number. Each entry gives the number of leading bytes that its key shares with the first key of the block.
 func blockEntries(b []byte, visit func(entry) error) error {
 	if len(b) < 4 {
 		return errBlock
@@ -163,6 +164,7 @@ func blockEntries(b []byte, visit func(entry) error) error {
 	return nil
 }
 
+// tableEntry decodes an entry of a block from its key and the rest of its bytes.
 func tableEntry(key, b []byte) (entry, bool) {
 	if len(b) < 2 {
 		return entry{}, false
@@ -174,23 +176,24 @@ func tableEntry(key, b []byte) (entry, bool) {
 	return newEntry(key, b[0], b[1], b[2+n:])
 }
 
-// newEntry takes the version off the end of a key.
-func newEntry(key []byte, bits, form byte, value []byte) (entry, bool) {
+// newEntry returns the entry with the given database key, whose last 8 bytes are the version.
+func newEntry(key []byte, bits, encoding byte, value []byte) (entry, bool) {
 	end := len(key) - 8
 	if end < 0 {
 		return entry{}, false
 	}
-	e := entry{key: key[:end:end], version: math.MaxUint64 - binary.BigEndian.Uint64(key[end:]), form: form, bits: bits, stored: value}
+	e := entry{key: key[:end:end], version: math.MaxUint64 - binary.BigEndian.Uint64(key[end:]), encoding: encoding, bits: bits, stored: value}
 	if e.deleted = bits&bitDeleted != 0; !e.deleted && bits&bitPointer == 0 {
 		e.value = value
 	}
 	return e, true
 }
 
+// userKey returns a copy of a database key without its version.
 func userKey(key []byte) []byte { return slices.Clone(key[:max(0, len(key)-8)]) }
 
-// tableIndex returns the index at the end of a table, in front of its length,
-// its checksum and the length of that.
+// tableIndex returns the index of a table of end bytes. The table ends with the index, its length, the checksum of
+// the index, and the length of the checksum.
 func tableIndex(f io.ReaderAt, end int64) ([]byte, error) {
 	sized := func() ([]byte, error) {
 		size := make([]byte, 4)
@@ -217,18 +220,19 @@ func tableIndex(f io.ReaderAt, end int64) ([]byte, error) {
 		return nil, err
 	}
 	if len(index) == 0 {
-		return nil, errors.New("it has no index")
+		return nil, errors.New("the table has no index")
 	}
 	return index, verify(index, sum)
 }
 
+// verify returns an error if sum is not the checksum of data.
 func verify(data, sum []byte) error {
 	want := &pb.Checksum{}
 	if err := proto.Unmarshal(sum, want); err != nil {
-		return errors.New("its checksum cannot be read")
+		return errors.New("the checksum cannot be read")
 	}
 	if _, known := pb.Checksum_Algorithm_name[int32(want.Algo)]; !known {
-		return fmt.Errorf("its checksum is of an unknown kind %d", want.Algo)
+		return fmt.Errorf("unknown checksum algorithm %d", want.Algo)
 	}
 	return y.VerifyChecksum(data, want)
 }

@@ -9,9 +9,8 @@ import (
 	"orch.io/controlplane/storage/internal/history"
 )
 
-// Watch implements storage.Backend. What the memory does not have any more is
-// read from the disk. When the store is closed it yields storage.ErrClosed and
-// ends.
+// Watch implements storage.Backend. It reads commits that are not in memory from the disk. When the store is closed,
+// the sequence yields storage.ErrClosed and ends.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return s.log.Watch(ctx, prefix, after, func(c *history.Cursor, yield func([]storage.Event, error) bool) bool {
 		return s.replay(ctx, c, yield)
@@ -28,16 +27,17 @@ func (s *Store) History(ctx context.Context, prefix string, after, last storage.
 		for cursor.After < last {
 			at := cursor.After
 			if !s.replay(ctx, &cursor, within) || cursor.After == at {
-				return // at the newest commit there is no more
+				return // last is newer than the newest commit
 			}
 		}
 	}
 }
 
-const replayEvents = 32 // that are read at once, and the rest of their commit
+// replayEvents is the number of events that are read at once, plus the rest of their last commit.
+const replayEvents = 32
 
-// replay yields the next window of old commits and moves the cursor past it.
-// It reports false when the watch has ended.
+// replay yields the next old commits from the disk and moves the cursor past them. It returns false if the watch has
+// ended.
 func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func([]storage.Event, error) bool) bool {
 	commits, last, err := s.commits(cursor.Prefix, cursor.After)
 	for err == nil && len(commits) > 0 {
@@ -49,8 +49,8 @@ func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func([
 		if events, err = s.events(ctx, commits[:n]); err != nil {
 			break
 		}
-		for one, rest := history.First(events); len(one) > 0; one, rest = history.First(rest) {
-			if ctx.Err() != nil || !yield(one, nil) {
+		for first, rest := history.First(events); len(first) > 0; first, rest = history.First(rest) {
+			if ctx.Err() != nil || !yield(first, nil) {
 				return false
 			}
 		}
@@ -60,7 +60,7 @@ func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func([
 		return false
 	}
 	if damaged := (*storage.DamagedError)(nil); errors.As(err, &damaged) {
-		s.logger.Error("storage cannot read its history", "dir", s.dir, "err", err)
+		s.logger.Error("a watch ended: its history cannot be read", "dir", s.dir, "err", err)
 		err = storage.ErrCompacted
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Store) replay(ctx context.Context, cursor *history.Cursor, yield func([
 	return true
 }
 
-// events reads what the commits wrote and replaced.
+// events returns the events of commits. It reads the written and the replaced records from the database.
 func (s *Store) events(ctx context.Context, commits []commit) ([]storage.Event, error) {
 	if !s.enter() {
 		return nil, storage.ErrClosed
@@ -99,8 +99,8 @@ func (s *Store) events(ctx context.Context, commits []commit) ([]storage.Event, 
 		}
 		events = append(events, e)
 	}
-	if commits[0].revision-1 < s.compacted() {
-		return nil, s.forgotten()
+	if commits[0].revision-1 < s.oldestReadable() {
+		return nil, s.compactedError()
 	}
 	return events, nil
 }

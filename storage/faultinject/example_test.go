@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// The second commit happens, but its caller is told that it failed.
+// The second commit succeeds but returns an error.
 func ExampleWrap() {
 	ctx := context.Background()
 	lost := errors.New("connection lost")
@@ -34,7 +34,7 @@ func ExampleWrap() {
 	// 2 <nil>
 }
 
-// What goes wrong can change while a test runs.
+// A test can change the plan while it runs.
 func ExampleStore_SetPlan() {
 	ctx := context.Background()
 	s := faultinject.Wrap(memstore.New(memstore.Options{}), nil)

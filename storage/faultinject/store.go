@@ -1,9 +1,8 @@
-// Package faultinject wraps a store and makes it fail as its user says: late
-// answers, errors, commits that happened although an error was returned, and
-// watches that end or lose events.
+// Package faultinject wraps a store for tests and injects faults: delays, errors, commits that succeed although they
+// return an error, and watches that end or lose events.
 //
-// Nothing in it is random. What happens to a call is decided by a function
-// that sees the call and its number. It is called, and waits, without a lock.
+// The faults are deterministic: a function, the Plan, chooses the fault of each call from the call and its number. No
+// lock is held while the plan runs or a call is delayed.
 package faultinject
 
 import (
@@ -16,11 +15,11 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Op names what is about to happen.
+// Op is the name of an operation.
 type Op string
 
-// The operations. OpRecord is one step of a scan; OpEvent is one event of the commit
-// that a watch is about to yield, so that what ends the watch loses all of that.
+// The operations. OpRecord is one record of a scan. OpEvent is one event of the commit that a watch is about to yield;
+// if its fault ends the watch, the whole commit is lost.
 const (
 	OpGet      Op = "get"
 	OpScan     Op = "scan"
@@ -33,54 +32,52 @@ const (
 	OpStamp    Op = "stamp"
 )
 
-// Call is one thing that is about to happen.
+// Call is a call, record or event for which the plan chooses a fault.
 type Call struct {
 	Op Op
 	// N counts the calls with this Op from 1.
 	N int
-	// Key is the key, the prefix or the name of the stamp; of a commit of several
-	// writes that of the first.
+	// Key is the key, the prefix or the name of the stamp. For a commit it is the key of the first write.
 	Key string
-	// At is the revision of a read, a record or an event, or the one after
-	// which a watch begins.
+	// At is the revision of a read, a record, an event or a compaction, or the revision after which a watch
+	// begins.
 	At storage.Revision
-	// Writes are what OpCommit is given, at least one.
+	// Writes are the writes of OpCommit, at least one.
 	Writes []storage.Write
 }
 
-// Fault is what happens to a call. The zero value lets it pass.
+// Fault is the fault of a call. The zero value means no fault.
 type Fault struct {
-	// Delay and Wait come first: time passes, then the channel is closed. The
-	// end of the call's context ends both.
+	// Delay and Wait delay the call: first for the duration, then until the channel is closed. If the context of
+	// the call ends during that, the call fails with its error.
 	Delay time.Duration
 	Wait  <-chan struct{}
-	// Err is returned or yielded. For OpRecord and OpEvent it is the last
-	// thing that is yielded, but a *storage.DamagedError stands for its record
-	// alone.
+	// Err is the error that the call returns or yields. For OpRecord and OpEvent it ends the sequence, except a
+	// *storage.DamagedError for OpRecord, which replaces only that record.
 	Err error
-	// Done lets the call happen before Err is returned, which leaves the
-	// caller in doubt.
+	// Done executes the call before Err is returned, so the call succeeds although its caller gets an error.
 	Done bool
-	// Drop loses an event or a record.
+	// Drop leaves the event or the record out.
 	Drop bool
 	// End ends a watch without an error, as if its context had ended.
 	End bool
 }
 
-// Plan decides about a call. It may be called by many goroutines at once.
+// Plan returns the fault of a call. It must be safe for concurrent use.
 type Plan func(Call) Fault
 
-// Store is a storage.Backend, and a storage.Stamper, over another one.
+// Store is a storage.Backend that wraps another one. It also implements storage.StampReader, Checker, Sequencer and
+// Shared.
 type Store struct {
 	inner storage.Backend
 
 	mu     sync.Mutex
 	plan   Plan
 	counts map[Op]int
-	watch  *ending // of the watches that run now
+	watch  *ending // shared by all running watches
 }
 
-// ending ends the watches that hold it.
+// ending ends the watches that share it when closed is closed. err is set before.
 type ending struct {
 	closed chan struct{}
 	err    error
@@ -92,7 +89,7 @@ var (
 	_ storage.Checker = (*Store)(nil)
 )
 
-// Wrap returns b behind plan; nil lets everything pass. Close closes b.
+// Wrap returns a store that passes calls to b with the faults of plan. A nil plan means no faults. Close closes b.
 func Wrap(b storage.Backend, plan Plan) *Store {
 	return &Store{
 		inner:  b,
@@ -102,16 +99,14 @@ func Wrap(b storage.Backend, plan Plan) *Store {
 	}
 }
 
-// SetPlan replaces the plan for the calls to come; nil lets everything pass.
-// The numbers of the calls go on.
+// SetPlan replaces the plan for later calls; nil means no faults. The numbers of the calls continue.
 func (s *Store) SetPlan(plan Plan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan = plan
 }
 
-// EndWatches ends every watch that runs now: with err, or, if that is nil,
-// without an error. Later watches are not concerned.
+// EndWatches ends all running watches with err, or without an error if err is nil. It does not affect later watches.
 func (s *Store) EndWatches(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,14 +115,15 @@ func (s *Store) EndWatches(err error) {
 	s.watch = &ending{closed: make(chan struct{})}
 }
 
-// Count returns how many calls with op were made.
+// Count returns the number of calls with op.
 func (s *Store) Count(op Op) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[op]
 }
 
-// meet asks the plan about a call and waits as it says.
+// meet gets the fault of a call from the plan and delays the call accordingly. It fails if the context ends during the
+// delay.
 func (s *Store) meet(ctx context.Context, c Call) (Fault, error) {
 	s.mu.Lock()
 	s.counts[c.Op]++
@@ -157,7 +153,7 @@ func (s *Store) meet(ctx context.Context, c Call) (Fault, error) {
 	return f, nil
 }
 
-// call runs one operation behind the plan.
+// call executes run with the fault of c.
 func call[T any](ctx context.Context, s *Store, c Call, run func() (T, error)) (T, error) {
 	var none T
 	f, err := s.meet(ctx, c)
@@ -192,7 +188,7 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	})
 }
 
-// CommitSequence implements storage.Sequencer; the plan sees one commit.
+// CommitSequence implements storage.Sequencer. For the plan it is a single OpCommit with the first write.
 func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
 	return call(ctx, s, Call{Op: OpCommit, Key: first.Key, Writes: []storage.Write{first}}, func() ([]storage.Revision, error) {
 		return storage.CommitSequence(ctx, s.inner, first, then...)
@@ -214,8 +210,7 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 	return err
 }
 
-// Stamp implements storage.Stamper. If the store below keeps no stamps it
-// returns value.
+// Stamp implements storage.Stamper. If the wrapped store is not a Stamper, it returns value.
 func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 	return call(ctx, s, Call{Op: OpStamp, Key: name}, func() (string, error) {
 		if inner, ok := s.inner.(storage.Stamper); ok {
@@ -225,8 +220,7 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 	})
 }
 
-// Stamps implements storage.StampReader. If the stamps of the store below cannot be listed
-// there are none.
+// Stamps implements storage.StampReader. If the wrapped store is not a StampReader, it returns nil.
 func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
 	return call(ctx, s, Call{Op: OpStamp}, func() (map[string]string, error) {
 		if inner, ok := s.inner.(storage.StampReader); ok {
@@ -236,7 +230,7 @@ func (s *Store) Stamps(ctx context.Context) (map[string]string, error) {
 	})
 }
 
-// Check implements storage.Checker. A store that does not notice losses has none.
+// Check implements storage.Checker. If the wrapped store is not a Checker, it returns nil.
 func (s *Store) Check(ctx context.Context) error {
 	if inner, ok := s.inner.(storage.Checker); ok {
 		return inner.Check(ctx)
@@ -244,7 +238,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Missing implements storage.Checker.
+// Missing implements storage.Checker. If the wrapped store is not a Checker, it returns 0, 0.
 func (s *Store) Missing() (damaged, losses int) {
 	if inner, ok := s.inner.(storage.Checker); ok {
 		return inner.Missing()
@@ -252,13 +246,13 @@ func (s *Store) Missing() (damaged, losses int) {
 	return 0, 0
 }
 
-// Shared implements storage.Shared, as the store below it does.
+// Shared implements storage.Shared with the result of the wrapped store.
 func (s *Store) Shared() bool {
 	shared, ok := s.inner.(storage.Shared)
 	return ok && shared.Shared()
 }
 
-// Close closes the store below.
+// Close closes the wrapped store.
 func (s *Store) Close() error { return s.inner.Close() }
 
 // Scan implements storage.Backend.

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errFault = errors.New("fault")
 
-// Without a plan the wrapper is not noticed.
+// A wrapper without a plan behaves like the wrapped store.
 func TestConformance(t *testing.T) {
 	storagetest.Run(t, func(testing.TB) storage.Backend {
 		return faultinject.Wrap(memstore.New(memstore.Options{}), nil)
@@ -39,7 +39,7 @@ func open(t *testing.T) *faultinject.Store {
 	return s
 }
 
-// on makes a plan with one fault, for the calls with an Op and a key.
+// on returns a plan that returns f for calls with the given Op and key.
 func on(op faultinject.Op, key string, f faultinject.Fault) faultinject.Plan {
 	return func(c faultinject.Call) faultinject.Fault {
 		if c.Op == op && c.Key == key {
@@ -49,7 +49,7 @@ func on(op faultinject.Op, key string, f faultinject.Fault) faultinject.Plan {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestErrOfNthCall(t *testing.T) {
 	s := open(t)
 	for op, call := range map[faultinject.Op]func(ctx context.Context) error{
 		faultinject.OpGet:      func(ctx context.Context) error { _, err := s.Get(ctx, "a", 0); return err },
@@ -76,7 +76,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestDoubtfulCommit(t *testing.T) {
+func TestCommitWithDoneSucceedsDespiteError(t *testing.T) {
 	s := open(t)
 	s.SetPlan(on(faultinject.OpCommit, "d", faultinject.Fault{Err: errFault, Done: true}))
 	_, err := s.Commit(t.Context(), storage.Write{Key: "d", Value: []byte("x")})

@@ -45,7 +45,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 	}
 }
 
-// reason reports whether the watches have been ended, and with what.
+// reason reports whether the watches were ended, and returns the error of EndWatches.
 func (e *ending) reason() (bool, error) {
 	select {
 	case <-e.closed:
@@ -55,8 +55,8 @@ func (e *ending) reason() (bool, error) {
 	}
 }
 
-// pass yields the commits below as the plan says. It reports false if nothing
-// may be yielded any more.
+// pass yields the commits of the wrapped store with the faults of the plan. It returns false if nothing may be yielded
+// afterwards, and true if the watch was ended by EndWatches or its context.
 func (s *Store) pass(ctx context.Context, end *ending, commits iter.Seq2[[]storage.Event, error], yield func([]storage.Event, error) bool) bool {
 	for events, err := range commits {
 		if ended, _ := end.reason(); ended {
@@ -84,8 +84,8 @@ func (s *Store) pass(ctx context.Context, end *ending, commits iter.Seq2[[]stora
 	return true
 }
 
-// events returns those of a commit that are not lost, or the fault that ends the
-// watch before it.
+// events returns the events of a commit that are not dropped. If the plan ends the watch at one of the events, it returns
+// that fault instead.
 func (s *Store) events(ctx context.Context, events []storage.Event) (kept []storage.Event, f Fault, err error) {
 	for _, e := range events {
 		f, err := s.meet(ctx, Call{Op: OpEvent, Key: e.Key, At: e.Revision})

@@ -28,8 +28,8 @@ func BenchmarkCommit(b *testing.B) {
 	})
 }
 
-// BenchmarkCommitTogether is commits of several writes of 100 bytes, to 10,000 keys.
-func BenchmarkCommitTogether(b *testing.B) {
+// BenchmarkCommitMultipleWrites measures commits of several writes of 100 bytes each, to 10,000 keys.
+func BenchmarkCommitMultipleWrites(b *testing.B) {
 	for _, n := range []int{1, 2, 8, 64} {
 		b.Run(fmt.Sprintf("writes=%d", n), func(b *testing.B) {
 			s := memstore.New(memstore.Options{})
@@ -48,8 +48,8 @@ func BenchmarkCommitTogether(b *testing.B) {
 	}
 }
 
-// BenchmarkScan reads 10,000 records: now, and 5,000 commits ago, for the
-// first time and again.
+// BenchmarkScan measures scans of 10,000 records: at the newest revision, at one old revision that is
+// cached, and at changing old revisions.
 func BenchmarkScan(b *testing.B) {
 	ctx := context.Background()
 	s := memstore.New(memstore.Options{})

@@ -21,7 +21,7 @@ func put(t testing.TB, s *memstore.Store, key, value string) storage.Revision {
 	return revision
 }
 
-// oldest returns the first revision that can be read.
+// oldest returns the oldest readable revision.
 func oldest(t testing.TB, s *memstore.Store) storage.Revision {
 	t.Helper()
 	newest, err := s.Revision(context.Background())
@@ -34,7 +34,7 @@ func oldest(t testing.TB, s *memstore.Store) storage.Revision {
 	return newest
 }
 
-func TestRetain(t *testing.T) {
+func TestRetainKeepsRecordsForDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New(memstore.Options{Retain: 10 * time.Minute})
 		defer s.Close()
@@ -51,7 +51,7 @@ func TestRetain(t *testing.T) {
 	})
 }
 
-func TestRetainDefault(t *testing.T) {
+func TestRetainDefaultIsFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New(memstore.Options{})
 		defer s.Close()
@@ -69,7 +69,7 @@ func TestRetainDefault(t *testing.T) {
 	})
 }
 
-func TestMaxEvents(t *testing.T) {
+func TestMaxEventsLimitsHistory(t *testing.T) {
 	s := memstore.New(memstore.Options{MaxEvents: 80})
 	defer s.Close()
 	for range 1000 {
@@ -82,7 +82,7 @@ func TestMaxEvents(t *testing.T) {
 	}
 }
 
-func TestMaxBytes(t *testing.T) {
+func TestMaxBytesLimitsHistory(t *testing.T) {
 	s := memstore.New(memstore.Options{MaxBytes: 4 << 20})
 	defer s.Close()
 	value := string(make([]byte, 64<<10))
@@ -94,9 +94,8 @@ func TestMaxBytes(t *testing.T) {
 	require.LessOrEqual(t, kept, storage.Revision(64))
 }
 
-// An idle watch under a quiet prefix does not fall behind, however much is
-// committed elsewhere.
-func TestQuietWatchStays(t *testing.T) {
+// An idle watch does not fall behind, no matter how many commits there are under other prefixes.
+func TestIdleWatchDoesNotFallBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New(memstore.Options{MaxEvents: 16, Retain: time.Second})
 		defer s.Close()
@@ -127,7 +126,7 @@ func TestQuietWatchStays(t *testing.T) {
 	})
 }
 
-func TestSlowWatchFallsBehind(t *testing.T) {
+func TestSlowWatchGetsErrCompacted(t *testing.T) {
 	s := memstore.New(memstore.Options{MaxEvents: 16})
 	defer s.Close()
 	put(t, s, "a", "x")
@@ -146,7 +145,8 @@ func TestSlowWatchFallsBehind(t *testing.T) {
 	require.Positive(t, n)
 }
 
-// Forks of one store, also while it is written, share its past and nothing else.
+// Forks share the history of the original up to the fork and are independent afterwards, also if the
+// original is written concurrently.
 func TestForkIsIndependent(t *testing.T) {
 	ctx := context.Background()
 	s := memstore.New(memstore.Options{})
@@ -169,16 +169,16 @@ func TestForkIsIndependent(t *testing.T) {
 			defer fork.Close()
 			base, err := fork.Revision(context.Background())
 			require.NoError(t, err)
-			mine := fmt.Sprint("fork", f)
+			own := fmt.Sprint("fork", f)
 			for i := range 200 {
-				require.Equal(t, base+1+storage.Revision(i), put(t, fork, fmt.Sprint(i%50), mine))
+				require.Equal(t, base+1+storage.Revision(i), put(t, fork, fmt.Sprint(i%50), own))
 			}
 			last := base
 			for commit, err := range fork.Watch(context.Background(), "", 0) {
 				require.NoError(t, err)
 				e := commit[0]
 				if e.Revision > base {
-					require.Equal(t, mine, string(e.Value))
+					require.Equal(t, own, string(e.Value))
 				} else if e.Revision <= 500 {
 					require.Equal(t, fmt.Sprint(e.Revision-1), string(e.Value))
 				}
@@ -189,7 +189,7 @@ func TestForkIsIndependent(t *testing.T) {
 			rec, err := fork.Get(context.Background(), "7", 500)
 			require.NoError(t, err)
 			require.Equal(t, "457", string(rec.Value))
-			have, err := fork.Stamp(context.Background(), "names", mine)
+			have, err := fork.Stamp(context.Background(), "names", own)
 			require.NoError(t, err)
 			require.Equal(t, "one", have)
 		})
@@ -205,7 +205,7 @@ func TestForkIsIndependent(t *testing.T) {
 	wg.Wait()
 }
 
-func TestForkOfClosed(t *testing.T) {
+func TestForkOfClosedStoreIsClosed(t *testing.T) {
 	s := memstore.New(memstore.Options{})
 	require.NoError(t, s.Close())
 	_, err := s.Fork().Revision(context.Background())

@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Import implements storage.Importer. Until it returns the store stays empty.
+// Import implements storage.Importer. The store stays empty until Import succeeds.
 func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest storage.Revision, records iter.Seq2[storage.Record, error]) error {
-	if err := s.virgin(stamps); err != nil {
+	if err := s.checkEmpty(stamps); err != nil {
 		return err
 	}
 	n := &imported{base: make(map[string]storage.Record), newest: oldest}
@@ -31,7 +31,7 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 	tree, events := n.replay()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.fits(stamps); err != nil {
+	if err := s.checkEmptyLocked(stamps); err != nil {
 		return err
 	}
 	maps.Copy(s.stamps, stamps)
@@ -43,14 +43,15 @@ func (s *Store) Import(ctx context.Context, stamps map[string]string, oldest sto
 	return nil
 }
 
-func (s *Store) virgin(stamps map[string]string) error {
+// checkEmpty returns an error if the store cannot be the target of an import with stamps.
+func (s *Store) checkEmpty(stamps map[string]string) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.fits(stamps)
+	return s.checkEmptyLocked(stamps)
 }
 
-// fits says why the store cannot be filled. The caller holds mu.
-func (s *Store) fits(stamps map[string]string) error {
+// checkEmptyLocked is checkEmpty for a caller that holds s.mu.
+func (s *Store) checkEmptyLocked(stamps map[string]string) error {
 	switch {
 	case s.closed:
 		return storage.ErrClosed
@@ -59,19 +60,20 @@ func (s *Store) fits(stamps map[string]string) error {
 	}
 	for name, value := range stamps {
 		if have, ok := s.stamps[name]; ok && have != value {
-			return fmt.Errorf("%w: its stamp %q says %q, not %q", storage.ErrNotEmpty, name, have, value)
+			return fmt.Errorf("%w: stamp %q has the value %q instead of %q", storage.ErrNotEmpty, name, have, value)
 		}
 	}
 	return nil
 }
 
-// imported is what an import has got.
+// imported collects the records of an import.
 type imported struct {
-	base   map[string]storage.Record // at the start of the history; without a value: deleted
-	later  []storage.Record
-	newest storage.Revision
+	base   map[string]storage.Record // newest record of each key at the start of the history; nil Value: deleted
+	later  []storage.Record          // records after the start of the history, unsorted
+	newest storage.Revision          // largest revision
 }
 
+// add adds a record to an import whose history begins at oldest.
 func (n *imported) add(rec storage.Record, oldest storage.Revision) {
 	n.newest = max(n.newest, rec.Revision)
 	switch {
@@ -82,7 +84,8 @@ func (n *imported) add(rec storage.Record, oldest storage.Revision) {
 	}
 }
 
-// replay returns the newest records and the commits that led there from the base.
+// replay applies the later records to the base. It returns the newest records and the events of the
+// history in revision order.
 func (n *imported) replay() (*tree, []storage.Event) {
 	t := new(tree)
 	for _, key := range slices.Sorted(maps.Keys(n.base)) {

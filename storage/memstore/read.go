@@ -29,7 +29,7 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	case at != 0:
 		runs, kept := s.log.Between(at, newest)
 		if !kept {
-			return storage.Record{}, s.forgotten()
+			return storage.Record{}, s.compactedError()
 		}
 		if before, changed := firstChange(runs, key); changed {
 			rec, ok = before, before.Revision != 0
@@ -41,9 +41,11 @@ func (s *Store) Get(ctx context.Context, key string, at storage.Revision) (stora
 	return rec, nil
 }
 
-func (s *Store) forgotten() error { return &storage.CompactedError{Oldest: s.log.Floor()} }
+// compactedError returns the error for a read before the retained history.
+func (s *Store) compactedError() error { return &storage.CompactedError{Oldest: s.log.Floor()} }
 
-// firstChange returns what the first event on key replaced.
+// firstChange returns the record that the first event of key replaced, and false if there is no event
+// of key.
 func firstChange(runs [][]history.Commit, key string) (storage.Record, bool) {
 	for _, run := range runs {
 		for _, c := range run {
@@ -57,7 +59,8 @@ func firstChange(runs [][]history.Commit, key string) (storage.Record, bool) {
 	return storage.Record{}, false
 }
 
-// Scan implements storage.Backend. It never yields ErrCompacted once it began.
+// Scan implements storage.Backend. The sequence never yields ErrCompacted, because it holds its own
+// root.
 func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
@@ -80,9 +83,9 @@ func (s *Store) Scan(ctx context.Context, prefix, start string, at storage.Revis
 	}, nil
 }
 
-// rootAt returns the store as of a revision (0: newest).
+// rootAt returns the root of revision at, or of the newest revision if at is 0.
 func (s *Store) rootAt(at storage.Revision) (root, error) {
-	r, runs, err := s.startOf(at)
+	r, runs, err := s.nearestRoot(at)
 	if err != nil || len(runs) == 0 {
 		return r, err
 	}
@@ -98,13 +101,13 @@ func (s *Store) rootAt(at storage.Revision) (root, error) {
 		}
 	}
 	r.revision = at
-	s.keep(r)
+	s.cacheRoot(r)
 	return r, nil
 }
 
-// startOf returns the nearest root at or after a revision and the commits to
-// undo from there. If there are any, the root is the caller's own copy.
-func (s *Store) startOf(at storage.Revision) (root, [][]history.Commit, error) {
+// nearestRoot returns the nearest root at or after revision at and the commits to undo to get from it
+// to at. If there are commits to undo, the root is a copy that the caller may modify.
+func (s *Store) nearestRoot(at storage.Revision) (root, [][]history.Commit, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -120,7 +123,7 @@ func (s *Store) startOf(at storage.Revision) (root, [][]history.Commit, error) {
 		return *s.newest, nil, nil
 	}
 	if at < s.log.Floor() {
-		return root{}, nil, s.forgotten()
+		return root{}, nil, s.compactedError()
 	}
 	near := root{revision: s.revision, tree: s.tree}
 	for i, r := range s.old {
@@ -134,33 +137,33 @@ func (s *Store) startOf(at storage.Revision) (root, [][]history.Commit, error) {
 	}
 	runs, ok := s.log.Between(at, near.revision)
 	if !ok {
-		return root{}, nil, s.forgotten()
+		return root{}, nil, s.compactedError()
 	}
 	return root{revision: near.revision, tree: near.tree.Copy()}, runs, nil
 }
 
-// keep remembers an old root for the next page of the same revision.
-func (s *Store) keep(r root) {
+// cacheRoot caches r for later reads of its revision, such as the next page of a list.
+func (s *Store) cacheRoot(r root) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
 	s.old = append(s.old, r)
-	s.forgetRoots()
+	s.dropCompactedRoots()
 	if len(s.old) > maxRoots {
 		s.old = slices.Delete(s.old, 0, 1)
 	}
 }
 
-// forgetRoots drops the roots whose revision is compacted; the caller holds the lock.
-func (s *Store) forgetRoots() {
+// dropCompactedRoots removes the cached roots of compacted revisions. The caller holds s.mu.
+func (s *Store) dropCompactedRoots() {
 	floor := s.log.Floor()
 	s.old = slices.DeleteFunc(s.old, func(r root) bool { return r.revision < floor })
 }
 
-// Watch implements storage.Backend. When the store is closed it yields
-// storage.ErrClosed and ends.
+// Watch implements storage.Backend. When the store is closed, the sequence yields storage.ErrClosed and
+// ends.
 func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return s.log.Watch(ctx, prefix, after, nil)
 }

@@ -1,16 +1,18 @@
-// Package memstore keeps a store in memory: a copy-on-write tree of the newest
-// records and a bounded log of the commits that led to it.
+// Package memstore implements storage.Backend in memory, with a copy-on-write tree of the newest
+// records and a bounded log of recent commits.
 //
-// Reads of an older revision undo the commits after it, on a copy that shares
-// what did not change. The store starts no goroutine and works inside a
-// testing/synctest bubble.
+// To read an older revision, the store copies the tree, which shares the unchanged nodes, and undoes
+// the later commits on the copy. The store starts no goroutine and works inside a testing/synctest
+// bubble.
 //
-// A commit compares, writes the tree and appends to the log under Store.mu, held for
-// writing: so commits are in one order, and revision, tree and the log's end fit each
-// other for whoever holds it. The log's own lock comes after it; watches take that one
-// alone, so they never wait for a read. A scan holds no lock while its caller takes
-// records: it runs over a tree that nobody writes any more, as a later commit writes a
-// copy of what it touches.
+// # Locking
+//
+// Commit holds Store.mu for writing while it compares revisions, writes the tree and appends to the
+// log. Commits are therefore totally ordered, and Store.revision, Store.tree and the end of the log
+// are consistent for a holder of Store.mu. The lock of the log is acquired after Store.mu. Watches
+// acquire only the lock of the log, so they never wait for reads. A scan holds no lock while its
+// caller consumes records: it iterates over a tree that is never written again, because later commits
+// copy the nodes that they change.
 package memstore
 
 import (
@@ -25,16 +27,17 @@ import (
 	"orch.io/controlplane/storage/internal/history"
 )
 
-// Options say how much history a Store keeps. Whichever bound is met first
-// counts; the newest records are always kept.
+// Options limit the history that a Store keeps. The strictest limit applies. The newest records are
+// always kept.
 type Options struct {
-	// Retain is how long a replaced record stays readable; 0 means 5 minutes,
-	// less than 0 forever.
+	// Retain is how long a replaced record stays readable. 0 means 5 minutes; a negative value means
+	// forever.
 	Retain time.Duration
-	// MaxEvents bounds the commits kept; 0 means 65,536, less than 0 no bound.
+	// MaxEvents limits the number of events in the history. 0 means 65,536; a negative value means no
+	// limit.
 	MaxEvents int
-	// MaxBytes bounds the bytes of the commits kept; 0 means 64 MiB, less than
-	// 0 no bound.
+	// MaxBytes limits the size of the history in bytes. 0 means 64 MiB; a negative value means no
+	// limit.
 	MaxBytes int
 }
 
@@ -54,24 +57,24 @@ func (o Options) limits() eventlog.Limits {
 
 type tree = btree.Map[string, storage.Record]
 
-// root is the whole store at one revision. Its tree is never written.
+// root is the content of the store at one revision. Its tree is immutable.
 type root struct {
 	revision storage.Revision
 	tree     *tree
 }
 
-// maxRoots bounds the old roots kept for repeated reads of one revision.
+// maxRoots limits the number of roots that are cached for repeated reads of old revisions.
 const maxRoots = 8
 
-// Store is a storage.Backend in memory. It also implements storage.Stamper.
+// Store is a storage.Backend in memory. It also implements storage.Importer and storage.StampReader.
 type Store struct {
-	log *history.Log
+	log *history.Log // has its own lock
 
-	mu       sync.RWMutex
-	tree     *tree
+	mu       sync.RWMutex // guards the fields below
+	tree     *tree        // the newest records
 	revision storage.Revision
-	newest   *root  // of revision, if somebody asked for it
-	old      []root // least recently used first
+	newest   *root  // cached root of revision, nil until a scan needs it
+	old      []root // cached roots of older revisions, least recently used first
 	stamps   map[string]string
 	closed   bool
 }
@@ -81,7 +84,7 @@ var (
 	_ storage.Stamper = (*Store)(nil)
 )
 
-// New makes an empty store.
+// New returns an empty store.
 func New(o Options) *Store {
 	return &Store{
 		log:    history.New(0, o.limits()),
@@ -90,9 +93,9 @@ func New(o Options) *Store {
 	}
 }
 
-// Fork returns an independent copy of the store as it is now, with its
-// history, in time that does not depend on the number of records. What is
-// written to one is not seen by the other. A fork of a closed store is closed.
+// Fork returns an independent copy of the store with its history. Later writes to one of them are not
+// visible in the other. The time that Fork takes does not depend on the number of records. A fork of a
+// closed store is closed.
 func (s *Store) Fork() *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +112,7 @@ func (s *Store) Fork() *Store {
 	return f
 }
 
-// Revision returns the newest revision.
+// Revision implements storage.Backend.
 func (s *Store) Revision(ctx context.Context) (storage.Revision, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -139,7 +142,7 @@ func (s *Store) Stamp(ctx context.Context, name, value string) (string, error) {
 	return value, nil
 }
 
-// Close ends watches. Everything else fails with storage.ErrClosed from then on.
+// Close implements storage.Backend. Watches yield storage.ErrClosed and end.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true

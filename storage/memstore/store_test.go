@@ -25,7 +25,7 @@ func TestRetention(t *testing.T) {
 	}, false)
 }
 
-func TestConformanceOfFork(t *testing.T) {
+func TestForkConformance(t *testing.T) {
 	storagetest.Run(t, func(t testing.TB) storage.Backend {
 		s := memstore.New(memstore.Options{})
 		t.Cleanup(func() { _ = s.Close() })

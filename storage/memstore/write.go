@@ -7,8 +7,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Commit implements storage.Backend. The store keeps the values, and takes any
-// number of writes of any size.
+// Commit implements storage.Backend. It accepts any number of writes of any size and never fails with
+// storage.ErrTooLarge. The store keeps the values of ws.
 func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -17,8 +17,8 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	if err != nil {
 		return 0, err
 	}
-	var one [1]storage.Event // the log copies it
-	events := one[:0]
+	var buf [1]storage.Event // avoids an allocation; the log copies the events
+	events := buf[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -62,6 +62,6 @@ func (s *Store) Compact(ctx context.Context, before storage.Revision) error {
 		return storage.ErrFuture
 	}
 	s.log.Forget(before)
-	s.forgetRoots()
+	s.dropCompactedRoots()
 	return nil
 }

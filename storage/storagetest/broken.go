@@ -14,18 +14,17 @@ import (
 	"orch.io/controlplane/storage/faultinject"
 )
 
-// brokenRules are the cases in which stores that were trusted have failed. The
-// ones about crashes are in RunDurable.
+// brokenRules are cases in which well-known stores have failed in the past. The cases about crashes are in RunDurable.
 func brokenRules() []rule {
 	return []rule{
 		{"DeleteAfterCompactedRevision", watchYields, "a watch opened at the compacted revision begins with the delete that follows it", deleteAfterCompacted},
-		{"DeleteWhileCompacting", watchYields, "compaction beside deletes drops no delete event from a watch that keeps up", deleteWhileCompacting},
-		{"RetriedWrite", commitApplies, "a write that is tried again after a doubtful answer makes one event, not two", retriedWrite},
-		{"StarvedStream", watchYields, "a watch that is starved while others run loses no event", starvedStream},
-		{"RevisionAheadOfEvents", commitShows, "whoever knows revision R gets everything up to R from a watch before anything later", revisionAhead},
+		{"DeleteWhileCompacting", watchYields, "a compaction during deletions drops no delete event from a watch that keeps up", deleteWhileCompacting},
+		{"RetriedWrite", commitApplies, "a write that is retried after an unknown outcome has one event, not two", retriedWrite},
+		{"StarvedStream", watchYields, "a slow watch among others loses no event", starvedStream},
+		{"RevisionAheadOfEvents", commitShows, "after a caller has seen revision R, a watch yields all commits up to R before later ones", revisionAhead},
 		{"WatchInTheFuture", watchInFuture, "a watch on a future revision delivers nothing up to it", watchFuture},
-		{"NoStaleRead", getReturns, "after a commit is acknowledged nobody reads an older state, by any method", noStaleRead},
-		{"CompactedReadFails", compactOlder, "a read of a compacted revision fails, also of a key that did not change since", compactedReadFails},
+		{"NoStaleRead", getReturns, "after a commit is acknowledged, no method returns an older state", noStaleRead},
+		{"CompactedReadFails", compactOlder, "a read at a compacted revision fails even if the key has not changed since", compactedReadFails},
 	}
 }
 
@@ -246,8 +245,7 @@ func noStaleRead(s *store) {
 	}
 }
 
-// fresh reads key a, in one of several ways, and complains if that is older
-// than the revision.
+// fresh reads key a with one of several methods and fails if the result is older than the revision.
 func fresh(s *store, way int, revision storage.Revision, value string) error {
 	var got storage.Record
 	var err error

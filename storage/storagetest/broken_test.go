@@ -16,7 +16,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// broken is a store in which methods may be replaced.
+// broken is a store whose methods can be replaced.
 type broken struct {
 	*memstore.Store
 	release  chan struct{} // closed when the test is over
@@ -86,7 +86,7 @@ func (b *broken) Stamp(ctx context.Context, name, value string) (string, error) 
 	return b.Store.Stamp(ctx, name, value)
 }
 
-// breakage is a fault of a store, the case that must find it, and what is told of it.
+// breakage is a violation of the contract, the case that must find it, and the expected message.
 type breakage struct {
 	name, found string
 	of          sentence
@@ -95,7 +95,7 @@ type breakage struct {
 }
 
 func readBreakages() []breakage {
-	// records changes what a scan yields.
+	// records returns a breakage that changes the records of a scan.
 	records := func(change func(list []storage.Record) []storage.Record) func(b *broken) {
 		return func(b *broken) {
 			b.scan = func(ctx context.Context, prefix, start string, at storage.Revision) (storage.Revision, iter.Seq2[storage.Record, error], error) {
@@ -404,7 +404,7 @@ func writeBreakages() []breakage {
 }
 
 func watchBreakages() []breakage {
-	// watch changes what a watch yields, with what it did so far.
+	// watch returns a breakage that changes the commits of a watch, depending on the previous ones.
 	watch := func(change func(n int, commit []storage.Event) [][]storage.Event) func(b *broken) {
 		return func(b *broken) {
 			b.watch = func(ctx context.Context, prefix string, after storage.Revision, yield func([]storage.Event, error) bool) {
@@ -596,7 +596,7 @@ func watchBreakages() []breakage {
 	}
 }
 
-// blockBreakages are stores of which one method never returns.
+// blockBreakages are stores with a method that never returns.
 func noWatch(b *broken) {
 	b.watch = func(_ context.Context, _ string, _ storage.Revision, yield func([]storage.Event, error) bool) {
 		yield(nil, errors.New("no watch today"))
@@ -688,10 +688,9 @@ func blockBreakages() []breakage {
 	}
 }
 
-// TestBreakagesAreTold: each fault of a store is found by the case that is for it, and
-// told with the sentence of the contract and the first difference. Nothing is waited for:
-// the clock is that of a bubble.
-func TestBreakagesAreTold(t *testing.T) {
+// TestBreakagesAreReported checks that the case for each violation finds it and reports the sentence of the contract
+// and the first difference. It runs with the fake clock of a synctest bubble.
+func TestBreakagesAreReported(t *testing.T) {
 	all := slices.Concat(readBreakages(), writeBreakages(), watchBreakages(), blockBreakages())
 	require.Greater(t, len(all), 50)
 	list := rules()

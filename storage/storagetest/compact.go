@@ -11,11 +11,11 @@ import (
 
 func compactRules() []rule {
 	return []rule{
-		{"CompactForgets", compactOlder, "after compaction every read and watch before the revision is ErrCompacted, everything from it on is exact", compactForgets},
-		{"CompactArguments", compactTakes, "compacting again or further back is no error, in the future it is ErrFuture", compactArguments},
-		{"CompactKeepsNewest", compactOlder, "compaction takes no key that exists, however old", compactKeepsNewest},
-		{"CompactDuringScan", scanShows, "a scan whose revision is compacted meanwhile is complete or ends with ErrCompacted", compactDuringScan},
-		{"CompactDuringWrites", watchYields, "compaction beside writers and watches loses no commit of a watch that keeps up", compactDuringWrites},
+		{"CompactForgets", compactOlder, "after a compaction, reads and watches before the revision fail with ErrCompacted, and later ones are exact", compactForgets},
+		{"CompactArguments", compactTakes, "compacting again or at an older revision returns nil, in the future ErrFuture", compactArguments},
+		{"CompactKeepsNewest", compactOlder, "a compaction drops no existing key, no matter how old its record is", compactKeepsNewest},
+		{"CompactDuringScan", scanShows, "a scan whose revision is compacted during the scan is complete or ends with ErrCompacted", compactDuringScan},
+		{"CompactDuringWrites", watchYields, "a compaction during writes loses no commit of a watch that keeps up", compactDuringWrites},
 	}
 }
 

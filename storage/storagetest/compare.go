@@ -7,20 +7,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// broke ends the case: the store breaks a sentence.
+// broke fails and ends the case, because the store violates a sentence.
 func (s *store) broke(of sentence, format string, args ...any) {
 	s.t.note(breaks(of, format, args...))
 	s.t.FailNow()
 }
 
-// same ends the case unless a call returned the record that is there.
+// same ends the case unless a call returned the expected record.
 func (s *store) same(of sentence, want, got storage.Record, call string, args ...any) {
 	if !reflect.DeepEqual(want, got) {
 		s.broke(of, "%s: expected %s, got %s", fmt.Sprintf(call, args...), record(want), record(got))
 	}
 }
 
-// sameRecords ends the case at the first record that a scan shows otherwise.
+// sameRecords ends the case unless a scan returned the expected records. It reports the first difference.
 func (s *store) sameRecords(want, got []storage.Record, call string, args ...any) {
 	for i := range max(len(want), len(got)) {
 		if w, g := nth(want, i), nth(got, i); !reflect.DeepEqual(w, g) {
@@ -29,7 +29,7 @@ func (s *store) sameRecords(want, got []storage.Record, call string, args ...any
 	}
 }
 
-// sameEvents ends the case at the first event that a watch shows otherwise.
+// sameEvents ends the case unless a watch yielded the expected events. It reports the first difference.
 func (s *store) sameEvents(want, got []storage.Event, call string, args ...any) {
 	for i := range max(len(want), len(got)) {
 		w, g := nth(want, i), nth(got, i)
@@ -44,7 +44,7 @@ func (s *store) sameEvents(want, got []storage.Event, call string, args ...any) 
 	}
 }
 
-// nth returns an item of a list, and the zero value behind its end.
+// nth returns element n of a list, or the zero value if the list is shorter.
 func nth[T any](list []T, i int) (item T) {
 	if i < len(list) {
 		item = list[i]

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sentences are those of contract.go.
+// sentences returns the constants of contract.go by name.
 func sentences(t *testing.T) map[string]sentence {
 	f, err := parser.ParseFile(token.NewFileSet(), "contract.go", nil, 0)
 	require.NoError(t, err)
@@ -31,8 +31,8 @@ func sentences(t *testing.T) map[string]sentence {
 	return list
 }
 
-// TestSentencesAreOfTheContract: the comments of package storage have them word by word.
-func TestSentencesAreOfTheContract(t *testing.T) {
+// TestSentencesMatchComments checks that the comments of package storage contain the sentences verbatim.
+func TestSentencesMatchComments(t *testing.T) {
 	var text strings.Builder
 	for _, file := range []string{"../storage.go", "../retention.go", "../import.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)

@@ -16,32 +16,32 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// OpenDir opens the store in a directory, which is empty at first. The store
-// keeps its history until it is told otherwise.
+// OpenDir opens the store in dir, which is empty at the first call. The store must keep its history until Compact is
+// called.
 type OpenDir func(t testing.TB, dir string) storage.Backend
 
-// RunDurable checks what a store in a local directory has to keep. A crash is
-// played by copying the directory under the open store, which is what the
-// system keeps of it when the process is killed.
+// RunDurable tests that a store in a local directory keeps its data after Close and after a crash of the process. It
+// simulates a crash by opening a copy of the directory of the open store: the system keeps these files if the process
+// is killed.
 func RunDurable(t *testing.T, open OpenDir) {
 	h := &hang{}
 	for _, r := range []struct {
-		name string
-		of   sentence
-		says string
-		test func(d *durable)
+		name        string
+		of          sentence
+		description string
+		test        func(d *durable)
 	}{
-		{"Reopen", commitShows, "after Close and a new start everything is as it was: keys, history, watches, revision", reopen},
-		{"Crash", commitShows, "after a crash every acknowledged write is there", crash},
-		{"CrashWhileWriting", commitShows, "after a crash beside writers every acknowledged write is there and a watch has no gap", crashWhileWriting},
-		{"CrashWhileCommittingTogether", commitApplies, "after a crash beside writers each commit of several writes is there as a whole or not at all", crashTogether},
+		{"Reopen", commitShows, "after Close and Open, keys, history, watches and revision are unchanged", reopen},
+		{"Crash", commitShows, "after a crash every acknowledged write exists", crash},
+		{"CrashWhileWriting", commitShows, "after a crash during writes every acknowledged write exists and a watch has no gap", crashWhileWriting},
+		{"CrashWhileCommittingTogether", commitApplies, "after a crash during writes each commit of several writes exists completely or not at all", crashTogether},
 		{"RevisionAfterCompactedDeletes", revisionGrows, "the revision does not decrease when the newest commits were deletes and are compacted", revisionAfterDeletes},
-		{"CompactionIsKept", compactOlder, "what was compacted stays so after a new start", compactionIsKept},
-		{"StampsAreKept", stampKeeps, "a stamp survives a new start", stampsAreKept},
+		{"CompactionIsKept", compactOlder, "compacted history stays compacted after a restart", compactionIsKept},
+		{"StampsAreKept", stampKeeps, "a stamp survives a restart", stampsAreKept},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			err := rule{r.name, r.of, r.says, nil}.examine(h, caseTime, func(v *verdict) {
+			err := rule{r.name, r.of, r.description, nil}.examine(h, caseTime, func(v *verdict) {
 				d := &durable{t: v, test: t, open: open, dir: t.TempDir()}
 				d.start()
 				defer func() { d.end() }()
@@ -54,7 +54,7 @@ func RunDurable(t *testing.T, open OpenDir) {
 	}
 }
 
-// durable is a store that can be stopped and started again.
+// durable is a store that can be closed and opened again.
 type durable struct {
 	t     *verdict
 	test  testing.TB
@@ -74,7 +74,7 @@ func (d *durable) restart() {
 	d.start()
 }
 
-// crash opens what would be left if the process died now.
+// crash opens a copy of the directory, which has the files that a crash would leave now.
 func (d *durable) crash() {
 	d.t.Helper()
 	left := d.test.TempDir()
@@ -84,8 +84,8 @@ func (d *durable) crash() {
 	d.start()
 }
 
-// copyTree copies the files of a directory and leaves out zeros, because files
-// that are mapped into memory are mostly empty.
+// copyTree copies a directory and leaves holes for zeros, because files that are mapped into memory consist mostly of
+// zeros.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -105,7 +105,7 @@ func copyTree(to, from string) error {
 func copyFile(to, from string) (err error) {
 	in, err := os.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was renamed or removed since it was listed
+		return nil // the file was renamed or removed after it was listed
 	}
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func crash(d *durable) {
 	}
 }
 
-// await waits until enough is acknowledged. Writers that have all failed before say why.
+// await waits until enough is closed. If all writers fail before that, it fails with their errors.
 func (d *durable) await(enough <-chan struct{}, writers *sync.WaitGroup, errs []error) {
 	d.t.Helper()
 	ended := make(chan struct{})
@@ -240,7 +240,7 @@ func crashWhileWriting(d *durable) {
 func crashTogether(d *durable) {
 	base := d.store.newest()
 	const workers, atLeast = 6, 30
-	var acknowledged sync.Map // of revisions
+	var acknowledged sync.Map // keys are revisions
 	enough := make(chan struct{})
 	var total atomic.Int64
 	var wg sync.WaitGroup

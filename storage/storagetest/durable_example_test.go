@@ -9,8 +9,7 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// What else the test of a store in a directory runs: what must be there after a crash,
-// and how long history stays.
+// The tests of a store in a directory also run RunDurable and RunRetained.
 func ExampleRunDurable() {
 	_ = func(t *testing.T) {
 		var keeping storagetest.OpenRetaining = func(t testing.TB, dir string, keep time.Duration) storage.Backend {

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// The test of a store runs the kit; open returns an empty store of yours.
+// The tests of a store call Run with a function that returns an empty store.
 func ExampleRun() {
 	_ = func(t *testing.T) {
 		storagetest.Run(t, func(testing.TB) storage.Backend {

@@ -14,13 +14,16 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// RunFaults checks what stores over one empty engine keep whatever happens to the engine. Writers
-// commit and watches run through all of them while happen lets it die, stand still or be cut off;
-// progress waits until so many commits more are acknowledged. In the end everything that was
-// acknowledged must be there, and every watch, those from the beginning and a new one, must have
-// yielded the same commits; and what Revision returns is never older than what was acknowledged
-// before. It returns the errors of commits that failed, which may have been made: a store that
-// finds out what became of them has none.
+// RunFaults tests stores that use the same database engine, which must be empty, while the engine fails. It commits and
+// watches through all stores while happen runs, which crashes, pauses or disconnects the engine. happen calls
+// progress to wait until the given number of further commits are acknowledged.
+//
+// At the end, RunFaults requires that all acknowledged commits exist, and that all watches, those from the beginning and
+// a new one, have yielded the same commits. It also requires that Revision never returned a revision older than an
+// acknowledged commit.
+//
+// It returns the errors of the commits that failed, which may or may not have happened. A store that determines the
+// outcome of commits after a failure has none.
 func RunFaults(t testing.TB, stores []storage.Backend, happen func(progress func(commits int))) (failed []error) {
 	t.Helper()
 	l := startLoad(t.Context(), stores)
@@ -35,25 +38,25 @@ func RunFaults(t testing.TB, stores []storage.Backend, happen func(progress func
 	return l.failed
 }
 
-// faultTime is how long some commits may take, and the end.
+// faultTime is the maximum time for the commits of progress and for the end of the test.
 const faultTime = time.Minute
 
-// load writes through several stores over an engine in which nothing else happens, each key once,
-// watches through each of them and asks each for the newest revision.
+// load writes through several stores of one engine that has no other users. It writes each key once. It also watches
+// through each store and queries the newest revision of each.
 type load struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	stores  []storage.Backend
-	stop    chan struct{}  // closed when no more is to be written
-	writers sync.WaitGroup // and who asks
+	stop    chan struct{}  // closed to stop the writers
+	writers sync.WaitGroup // the goroutines of write and ask
 	watches sync.WaitGroup
 
-	mu     sync.Mutex // guards the rest
-	acked  map[string]storage.Revision
-	newest storage.Revision // of those
-	failed []error
-	seen   []map[string]storage.Revision // by the watches
-	wrong  []error
+	mu     sync.Mutex                    // guards the fields below
+	acked  map[string]storage.Revision   // acknowledged commits by key
+	newest storage.Revision              // newest acknowledged revision
+	failed []error                       // errors of commits
+	seen   []map[string]storage.Revision // commits that each watch has yielded, by key
+	wrong  []error                       // violations
 }
 
 func startLoad(ctx context.Context, stores []storage.Backend) *load {
@@ -69,7 +72,7 @@ func startLoad(ctx context.Context, stores []storage.Backend) *load {
 	return l
 }
 
-// cancel ends what still runs.
+// cancel stops all goroutines and waits for them.
 func (l *load) cancel() {
 	l.end()
 	l.writers.Wait()
@@ -82,7 +85,7 @@ func (l *load) notes(err error) {
 	l.wrong = append(l.wrong, err)
 }
 
-// stopped reports whether no more is to be written.
+// stopped reports whether the writers should stop.
 func (l *load) stopped() bool {
 	select {
 	case <-l.stop:
@@ -94,7 +97,7 @@ func (l *load) stopped() bool {
 	}
 }
 
-// write commits pairs of keys: one of its own, and the writer's last one.
+// write commits until stop is closed. Each commit writes a new key and the key last/w.
 func (l *load) write(s storage.Backend, w int) {
 	last := storage.Write{Key: fmt.Sprintf("last/%d", w), Expect: storage.AnyRevision}
 	for i := 0; !l.stopped(); i++ {
@@ -111,14 +114,14 @@ func (l *load) write(s storage.Backend, w int) {
 	}
 }
 
-// state returns how much is acknowledged, and the newest revision of that.
+// state returns the number of acknowledged commits and the newest acknowledged revision.
 func (l *load) state() (commits int, newest storage.Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.acked), l.newest
 }
 
-// ask asks for the newest revision again and again, and once more in the end.
+// ask queries the newest revision repeatedly until stop is closed, and once afterwards.
 func (l *load) ask(s storage.Backend) {
 	var last storage.Revision
 	for ended := false; !ended; time.Sleep(time.Millisecond) {
@@ -133,7 +136,7 @@ func (l *load) ask(s storage.Backend) {
 	}
 }
 
-// progress waits until so many commits more are acknowledged.
+// progress waits until n further commits are acknowledged.
 func (l *load) progress(n int) error {
 	have, _ := l.state()
 	for begun, want := time.Now(), have+n; have < want; have, _ = l.state() {
@@ -145,7 +148,7 @@ func (l *load) progress(n int) error {
 	return nil
 }
 
-// watch follows a watch from the beginning up to the commit of the key "end".
+// watch checks a watch from the beginning to the commit of the key "end".
 func (l *load) watch(s storage.Backend) {
 	var last storage.Revision
 	seen, lasts := map[string]storage.Revision{}, map[string]storage.Record{}
@@ -175,8 +178,8 @@ func (l *load) watch(s storage.Backend) {
 	l.notes(errors.New("the watch ended, or did not come to the end"))
 }
 
-// check ends the writers and compares what was acknowledged, what is there, and what the watches
-// have yielded.
+// check stops the writers and compares the acknowledged commits, the records of the store and the commits that the
+// watches have yielded.
 func (l *load) check() error {
 	close(l.stop)
 	l.writers.Wait()
@@ -209,7 +212,7 @@ func (l *load) check() error {
 	return nil
 }
 
-// revisions returns those of the keys that a load has written.
+// revisions returns the revisions of the keys that a load has written.
 func revisions(ctx context.Context, s storage.Backend) (map[string]storage.Revision, error) {
 	_, records, err := s.Scan(ctx, "k/", "", 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/storage/storagetest"
 )
 
-// What the test of a store over an engine that may fail runs: here nothing fails.
+// The tests of a store on a separate database engine call RunFaults. In this example the engine does not fail.
 func ExampleRunFaults() {
 	_ = func(t *testing.T) {
 		store := memstore.New(memstore.Options{})

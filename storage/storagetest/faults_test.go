@@ -12,8 +12,8 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestFaults: a good store passes, and one that loses, makes up or tells twice is found.
-func TestFaults(t *testing.T) {
+// TestRunFaults checks that a correct store passes, and that a store that loses, invents or repeats commits fails.
+func TestRunFaults(t *testing.T) {
 	var n atomic.Int64
 	once := func() bool { return n.Add(1) == 50 }
 	yields := func(times int) func(b *broken) {

@@ -13,42 +13,42 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// guarded is a backend whose calls are checked one by one, whatever the case is about:
-// each has its time, and what it answers fits to what was answered before.
+// guarded wraps a backend and checks each call, independently of the case: the call must return in time, and its result
+// must be consistent with earlier results.
 type guarded struct {
 	backend storage.Backend
 	v       *verdict
 
 	mu        sync.Mutex
-	shown     storage.Revision // the largest one that a call returned or showed
-	acked     []acked          // by revision
-	compacted storage.Revision // before which there is no history
+	shown     storage.Revision // largest revision that a call returned
+	acked     []acked          // acknowledged commits, sorted by revision
+	compacted storage.Revision // history before this revision is dropped
 	ofKey     map[string]storage.Revision
-	kept      []kept // values that were handed out
-	closes    int    // calls of Close
+	kept      []kept // values that the store returned
+	closes    int    // number of calls of Close
 }
 
-// acked is a commit that was acknowledged.
+// acked is an acknowledged commit.
 type acked struct {
 	revision storage.Revision
 	keys     []string
 }
 
-// kept is a value that the store handed out, and what it was then.
+// kept is a value that the store returned, with a copy of its content.
 type kept struct {
 	of         sentence
 	by         string
 	live, then []byte
 }
 
-// call makes one call and waits for it. It is nil if the call has returned.
+// call executes one call with a time limit. It returns a breach if the call does not return.
 func (g *guarded) call(ctx context.Context, what string, f func(ctx context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return g.await(ctx, cancel, what, func() { f(ctx) })
 }
 
-// await waits for f, which has to return when the context has ended.
+// await waits for f, which must return after the context has ended.
 func (g *guarded) await(ctx context.Context, cancel func(), what string, f func()) error {
 	done := make(chan struct{})
 	go func() {
@@ -85,8 +85,8 @@ func (g *guarded) recovered(what string) {
 	}
 }
 
-// state returns what every call from now on has to know: the largest revision that was
-// shown, and the newest acknowledged commit, also of one key.
+// state returns the lower bounds for the results of later calls: the largest revision that was returned, and the newest
+// acknowledged commit of the store and of one key.
 func (g *guarded) state(key string) (shown, newest, ofKey storage.Revision) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,7 +102,7 @@ func (g *guarded) saw(revision storage.Revision) {
 	g.shown = max(g.shown, revision)
 }
 
-// keep remembers a value that must stay as it is.
+// keep records a value, which must not change.
 func (g *guarded) keep(of sentence, by string, value []byte) {
 	const most, longest = 2000, 64 << 10
 	g.mu.Lock()
@@ -112,7 +112,7 @@ func (g *guarded) keep(of sentence, by string, value []byte) {
 	}
 }
 
-// unchanged checks that what was handed out has not changed.
+// unchanged checks that the returned values have not changed.
 func (g *guarded) unchanged() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -201,7 +201,7 @@ func (g *guarded) Compact(ctx context.Context, before storage.Revision) error {
 	return either(err, failed)
 }
 
-// either returns the error of the call, or the one that the store returned.
+// either returns the breach of a call, or the error that the store returned.
 func either(call, failed error) error {
 	if call != nil {
 		return call

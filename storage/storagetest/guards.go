@@ -12,9 +12,9 @@ import (
 
 func guardRules() []rule {
 	return []rule{
-		{"CommitGuards", guardWrites, "guards are compared, and nothing is written to their keys", commitGuards},
-		{"CommitGuardsRefuses", commitRefuses, "guards alone, or beside a write of their key, are ErrNotTogether, as those with a value or with AnyRevision", commitGuardsRefuses},
-		{"CommitGuardsConcurrent", commitChecks, "of two commits that guard what the other one writes exactly one is made", commitGuardsConcurrent},
+		{"CommitGuards", guardWrites, "guards are compared, and their keys are not written", commitGuards},
+		{"CommitGuardsRefuses", commitRefuses, "a commit of guards only, a guard with a write of its key, and a guard with a value or AnyRevision fail with ErrNotTogether", commitGuardsRefuses},
+		{"CommitGuardsConcurrent", commitChecks, "if two commits guard each other's keys, exactly one succeeds", commitGuardsConcurrent},
 	}
 }
 

@@ -12,21 +12,21 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// watched is a watch and what it has delivered.
+// watched is a watch with the commits that it has yielded.
 type watched struct {
 	g         *guarded
 	what      string
 	prefix    string
 	after     storage.Revision
 	last      storage.Revision
-	floor     storage.Revision   // before which everything was compacted when it began
-	delivered []storage.Revision // the last few
-	failed    error              // what it yielded
-	of        sentence           // that it breaks with what is not later than after
-	ctx       context.Context    // of the consumer
+	floor     storage.Revision   // start of the history when the watch began
+	delivered []storage.Revision // revisions of the last commits
+	failed    error              // error that it yielded
+	of        sentence           // violated if it yields a commit that is not newer than after
+	ctx       context.Context    // context of the consumer
 }
 
-// check compares what a watch yields with its contract and with what was acknowledged.
+// check compares an element of the watch with the contract and with the acknowledged commits.
 func (w *watched) check(commit []storage.Event, err error) *breach {
 	if w.failed != nil {
 		return breaks(watchForgets, "%s went on after it yielded: %v", w.what, w.failed)
@@ -72,7 +72,7 @@ func (w *watched) check(commit []storage.Event, err error) *breach {
 	return nil
 }
 
-// pending returns the first acknowledged commit that the watch has still to deliver, or 0.
+// pending returns the first acknowledged revision that the watch must still yield, or 0.
 func (w *watched) pending() storage.Revision {
 	w.g.mu.Lock()
 	defer w.g.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *watched) sofar() string {
 	return fmt.Sprintf("it delivered %v", w.delivered)
 }
 
-// late says what the watch did not do within a time; nil if there is nothing to do.
+// late returns a breach if the watch should have yielded an acknowledged commit or ended within the given time, else nil.
 func (w *watched) late(within time.Duration) *breach {
 	w.g.mu.Lock()
 	closed := w.g.closes > 0
@@ -114,9 +114,8 @@ func (w *watched) late(within time.Duration) *breach {
 	return nil
 }
 
-// guardSeq is the sequence of a backend, which runs in a goroutine of its own so that
-// waiting for it can end. check looks at what it yields; late says what it should have
-// done by now, if anything.
+// guardSeq wraps a sequence of a backend. It runs the sequence in its own goroutine, so that it can stop waiting for it.
+// check checks each element. late returns a breach if an element or the end of the sequence is overdue.
 func guardSeq[T any](g *guarded, cancel func(), what string, seq iter.Seq2[T, error], check func(T, error) *breach, late func(time.Duration) *breach) iter.Seq2[T, error] {
 	type item struct {
 		value T
@@ -173,7 +172,7 @@ func guardSeq[T any](g *guarded, cancel func(), what string, seq iter.Seq2[T, er
 	}
 }
 
-// wait returns the next item, or that there are no more, or what should have come.
+// wait returns the next element, the end of the sequence, or the breach of late.
 func wait[T any](g *guarded, items <-chan T, ended <-chan struct{}, late func(time.Duration) *breach) (it T, more bool, err error) {
 	for {
 		patience := g.v.hang.patience()

@@ -11,17 +11,17 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// importRules are for stores that are a storage.Importer, a storage.StampReader; others pass.
+// importRules are the rules for a storage.Importer and a storage.StampReader. Other stores pass.
 func importRules() []rule {
 	return []rule{
-		{"ImportKeeps", importFills, "records, history and stamps of another store are shown at the revisions that they had, and the store goes on from there", importKeeps},
-		{"ImportRefuses", importEmpty, "a store that has committed anything is ErrNotEmpty, and stays as it is", importRefuses},
-		{"ImportFails", importWhole, "of records that end in an error nothing is shown", importFails},
-		{"StampsList", stampsList, "what was stamped is listed, and nothing else", stampsListed},
+		{"ImportKeeps", importFills, "records, history and stamps are imported with their revisions, and new commits follow them", importKeeps},
+		{"ImportRefuses", importEmpty, "an import into a store with a commit fails with ErrNotEmpty and changes nothing", importRefuses},
+		{"ImportFails", importWhole, "if the records end in an error, the store shows none of them", importFails},
+		{"StampsList", stampsList, "exactly the existing stamps are listed", stampsListed},
 	}
 }
 
-// elsewhere is the history of another store from revision 100 on, as an import gets it.
+// elsewhere is the history of another store from revision 100 on, in the form of an import.
 func elsewhere() (*history, []storage.Record) {
 	h := newHistory(0)
 	large := []byte(strings.Repeat("large", 100_000))
@@ -44,7 +44,7 @@ func elsewhere() (*history, []storage.Record) {
 	}
 	var records []storage.Record
 	for i := range h.events {
-		// In some order, but without the record that was gone when the history began.
+		// In arbitrary order, and without the record that was deleted before the history began.
 		if e := h.events[(i*5+3)%len(h.events)]; e.Revision != 94 {
 			records = append(records, e.Record)
 		}

@@ -1,9 +1,10 @@
-// Package storagetest holds the conformance kit of storage.Backend: every
-// store of this project runs it, and so should your own.
+// Package storagetest provides conformance tests for implementations of storage.Backend. All stores of this project
+// run them; run them for your own store, too.
 //
-// Run covers what one open store must do, RunDurable what must be there after
-// it was closed or its process died, RunFaults what holds for stores over an engine
-// that dies.
+//   - Run tests an open store.
+//   - RunDurable tests that a store in a directory keeps its data when it is closed or its process crashes.
+//   - RunRetained tests that a store drops old history by age.
+//   - RunFaults tests several stores on one database engine while the engine fails.
 package storagetest
 
 import (
@@ -21,13 +22,12 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Run checks a store against the contract of storage.Backend. open returns an
-// empty store that keeps its history until it is told otherwise; the kit
-// closes it. The cases run in parallel, each with a store of its own.
+// Run tests a store against the contract of storage.Backend. open returns an empty store that keeps its history until
+// Compact is called; Run closes it. The cases run in parallel, each with its own store.
 //
-// A store that fails a case is told which sentence of the contract it breaks and the
-// first thing that it did otherwise. No call is waited for in vain: one that does not
-// return, and a watch that does not deliver what was acknowledged, fail the case.
+// If a case fails, the message quotes the sentence of the contract that the store violates and describes the first
+// violation. A case also fails, instead of waiting forever, if a call does not return or a watch does not yield an
+// acknowledged commit.
 func Run(t *testing.T, open func(t testing.TB) storage.Backend) {
 	h := &hang{}
 	for _, r := range rules() {
@@ -42,7 +42,7 @@ func rules() []rule {
 	return slices.Concat(readRules(), writeRules(), togetherRules(), guardRules(), watchRules(), compactRules(), lifeRules(), importRules(), modelRules(), brokenRules())
 }
 
-// put writes whatever is there before.
+// put sets the value of key, whether or not it exists.
 func (s *store) put(key, value string) storage.Revision {
 	s.t.Helper()
 	revision, err := s.Commit(s.ctx, storage.Write{Key: key, Value: []byte(value), Expect: storage.AnyRevision})
@@ -64,7 +64,7 @@ func (s *store) newest() storage.Revision {
 	return revision
 }
 
-// get returns a record, or its zero value if there is none.
+// get returns a record, or the zero Record if the key does not exist.
 func (s *store) get(key string, at storage.Revision) storage.Record {
 	s.t.Helper()
 	rec, err := s.Get(s.ctx, key, at)
@@ -75,7 +75,7 @@ func (s *store) get(key string, at storage.Revision) storage.Record {
 	return rec
 }
 
-// scan returns all records and the revision that they show.
+// scan returns all records of a scan and their revision.
 func (s *store) scan(prefix, start string, at storage.Revision) (storage.Revision, []storage.Record) {
 	s.t.Helper()
 	revision, records, err := s.Scan(s.ctx, prefix, start, at)
@@ -98,7 +98,7 @@ func (s *store) keys(prefix, start string, at storage.Revision) []string {
 	return keys
 }
 
-// follow returns the next n events of a watch, which must be those of whole commits.
+// follow returns the next n events of a watch. They must form complete commits.
 func (s *store) follow(prefix string, after storage.Revision, n int) []storage.Event {
 	s.t.Helper()
 	events, err := collect(s.ctx, s.Backend, prefix, after, n)
@@ -106,7 +106,7 @@ func (s *store) follow(prefix string, after storage.Revision, n int) []storage.E
 	return events
 }
 
-// collect reads commits until they have n events, or the watch says why it ends.
+// collect reads commits from a watch until they have n events in total. It returns an error if the watch ends before.
 func collect(ctx context.Context, b storage.Backend, prefix string, after storage.Revision, n int) ([]storage.Event, error) {
 	var events []storage.Event
 	if n == 0 {
@@ -127,7 +127,7 @@ func collect(ctx context.Context, b storage.Backend, prefix string, after storag
 	return events, fmt.Errorf("the watch ended after %d of %d events: %w", len(events), n, ctx.Err())
 }
 
-// whole reports what is wrong with what a watch yields after a revision.
+// whole returns an error unless commit is a valid element of a watch, newer than revision after.
 func whole(commit []storage.Event, after storage.Revision) error {
 	if len(commit) == 0 || commit[0].Revision <= after {
 		return fmt.Errorf("the watch yields %+v after revision %d", commit, after)
@@ -140,18 +140,18 @@ func whole(commit []storage.Event, after storage.Revision) error {
 	return nil
 }
 
-// history is what the kit knows that a store holds.
+// history is the expected content of a store.
 type history struct {
-	base   storage.Revision
+	base   storage.Revision // revision before the first event
 	events []storage.Event
-	now    map[string]storage.Record
+	now    map[string]storage.Record // expected newest records
 }
 
 func newHistory(base storage.Revision) *history {
 	return &history{base: base, now: make(map[string]storage.Record)}
 }
 
-// add notes a commit; a nil value deletes.
+// add records a commit of one key. A nil value is a deletion.
 func (h *history) add(key string, value []byte, revision storage.Revision) {
 	rec := storage.Record{Key: key, Value: value, Revision: revision}
 	h.events = append(h.events, storage.Event{Record: rec, Prev: h.now[key]})
@@ -169,7 +169,7 @@ func (h *history) newest() storage.Revision {
 	return h.events[len(h.events)-1].Revision
 }
 
-// at returns the records under prefix from start on, as of a revision.
+// at returns the expected result of a scan.
 func (h *history) at(revision storage.Revision, prefix, start string) []storage.Record {
 	state := make(map[string]storage.Record)
 	for _, e := range h.events {
@@ -191,7 +191,7 @@ func (h *history) at(revision storage.Revision, prefix, start string) []storage.
 	return records
 }
 
-// after returns the commits under prefix after a revision.
+// after returns the expected events of a watch.
 func (h *history) after(revision storage.Revision, prefix string) []storage.Event {
 	var events []storage.Event
 	for _, e := range h.events {
@@ -202,8 +202,8 @@ func (h *history) after(revision storage.Revision, prefix string) []storage.Even
 	return events
 }
 
-// verifyWatches compares watches of all prefixes from a revision on. They run at once: a store may take its time
-// to begin one.
+// verifyWatches compares watches of all prefixes after a revision with the history. They run concurrently, because a store
+// may need some time to start a watch.
 func (h *history) verifyWatches(s *store, at storage.Revision, prefixes []string) {
 	s.t.Helper()
 	got, errs := make([][]storage.Event, len(prefixes)), make([]error, len(prefixes))
@@ -218,8 +218,8 @@ func (h *history) verifyWatches(s *store, at storage.Revision, prefixes []string
 	}
 }
 
-// verify compares everything that the store says, from a revision on, with the
-// history: every key and prefix at every revision, every watch from there.
+// verify compares the store with the history: reads of all keys and scans of all prefixes at every revision from a
+// revision on, and watches after each of these revisions.
 func (h *history) verify(s *store, from storage.Revision, keys, prefixes []string) {
 	s.t.Helper()
 	require.Equal(s.t, h.newest(), s.newest(), "the newest revision")

@@ -14,11 +14,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestKit(t *testing.T) {
+func TestRun(t *testing.T) {
 	storagetest.Run(t, func(testing.TB) storage.Backend { return memstore.New(memstore.Options{}) })
 }
 
-// wordy is a store that says where its errors come from.
+// wordy is a store that wraps its errors.
 type wordy struct{ storage.Backend }
 
 func (w wordy) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
@@ -29,7 +29,7 @@ func (w wordy) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisio
 	return revision, err
 }
 
-// TestKitTakesWrappedErrors, which everybody finds with errors.As.
-func TestKitTakesWrappedErrors(t *testing.T) {
+// TestRunAcceptsWrappedErrors checks that a store may wrap the errors of the contract.
+func TestRunAcceptsWrappedErrors(t *testing.T) {
 	storagetest.Run(t, func(testing.TB) storage.Backend { return wordy{memstore.New(memstore.Options{})} })
 }

@@ -14,15 +14,15 @@ import (
 
 func lifeRules() []rule {
 	return []rule{
-		{"CancelledContext", allMethods, "every call whose context has ended fails with the context's error", cancelledContext},
-		{"CancelledScan", allMethods, "a scan ends with the context's error when that ends", cancelledScan},
-		{"CloseFailsCalls", allMethods, "after Close every call fails with ErrClosed; a second Close is nil", closeFailsCalls},
-		{"CloseEndsWatches", closeEnds, "Close ends the watches that run", closeEndsWatches},
-		{"CloseWhileBusy", closeEnds, "calls beside Close succeed or fail with ErrClosed, and Close waits for them", closeWhileBusy},
+		{"CancelledContext", allMethods, "a call fails with the error of its context after the context has ended", cancelledContext},
+		{"CancelledScan", allMethods, "a scan yields the error of its context when the context ends", cancelledScan},
+		{"CloseFailsCalls", allMethods, "after Close every call fails with ErrClosed; a second Close returns nil", closeFailsCalls},
+		{"CloseEndsWatches", closeEnds, "Close ends running watches", closeEndsWatches},
+		{"CloseWhileBusy", closeEnds, "calls during Close succeed or fail with ErrClosed, and Close waits for them", closeWhileBusy},
 	}
 }
 
-// calls runs every method once and returns the errors by name.
+// calls calls every method once and returns the errors by method name.
 func calls(ctx context.Context, b *store) map[string]error {
 	errs := map[string]error{}
 	_, errs["Get"] = b.Get(ctx, "a", 0)

@@ -15,7 +15,7 @@ import (
 
 func modelRules() []rule {
 	return []rule{
-		{"RandomOperations", commitApplies, "after any sequence of writes and compactions every retained revision reads, and every watch resumes, as the sequence says", randomOperations},
+		{"RandomOperations", commitApplies, "after a random sequence of writes and compactions, reads and watches at every retained revision match the sequence", randomOperations},
 		{"Linearizable", commitShows, "concurrent calls behave as if each took effect at one moment between its start and its end", linearizable},
 	}
 }
@@ -39,7 +39,7 @@ func randomOperations(s *store) {
 	}
 }
 
-// step tries one random write and compares the answer with what is known.
+// step makes one random commit and compares the result with the history.
 func (h *history) step(s *store, r *rand.Rand, key string) {
 	s.t.Helper()
 	current := h.now[key]
@@ -64,7 +64,7 @@ func (h *history) step(s *store, r *rand.Rand, key string) {
 	}
 }
 
-// The linearizability check models a store of a few keys by their revisions.
+// The linearizability check models a store of a few keys by the revisions of the keys.
 const modelKeys = 3
 
 type modelState struct {
@@ -79,8 +79,8 @@ type modelInput struct {
 }
 
 type modelOutput struct {
-	revision storage.Revision // of the commit, the record or the store
-	current  storage.Revision // found by a failed comparison
+	revision storage.Revision // revision of the commit, the record or the store
+	current  storage.Revision // revision that a failed comparison found
 	failed   bool
 	missing  bool
 	keys     [modelKeys]storage.Revision

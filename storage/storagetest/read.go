@@ -11,15 +11,15 @@ import (
 func readRules() []rule {
 	return []rule{
 		{"GetReturnsWhatWasCommitted", getReturns, "a record has the value and the revision of its commit, also an empty value", getCommitted},
-		{"GetAtRevision", getReturns, "a read at a revision shows the key as it was then", getAtRevision},
-		{"GetErrors", getFails, "a missing key is ErrNotFound, a revision after the newest ErrFuture", getErrors},
-		{"ScanOrder", scanReturns, "a scan yields the keys under its prefix in byte order, whatever the bytes are", scanOrder},
-		{"ScanStart", scanStarts, "start skips what comes before it and nothing else", scanStart},
-		{"ScanAtRevision", scanReturns, "a scan at a revision shows the store as it was then", scanAtRevision},
-		{"ScanIsOneRevision", scanShows, "commits after a scan began do not change what it yields", scanIsolated},
+		{"GetAtRevision", getReturns, "a read at a revision returns the record of that revision", getAtRevision},
+		{"GetErrors", getFails, "a missing key fails with ErrNotFound, a revision after the newest one with ErrFuture", getErrors},
+		{"ScanOrder", scanReturns, "a scan yields the keys with its prefix in byte order, for arbitrary bytes", scanOrder},
+		{"ScanStart", scanStarts, "start skips exactly the keys before it", scanStart},
+		{"ScanAtRevision", scanReturns, "a scan at a revision returns the records of that revision", scanAtRevision},
+		{"ScanIsOneRevision", scanShows, "later commits do not change the result of a scan", scanIsolated},
 		{"ScanStops", scanReturns, "the consumer of a scan may stop at any record", scanStops},
-		{"ScanMany", scanReturns, "a scan yields every record however many there are", scanMany},
-		{"LargeValues", commitShows, "values of some MiB are values", largeValues},
+		{"ScanMany", scanReturns, "a scan yields all records of a large store", scanMany},
+		{"LargeValues", commitShows, "values of some MiB can be stored", largeValues},
 	}
 }
 

@@ -13,28 +13,27 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// OpenRetaining opens a store that keeps its history for a time. A store that is
-// in a directory uses dir, which is empty at first.
+// OpenRetaining opens a store that keeps its history for the duration keep. A store in a directory uses dir, which is empty
+// at the first call.
 type OpenRetaining func(t testing.TB, dir string, keep time.Duration) storage.Backend
 
-// RunRetained checks the rule of storage.Retention with a clock of its own, in
-// testing/synctest bubbles. durable says that a store which is closed and opened
-// again in the same directory has kept everything.
+// RunRetained tests that a store follows the rule of storage.Retention. The cases run in testing/synctest bubbles, with a
+// fake clock. durable must be true if a store that is closed and opened again in the same directory keeps its data.
 func RunRetained(t *testing.T, open OpenRetaining, durable bool) {
 	type retention struct {
-		name string
-		of   sentence
-		says string
-		test func(r *retained)
+		name        string
+		of          sentence
+		description string
+		test        func(r *retained)
 	}
 	rules := []retention{
-		{"Busy", retains, "beside commits a state is readable until the time has passed since it was replaced, and no longer", retainBusy},
-		{"Quiet", retains, "a replaced state is forgotten in time also if nothing else happens, and the newest never", retainQuiet},
+		{"Busy", retains, "during commits, a replaced revision is readable for the retention time and no longer", retainBusy},
+		{"Quiet", retains, "a replaced revision is dropped in time even if there are no calls, and the newest revision is never dropped", retainQuiet},
 	}
 	if durable {
 		rules = append(rules, []retention{
-			{"Restarts", retains, "history ages across restarts, however often they come", retainRestarts},
-			{"Closed", retains, "history ages while the store is closed", retainClosed},
+			{"Restarts", retains, "history expires across frequent restarts", retainRestarts},
+			{"Closed", retains, "history expires while the store is closed", retainClosed},
 		}...)
 	}
 	h := &hang{}
@@ -42,8 +41,8 @@ func RunRetained(t *testing.T, open OpenRetaining, durable bool) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				// The case goes on for years of the clock that it has.
-				err := rule{c.name, c.of, c.says, nil}.examine(h, 0, func(v *verdict) {
+				// The case takes years of the fake clock.
+				err := rule{c.name, c.of, c.description, nil}.examine(h, 0, func(v *verdict) {
 					r := &retained{t: v, test: t, open: open, dir: dir, ctx: t.Context()}
 					r.start()
 					defer func() { r.end() }()
@@ -57,8 +56,7 @@ func RunRetained(t *testing.T, open OpenRetaining, durable bool) {
 	}
 }
 
-// keeps is how long the stores of these rules keep their history, and slack how
-// much longer they may.
+// keeps is the retention time of the stores, and slack the time by which they may exceed it.
 const (
 	keeps = 5 * time.Minute
 	slack = keeps / 32
@@ -94,7 +92,7 @@ func (r *retained) commit() {
 	r.at, r.revs = append(r.at, time.Now()), append(r.revs, revision)
 }
 
-// check reads every state that there was.
+// check reads at every revision and compares the result with the retention rule.
 func (r *retained) check(slack time.Duration) {
 	r.t.Helper()
 	for i, rev := range r.revs {
@@ -114,7 +112,7 @@ func (r *retained) check(slack time.Duration) {
 	}
 }
 
-// read reads a state in every way; they have to agree.
+// read reads at a revision with every method. The methods must agree whether the revision is compacted.
 func (r *retained) read(i int, rev storage.Revision) error {
 	rec, err := r.Get(r.ctx, "a", rev)
 	if err == nil && string(rec.Value) != fmt.Sprint(i) {
@@ -132,7 +130,7 @@ func (r *retained) read(i int, rev storage.Revision) error {
 		}
 	}
 	if i+1 == len(r.revs) {
-		return err // a watch would wait
+		return err // a watch would wait forever
 	}
 	for commit, watched := range r.Watch(r.ctx, "", rev) {
 		if errors.Is(watched, storage.ErrCompacted) != errors.Is(err, storage.ErrCompacted) {
@@ -169,9 +167,8 @@ func retainQuiet(r *retained) {
 	}
 }
 
-// retainRestarts restarts far more often than history is forgotten. What was
-// committed since the store last wrote down the time may count as committed at
-// the start.
+// retainRestarts restarts the store much more often than history expires. Commits after the store last saved their times
+// may count as committed at the restart.
 func retainRestarts(r *retained) {
 	for range 30 {
 		r.commit()

@@ -14,16 +14,16 @@ import (
 
 func togetherRules() []rule {
 	return []rule{
-		{"CommitTogether", commitApplies, "writes of one commit have one revision, are seen at one moment, and a watch yields their events at once, in the order of their keys", commitTogether},
-		{"CommitTogetherCompares", commitChecks, "if one comparison of a commit fails, or one key is not there to be deleted, nothing is written", commitTogetherCompares},
-		{"CommitTogetherRefuses", commitRefuses, "no writes, or two of one key, are ErrNotTogether", commitTogetherRefuses},
-		{"CommitTogetherBounds", commitTakes, "a store takes CommitLength writes of CommitBytes and one large value", commitTogetherBounds},
-		{"CommitTogetherConcurrent", commitShows, "nobody, by whatever method, sees a commit in part", commitTogetherConcurrent},
-		{"ReserveTogether", commitApplies, "of many objects made together with one reservation exactly one is there", reserveTogether},
+		{"CommitTogether", commitApplies, "the writes of a commit have one revision and become visible together, and a watch yields their events as one element, sorted by key", commitTogether},
+		{"CommitTogetherCompares", commitChecks, "if one comparison of a commit fails, or a deleted key does not exist, nothing is written", commitTogetherCompares},
+		{"CommitTogetherRefuses", commitRefuses, "no writes, or two writes of one key, fail with ErrNotTogether", commitTogetherRefuses},
+		{"CommitTogetherBounds", commitTakes, "a store accepts CommitLength writes of CommitBytes and one large value", commitTogetherBounds},
+		{"CommitTogetherConcurrent", commitShows, "no method shows a part of a commit", commitTogetherConcurrent},
+		{"ReserveTogether", commitApplies, "if many commits create an object together with the same reservation, exactly one succeeds", reserveTogether},
 	}
 }
 
-// together commits writes and notes their events.
+// together makes a commit of several writes and adds its events to the history.
 func (h *history) together(s *store, ws ...storage.Write) {
 	s.t.Helper()
 	revision, err := s.Commit(s.ctx, ws...)
@@ -39,8 +39,7 @@ func (h *history) together(s *store, ws ...storage.Write) {
 	}
 }
 
-// fillTogether makes n commits of one to five writes, creations, changes and
-// deletions, in no order of their keys.
+// fillTogether makes n commits of one to five writes (creates, updates and deletions) in arbitrary key order.
 func (h *history) fillTogether(s *store, n int) {
 	s.t.Helper()
 	for i := range n {
@@ -177,7 +176,7 @@ func commitTogetherConcurrent(s *store) {
 	require.NoError(s.t, errors.Join(errs...))
 }
 
-// writeAll gives all keys one value, against any competition.
+// writeAll sets all keys to one value in one commit. It retries on conflicts.
 func writeAll(ctx context.Context, b storage.Backend, keys []string, value []byte) error {
 	for {
 		var ws []storage.Write
@@ -196,7 +195,7 @@ func writeAll(ctx context.Context, b storage.Backend, keys []string, value []byt
 	}
 }
 
-// readAll scans and fails if the records are not all of one commit.
+// readAll scans and fails unless all records are from one commit.
 func readAll(s *store, n int) error {
 	_, records, err := s.Scan(s.ctx, "", "", 0)
 	if err != nil {

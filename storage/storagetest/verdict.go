@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// The kit waits so long for one call, and for one case. That is far beyond what any
-// store needs, and never waited for in full by a good one.
+// Maximum times of a call and of a case. They are much longer than any store needs, so they expire only if a store
+// does not conform.
 const (
 	callTime = 30 * time.Second
 	caseTime = 2 * time.Minute
@@ -22,24 +22,24 @@ const (
 
 // rule is one case of the kit.
 type rule struct {
-	name string
-	of   sentence // what the store breaks if nothing nearer is known
-	says string   // the rule, shown when the case fails
-	test func(s *store)
+	name        string
+	of          sentence // the violated sentence, unless the guard finds a more specific one
+	description string   // description of the rule, shown if the case fails
+	test        func(s *store)
 }
 
-// verdict is what becomes of a case. A case that hangs is left behind and may go on when
-// its test is over, so that it has no testing.T.
+// verdict collects the result of a case. It replaces testing.T for the case, because a case that hangs is abandoned and
+// may continue after its test has ended.
 type verdict struct {
-	hang  *hang
-	mu    sync.Mutex
-	first *breach  // the first one that was seen
-	said  []string // by assertions
-	notes []string
+	hang     *hang
+	mu       sync.Mutex
+	first    *breach  // the first violation
+	failures []string // messages of failed assertions
+	notes    []string
 }
 
-// hang remembers, for all cases of a kit, that the store did not answer in time: from
-// then on it is given less of it, so that the kit ends before its process is ended.
+// hang records for all cases of a run whether a call of the store did not return in time. After that, later calls get
+// less time, so that the run ends before the time limit of the test process.
 type hang struct {
 	mu   sync.Mutex
 	seen bool
@@ -60,11 +60,11 @@ func (h *hang) note() {
 	h.seen = true
 }
 
-// Errorf notes what an assertion says.
+// Errorf implements require.TestingT. It adds the message of a failed assertion.
 func (v *verdict) Errorf(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.said = append(v.said, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	v.failures = append(v.failures, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
 // FailNow ends the goroutine of the case.
@@ -80,14 +80,14 @@ func (v *verdict) Fatal(args ...any) {
 	v.FailNow()
 }
 
-// Logf notes what is told if the case fails.
+// Logf adds a message that is shown only if the case fails.
 func (v *verdict) Logf(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.notes = append(v.notes, fmt.Sprintf(format, args...))
 }
 
-// note keeps the first breach, and returns the one it is given.
+// note stores b if it is the first breach, and returns b.
 func (v *verdict) note(b *breach) *breach {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -97,27 +97,27 @@ func (v *verdict) note(b *breach) *breach {
 	return b
 }
 
-// err is nil for a store that follows the rule.
+// err returns the violation of the case, or nil.
 func (v *verdict) err(r rule) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.first == nil && len(v.said) == 0 {
+	if v.first == nil && len(v.failures) == 0 {
 		return nil
 	}
-	of, did := r.of, v.said
+	of, did := r.of, v.failures
 	if v.first != nil {
-		of, did = v.first.of, append([]string{v.first.did}, v.said...)
+		of, did = v.first.of, append([]string{v.first.did}, v.failures...)
 	}
 	where, words, _ := strings.Cut(string(of), ": ")
-	text := fmt.Sprintf("the store breaks the contract of storage.%s:\n\t%q\n%s\nthe rule: %s", where, words, did[0], r.says)
+	text := fmt.Sprintf("the store breaks the contract of storage.%s:\n\t%q\n%s\nthe rule: %s", where, words, did[0], r.description)
 	for _, more := range append(did[1:], v.notes...) {
 		text += "\n" + more
 	}
 	return &breach{of, text}
 }
 
-// examine runs a case and returns what is wrong, at last when it has had its time; zero:
-// it may take any.
+// examine runs a case and returns the violation. If the case does not end within limit, that is a violation, and the case
+// is abandoned. A limit of 0 means no limit.
 func (r rule) examine(h *hang, limit time.Duration, test func(v *verdict)) error {
 	v := &verdict{hang: h}
 	done := make(chan struct{})
@@ -147,24 +147,24 @@ func (r rule) examine(h *hang, limit time.Duration, test func(v *verdict)) error
 
 // store is an open backend with the case that uses it.
 type store struct {
-	storage.Backend // guarded
+	storage.Backend // guarded, see guarded
 	raw             storage.Backend
 	t               *verdict
 	ctx             context.Context
 }
 
-// newStore guards a backend for a case. The function closes it.
+// newStore returns a guarded store for a case, and a function that closes it.
 func newStore(v *verdict, b storage.Backend) (*store, func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), caseTime-callTime)
 	g := &guarded{backend: b, v: v, ofKey: map[string]storage.Revision{}}
 	return &store{Backend: g, raw: b, t: v, ctx: ctx}, func() {
 		cancel()
 		g.unchanged()
-		_ = g.Close() // it notes what is wrong
+		_ = g.Close() // the guard records violations
 	}
 }
 
-// run examines a store by a rule within a test.
+// run runs the case in a test.
 func (r rule) run(t *testing.T, h *hang, open func(t testing.TB) storage.Backend) {
 	t.Helper()
 	b := open(t)

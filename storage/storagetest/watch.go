@@ -13,15 +13,15 @@ import (
 
 func watchRules() []rule {
 	return []rule{
-		{"WatchResumes", watchYields, "a watch from any revision yields every later commit under its prefix once, in order, with what it replaced", watchResumes},
-		{"WatchLive", watchYields, "a watch goes on from the past to commits that come later, without a gap at the seam", watchLive},
-		{"WatchManyAtOnce", watchYields, "watches with different prefixes and starts do not disturb each other", watchMany},
-		{"WatchPrefix", watchYields, "a watch sees nothing outside its prefix", watchPrefix},
+		{"WatchResumes", watchYields, "a watch from any revision yields every later commit under its prefix once, in order, with the replaced records", watchResumes},
+		{"WatchLive", watchYields, "a watch continues from old to new commits without a gap", watchLive},
+		{"WatchManyAtOnce", watchYields, "watches with different prefixes and start revisions do not affect each other", watchMany},
+		{"WatchPrefix", watchYields, "a watch yields no event outside its prefix", watchPrefix},
 		{"WatchStops", watchYields, "the consumer of a watch may stop at any commit", watchStops},
-		{"WatchCancelled", watchYields, "when the context ends a watch ends without an error, waiting or not", watchCancelled},
-		{"WatchSlowConsumer", watchBehind, "a consumer that does not read delays neither commits nor other watches, and loses nothing of the retained history", watchSlow},
-		{"History", historyYields, "the history between two revisions is what a watch yields between them, and ends", historyEnds},
-		{"WatchThenRead", commitShows, "what a watch has shown can be read", watchThenRead},
+		{"WatchCancelled", watchYields, "when its context ends, a watch ends without an error, whether it is waiting or not", watchCancelled},
+		{"WatchSlowConsumer", watchBehind, "a consumer that does not read delays neither commits nor other watches, and loses no retained commit", watchSlow},
+		{"History", historyYields, "the history between two revisions has the commits that a watch yields between them, and ends", historyEnds},
+		{"WatchThenRead", commitShows, "a commit that a watch has yielded can be read", watchThenRead},
 	}
 }
 
@@ -256,7 +256,7 @@ func watchThenRead(s *store) {
 	require.Equal(s.t, n, seen)
 }
 
-// compactedWatch reports what a watch yields that must be compacted.
+// compactedWatch returns an error unless a watch yields only ErrCompacted.
 func compactedWatch(s *store, prefix string, after storage.Revision) error {
 	var got error
 	n := 0

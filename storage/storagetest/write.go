@@ -17,19 +17,19 @@ import (
 
 func writeRules() []rule {
 	return []rule{
-		{"CommitCompares", commitChecks, "a write commits only if the key's revision is the expected one; a conflict shows the record found and changes nothing", commitCompares},
-		{"CommitDeletes", commitMissing, "deleting what does not exist is ErrNotFound; a deleted key can be created again", commitDeletes},
-		{"RevisionsIncrease", commitApplies, "every commit has a larger revision than everything shown before, a failed one has none", revisionsIncrease},
-		{"ConcurrentCreate", commitChecks, "of many creates of one key exactly one wins", concurrentCreate},
+		{"CommitCompares", commitChecks, "a write succeeds only if the key has the expected revision; a conflict returns the current record and changes nothing", commitCompares},
+		{"CommitDeletes", commitMissing, "deleting a missing key fails with ErrNotFound; a deleted key can be created again", commitDeletes},
+		{"RevisionsIncrease", commitApplies, "every commit has a larger revision than any returned before; a failed commit has no revision", revisionsIncrease},
+		{"ConcurrentCreate", commitChecks, "of many concurrent creates of one key exactly one succeeds", concurrentCreate},
 		{"ConcurrentIncrement", commitChecks, "compare-and-swap loses no update", concurrentIncrement},
-		{"ConcurrentCommits", commitApplies, "concurrent commits have unique revisions, and each read at one shows its write", concurrentCommits},
-		{"ConcurrentHistory", commitApplies, "whatever a store makes of concurrent commits, at each of their revisions it shows what was committed up to there, and a watch goes on from there", concurrentHistory},
-		{"CommitSequence", sequenceOf, "a sequence commits values of one key one after the other, each with a revision and an event of its own, and nothing if the first comparison fails", commitSequence},
-		{"StampKeepsFirst", stampKeeps, "a stamp keeps its first value and touches neither keys nor revisions", stampKeepsFirst},
+		{"ConcurrentCommits", commitApplies, "concurrent commits have unique revisions, and a read at each of them returns its write", concurrentCommits},
+		{"ConcurrentHistory", commitApplies, "after concurrent commits, reads at each revision match the commits up to it, and a watch continues from it", concurrentHistory},
+		{"CommitSequence", sequenceOf, "a sequence commits each value with its own revision and event, and nothing if the first comparison fails", commitSequence},
+		{"StampKeepsFirst", stampKeeps, "a stamp keeps its first value and changes neither keys nor revisions", stampKeepsFirst},
 	}
 }
 
-// write runs n writes on several goroutines and returns their revisions.
+// write makes n commits from several goroutines and returns their revisions.
 func write(s *store, workers, n int, make func(i int) storage.Write) []storage.Revision {
 	s.t.Helper()
 	revisions := slices.Repeat([]storage.Revision{0}, n)
@@ -47,7 +47,7 @@ func write(s *store, workers, n int, make func(i int) storage.Write) []storage.R
 	return revisions
 }
 
-// fails compares the error of a commit, nil or one that may be wrapped, with the contract's.
+// fails requires that the error of a commit is want, which may be wrapped or nil.
 func (s *store) fails(want, err error) {
 	s.t.Helper()
 	var wanted, got *storage.ConflictError
@@ -198,7 +198,7 @@ func concurrentIncrement(s *store) {
 	require.Equal(s.t, fmt.Sprint(workers*each), string(s.get("n", 0).Value))
 }
 
-// increment adds one to the number under key, against any competition.
+// increment increments the number in key. It retries on conflicts.
 func increment(ctx context.Context, b storage.Backend, key string) error {
 	for {
 		rec, err := b.Get(ctx, key, 0)

@@ -11,16 +11,18 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Cursor is one reader's position. It belongs to one goroutine.
+// Cursor is the position of a reader. It is not safe for concurrent use.
 type Cursor struct {
 	Prefix string
-	After  storage.Revision // everything up to here was read
+	After  storage.Revision // newest revision that was read
 }
 
-// Watch yields every commit under a prefix after a revision, until the context
-// ends; any other error ends it, too, after it was yielded. What the log has
-// forgotten is for older to yield: it moves the cursor on and reports whether
-// the watch goes on. Without it that is storage.ErrCompacted.
+// Watch yields each commit after the given revision with its events under prefix, until the context
+// ends. Any other error is yielded and ends the sequence.
+//
+// If the log has dropped commits that the watch needs, Watch calls older, which yields commits from
+// another source, moves the cursor past them, and reports whether the watch goes on. If older is nil,
+// Watch yields storage.ErrCompacted.
 func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, older func(c *Cursor, yield func([]storage.Event, error) bool) bool) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		cursor := Cursor{Prefix: prefix, After: after}
@@ -40,7 +42,7 @@ func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, 
 				return
 			}
 			for _, c := range commits {
-				events := under(prefix, c.Events)
+				events := withPrefix(prefix, c.Events)
 				if len(events) > 0 && (ctx.Err() != nil || !yield(events, nil)) {
 					return
 				}
@@ -49,9 +51,9 @@ func (l *Log) Watch(ctx context.Context, prefix string, after storage.Revision, 
 	}
 }
 
-// under returns the events of a commit whose key begins with a prefix. As they are
-// in the order of their keys, these are neighbours.
-func under(prefix string, events []storage.Event) []storage.Event {
+// withPrefix returns the events of a commit whose keys begin with prefix, as a slice of events. They
+// are adjacent because events are sorted by key.
+func withPrefix(prefix string, events []storage.Event) []storage.Event {
 	for len(events) > 0 && !strings.HasPrefix(events[0].Key, prefix) {
 		events = events[1:]
 	}
@@ -62,10 +64,10 @@ func under(prefix string, events []storage.Event) []storage.Event {
 	return events[:n:n]
 }
 
-// Next returns the next commits, of whatever keys, waits for one under the cursor's
-// prefix if there are none, and moves the cursor on. It fails with
-// storage.ErrCompacted if part of them is forgotten, with storage.ErrClosed after
-// Close and with the context's error when that ends.
+// Next returns the commits after the cursor and moves the cursor past them. The commits may have events
+// under any prefix. If there are none, Next waits for a commit under the prefix of the cursor. It fails
+// with storage.ErrCompacted if some of the commits were dropped, with storage.ErrClosed after Close,
+// and with the error of the context when it ends. The result must not be modified.
 func (l *Log) Next(ctx context.Context, c *Cursor) ([]Commit, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -90,7 +92,7 @@ func (l *Log) Next(ctx context.Context, c *Cursor) ([]Commit, error) {
 	}
 }
 
-// poll returns the next run of commits, or parks the reader if there is none.
+// poll returns the next run of commits. If there is none, it parks the reader and returns its group.
 func (l *Log) poll(c *Cursor) ([]Commit, *eventlog.Group, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,15 +1,15 @@
-// Package history keeps the newest commits of one store in memory and serves the
-// store's watches from them.
+// Package history keeps the recent commits of a store in memory and serves the watches of the store
+// from them.
 //
-// It is an eventlog.Log with a lock of its own: Log.mu is the innermost lock of a
-// store, taken with or without the store's own, and nothing else is waited for or
-// called under it. Whoever appends does so in revision order, which the store's own
-// lock, or its one committing goroutine, sees to.
+// A Log is an eventlog.Log with its own lock. Log.mu is the innermost lock of a store: it may be
+// acquired while the lock of the store is held, and a holder of Log.mu neither waits nor calls out of
+// the package. The store must append commits in revision order, so it appends under its own lock or
+// from its single committing goroutine.
 //
-// Publishing costs the same however many readers there are behind; a reader that
-// falls off the old end is told so and delays nobody. There is no goroutine, and
-// readers wait on channels that they made themselves, so that it all works in a
-// synctest bubble.
+// The cost of an append does not depend on the number of readers that are behind. A reader that falls
+// behind the oldest commit gets storage.ErrCompacted and never delays other readers or appends. The
+// package starts no goroutine, and readers wait on channels that they created themselves, so a Log
+// works in a synctest bubble.
 package history
 
 import (
@@ -25,54 +25,55 @@ import (
 // Commit is one commit of a store.
 type Commit = eventlog.Commit[storage.Event]
 
-// eventOverhead is what an event takes beside its key and value, about.
+// eventOverhead is the approximate size of an event without its key and values, in bytes.
 const eventOverhead = 128
 
-// Log is the newest commits of a store. All methods are safe for concurrent use.
+// Log holds the recent commits of a store. All methods are safe for concurrent use.
 type Log struct {
 	limits eventlog.Limits
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	log     eventlog.Log[storage.Event]
-	waiting eventlog.Waiters[string] // by prefix
+	waiting eventlog.Waiters[string] // grouped by prefix
 	closed  bool
 }
 
-// New makes a log that holds nothing yet and continues after revision start.
+// New returns an empty log whose first commit will have a revision larger than start.
 func New(start storage.Revision, limits eventlog.Limits) *Log {
 	l := &Log{limits: limits, waiting: make(eventlog.Waiters[string])}
 	l.log.Init(start, limits)
 	return l
 }
 
-// Begin makes the log hold nothing and continue after revision start, as that of a store
-// that was empty until then.
+// Begin empties the log and makes it continue after revision start. It is called when an import fills
+// an empty store.
 func (l *Log) Begin(start storage.Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.log.Init(start, l.limits)
 }
 
-// Append publishes the events of one commit or of several, which must continue the
-// revision order, all of a commit at once, and wakes the readers whose prefix they
-// match.
+// Append adds the events of one or more commits and wakes the readers whose prefix matches. The events
+// must be in revision order, be newer than the log, and include all events of each commit. Append
+// copies events but keeps their values.
 func (l *Log) Append(now time.Time, events ...storage.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for one, rest := First(events); len(one) > 0; one, rest = First(rest) {
-		c := Commit{Revision: one[0].Revision, Events: slices.Clone(one)}
-		for i := range one {
-			// What was replaced is kept too; of what follows each other it counts once.
-			c.Bytes += eventOverhead + int64(len(one[i].Key)+max(len(one[i].Value), len(one[i].Prev.Value)))
+	for first, rest := First(events); len(first) > 0; first, rest = First(rest) {
+		c := Commit{Revision: first[0].Revision, Events: slices.Clone(first)}
+		for i := range first {
+			// The log also keeps the replaced value. It is usually the value of an earlier event, so
+			// only the larger one of the two is counted.
+			c.Bytes += eventOverhead + int64(len(first[i].Key)+max(len(first[i].Value), len(first[i].Prev.Value)))
 		}
 		l.log.Append(now, c)
 	}
 	l.wake(events)
 }
 
-// First divides events in revision order into those of the first commit and the
-// rest.
-func First(events []storage.Event) (one, rest []storage.Event) {
+// First splits events, which are in revision order, into the events of the first commit and the rest.
+// Both are slices of events.
+func First(events []storage.Event) (first, rest []storage.Event) {
 	n := 0
 	for n < len(events) && events[n].Revision == events[0].Revision {
 		n++
@@ -80,8 +81,7 @@ func First(events []storage.Event) (one, rest []storage.Event) {
 	return events[:n:n], events[n:]
 }
 
-// wake releases the readers that any of the events concerns; the caller holds the
-// lock.
+// wake wakes the readers with an event under their prefix. The caller holds l.mu.
 func (l *Log) wake(events []storage.Event) {
 	var woken eventlog.Woken
 	for prefix := range l.waiting {
@@ -93,15 +93,15 @@ func (l *Log) wake(events []storage.Event) {
 	woken.Release()
 }
 
-// Forget drops the history before the given revision: what comes after it
-// stays readable.
+// Forget drops the commits up to and including the given revision, so readers can still start after
+// that revision.
 func (l *Log) Forget(before storage.Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.log.Forget(before)
 }
 
-// Floor returns the revision after which every event is in the log.
+// Floor returns the oldest revision after which a reader can start: the log has all commits after it.
 func (l *Log) Floor() storage.Revision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +109,8 @@ func (l *Log) Floor() storage.Revision {
 	return l.log.Floor()
 }
 
-// Between returns the commits after one revision up to and including another,
-// in runs. It reports false if part of them is forgotten.
+// Between returns the commits with revisions larger than after and up to last, as consecutive runs. It
+// returns false if some of them were dropped. The runs must not be modified.
 func (l *Log) Between(after, last storage.Revision) ([][]Commit, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,8 @@ func (l *Log) Between(after, last storage.Revision) ([][]Commit, bool) {
 	return l.log.Between(after, last)
 }
 
-// At returns what the commit of a revision did to a key, if it is not forgotten.
+// At returns the event of key in the commit with revision rev. It returns false if that commit was
+// dropped or did not write the key.
 func (l *Log) At(key string, rev storage.Revision) (storage.Event, bool) {
 	l.mu.Lock()
 	run := l.log.After(rev - 1)
@@ -133,8 +134,7 @@ func (l *Log) At(key string, rev storage.Revision) (storage.Event, bool) {
 	return storage.Event{}, false
 }
 
-// Fork returns a log with the same history that goes its own way. Readers of
-// the original are not readers of the fork.
+// Fork returns an independent log with the same history. It has none of the waiting readers of l.
 func (l *Log) Fork() *Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +143,8 @@ func (l *Log) Fork() *Log {
 	return f
 }
 
-// Close ends every reader with storage.ErrClosed. The history stays readable
-// through Between.
+// Close makes Next and Watch fail with storage.ErrClosed, also for readers that are waiting. Between
+// still works.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

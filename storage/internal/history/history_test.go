@@ -20,7 +20,7 @@ func event(revision storage.Revision) storage.Event {
 	return storage.Event{Record: storage.Record{Key: fmt.Sprint("k", revision%3), Revision: revision, Value: []byte("x")}}
 }
 
-func TestForget(t *testing.T) {
+func TestForgetDropsCommitsUpToRevision(t *testing.T) {
 	l := New(0, eventlog.Limits{})
 	for i := range storage.Revision(1000) {
 		l.Append(time.Now(), event(i+1))
@@ -47,8 +47,8 @@ func first(ctx context.Context, l *Log, prefix string, after storage.Revision) (
 	return event, ctx.Err()
 }
 
-// Readers are woken by what is under their prefix and after their revision.
-func TestWatchWaits(t *testing.T) {
+// A waiting watch is woken by a commit under its prefix and after its revision.
+func TestWatchWaitsForMatchingCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(0, eventlog.Limits{})
 		type answer struct {
@@ -85,7 +85,7 @@ func TestWatchWaits(t *testing.T) {
 	})
 }
 
-// Who is parked is taken past what does not concern it, however much that is.
+// A parked reader moves past commits under other prefixes, no matter how many there are.
 func TestParkedReadersDoNotFallBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(0, eventlog.Limits{Events: 5})
@@ -107,7 +107,7 @@ func TestParkedReadersDoNotFallBehind(t *testing.T) {
 	})
 }
 
-func TestAt(t *testing.T) {
+func TestAtReturnsEventOfRevision(t *testing.T) {
 	l := New(10, eventlog.Limits{Events: 40})
 	for i := range storage.Revision(100) {
 		l.Append(time.Now(), event(11+i*3))
@@ -121,8 +121,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// A deletion keeps what it removed.
-func TestBytesCountWhatWasReplaced(t *testing.T) {
+// The event of a deletion keeps the deleted value.
+func TestBytesIncludeReplacedValues(t *testing.T) {
 	l := New(0, eventlog.Limits{Bytes: 100 << 10})
 	for i := range storage.Revision(1000) {
 		e := event(i + 1)
@@ -133,8 +133,8 @@ func TestBytesCountWhatWasReplaced(t *testing.T) {
 	require.Greater(t, l.log.Events(), 7)
 }
 
-// A watch yields of each commit what is under its prefix, at once.
-func TestCommitsOfSeveralEvents(t *testing.T) {
+// A watch yields all events of a commit that are under its prefix as one element.
+func TestWatchYieldsEventsOfCommitTogether(t *testing.T) {
 	const each = 5
 	l := New(0, eventlog.Limits{Events: 40})
 	for i := range storage.Revision(100) {

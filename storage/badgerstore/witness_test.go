@@ -13,9 +13,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestNoWitness: where nobody knows which revisions were used, those that may have
-// been are not used again, also by the life after the next.
-func TestNoWitness(t *testing.T) {
+// TestMissingWitness checks that without a witness, revisions that may have been used are not used again,
+// also after a second restart.
+func TestMissingWitness(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	o := Options{Dir: dir, Retain: -1}
 	s, err := Open(o)
@@ -24,21 +24,21 @@ func TestNoWitness(t *testing.T) {
 	require.NoError(t, err)
 	unfinished := first + 7
 	require.NoError(t, s.flush(100, func(batch *badger.WriteBatch) error {
-		return batch.SetEntryAt(badger.NewEntry(pieceKey(unfinished, 0), make([]byte, 9)).WithMeta(formPiece), uint64(unfinished))
+		return batch.SetEntryAt(badger.NewEntry(pieceKey(unfinished, 0), make([]byte, 9)).WithMeta(encodingPiece), uint64(unfinished))
 	}))
 	require.NoError(t, s.Close())
 	require.NoError(t, os.Remove(filepath.Join(dir, witnessFile)))
 	for range 2 { // the first life writes nothing
 		s, err = Open(o)
 		require.NoError(t, err)
-		require.Greater(t, s.committer.next, unfinished+reserveBlock)
+		require.Greater(t, s.committer.next, unfinished+revisionBlock)
 		require.NoError(t, s.Check(ctx))
 		require.NoError(t, s.Close())
 	}
 }
 
-// TestPowerFailureInCompact: a store that ends after the mark, before the witness
-// knows of it, has lost nothing.
+// TestPowerFailureInCompact checks that a process that ends after it has written the mark and before it has
+// updated the witness has lost nothing.
 func TestPowerFailureInCompact(t *testing.T) {
 	ctx, dir, left := t.Context(), t.TempDir(), t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1})
@@ -73,17 +73,17 @@ func TestPowerFailureInCompact(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestWitnessLineThatFailed: the last line that is whole stays while another
-// cannot be written.
-func TestWitnessLineThatFailed(t *testing.T) {
+// TestFailedWitnessWriteKeepsLastLine checks that the last intact line stays if another line cannot be
+// written.
+func TestFailedWitnessWriteKeepsLastLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	l := lines{File: f}
-	require.NoError(t, l.write(testimony{revision: 1, reserved: 1}, true))
+	require.NoError(t, l.write(witnessRecord{revision: 1, reserved: 1}, true))
 	require.NoError(t, f.Close())
 	for range 2 {
-		require.Error(t, l.write(testimony{revision: 2, reserved: 2}, true))
+		require.Error(t, l.write(witnessRecord{revision: 2, reserved: 2}, true))
 		require.EqualValues(t, 1, l.turn)
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 )
 
-// What the database finds out about its files only after it has made others.
+// Checks of files that Badger itself makes only after it has created or changed other files.
 
-// lookAtKeys reads the list of the keys that files are encrypted with, of which there are none.
-func (v *survey) lookAtKeys() {
+// checkKeyRegistry checks that the registry of encryption keys can be read. The store uses no encryption, so it is empty.
+func (v *survey) checkKeyRegistry() {
 	_, err := badger.OpenKeyRegistry(badger.KeyRegistryOptions{Dir: v.dir, ReadOnly: true})
 	if err != nil {
-		v.fault("%s cannot be read (%w); it has nothing of this store in it: remove it, and the store makes a new one", badger.KeyRegistryFileName, err)
+		v.fault("%s cannot be read (%w); it holds no data: remove it, and the store creates a new one", badger.KeyRegistryFileName, err)
 	}
 }
 
-// plainLog reports whether a log says that it is not encrypted, with the number of no key. One that
-// is too short for that is none at all.
+// plainLog reports whether the header of a log names no encryption key. It also returns true if the log is too short
+// to have a header or cannot be read.
 func plainLog(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,19 +40,19 @@ func plainLog(path string) bool {
 	return err != nil || key == [8]byte{}
 }
 
-// span is the keys of a table, each with its version.
+// span is the range of the keys of a table, versions included.
 type span struct {
 	id          uint64
 	first, last []byte
 }
 
-// lookAtLevels finds tables whose keys overlap within a level but the first, where each key is
-// looked for in one table alone.
-func (v *survey) lookAtLevels() {
+// checkLevels reports tables of one level with overlapping keys. In all levels except level 0, Badger searches a key in
+// one table only, so it would miss entries.
+func (v *survey) checkLevels() {
 	levels := make(map[int][]span)
 	for _, id := range v.tables {
 		if level := v.levels[id]; level > 0 {
-			if s, err := tableSpan(v.path(id)); err == nil { // else there is a fault
+			if s, err := tableSpan(v.path(id)); err == nil { // otherwise the survey has a fault already
 				s.id = id
 				levels[level] = append(levels[level], s)
 			}
@@ -63,14 +63,14 @@ func (v *survey) lookAtLevels() {
 		for i := 1; i < len(spans); i++ {
 			a, b := spans[i-1], spans[i]
 			if y.CompareKeys(a.last, b.first) >= 0 {
-				v.fault("tables %s and %s of level %d both have the keys from %q on: one of them is not the file that was written by this name; tables were swapped or are of different times",
+				v.fault("tables %s and %s of level %d overlap at key %q: tables were swapped or are from different times",
 					filepath.Base(v.path(a.id)), filepath.Base(v.path(b.id)), level, keyName(b.first))
 			}
 		}
 	}
 }
 
-// keyName returns what a key of the database is of, without its kind and version.
+// keyName returns a database key without prefix and version.
 func keyName(key []byte) []byte {
 	key = userKey(key)
 	return key[min(1, len(key)):]
@@ -80,7 +80,7 @@ func keyName(key []byte) []byte {
 func tableSpan(path string) (s span, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = fmt.Errorf("its index cannot be read: %v", fault)
+			err = fmt.Errorf("the index cannot be read: %v", fault)
 		}
 	}()
 	f, err := os.Open(path)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// diskBytes returns how much the disk of a directory has room for, and its size.
+// diskBytes returns the free bytes and the size of the disk of dir. ok is false if they are unknown.
 func diskBytes(dir string) (free, size int64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -17,8 +17,8 @@ func diskBytes(dir string) (free, size int64, ok bool) {
 	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), true
 }
 
-// allocated returns how much of the disk a file takes: those that are mapped may have
-// holes.
+// allocated returns the bytes of the blocks of a file. Mapped files may have holes, so this may be less than
+// the length.
 func allocated(info fs.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Blocks * 512
@@ -26,7 +26,7 @@ func allocated(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// modes says that the modes of files mean something.
+// modes reports whether file modes control the access of other users.
 const modes = true
 
 // owned reports whether a file belongs to the user of the process.

@@ -12,13 +12,12 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 )
 
-// spoiltSuffix ends the name of a table that was replaced by what can be read
-// of it.
-const spoiltSuffix = ".damaged"
+// damagedSuffix is appended to the name of a damaged table that repairTable has replaced.
+const damagedSuffix = ".damaged"
 
-// onlyPieces reports whether nothing but parts of large values is in blocks.
-// Their keys come last, so a block that begins with one holds no others. Which
-// records they belong to is known without them, so that only those are lost.
+// onlyPieces reports whether the damaged blocks hold only pieces of large values. The keys of pieces sort
+// after all others, so a block that begins with a piece holds only pieces. The heads of the values are in
+// other blocks, so the affected records are known, and no other record is lost.
 func onlyPieces(blocks []badBlock) bool {
 	for _, b := range blocks {
 		if !strings.HasPrefix(string(b.first), piecePrefix) {
@@ -28,24 +27,23 @@ func onlyPieces(blocks []badBlock) bool {
 	return len(blocks) > 0
 }
 
-// mendTable replaces a table by what can be read of it, because the database
-// would take its first block that cannot be read for its end. The damaged one is
-// kept beside it.
-func mendTable(path string, o badger.Options) error {
+// repairTable replaces a table by one with its readable entries, because Badger would treat the first
+// damaged block as the end of the table. The damaged table is kept with damagedSuffix.
+func repairTable(path string, o badger.Options) error {
 	b := table.NewTableBuilder(table.Options{
 		TableSize: maxTable, BlockSize: o.BlockSize, BloomFalsePositive: o.BloomFalsePositive,
 		ChkMode: o.ChecksumVerificationMode, Compression: o.Compression,
 	})
 	defer b.Close()
 	_, err := readTable(path, func(e entry) error {
-		b.Add(y.KeyWithTs(e.key, e.version), y.ValueStruct{Meta: e.bits, UserMeta: e.form, Value: e.stored}, 0)
+		b.Add(y.KeyWithTs(e.key, e.version), y.ValueStruct{Meta: e.bits, UserMeta: e.encoding, Value: e.stored}, 0)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if b.Empty() {
-		return fmt.Errorf("table %s: nothing in it can be read", filepath.Base(path))
+		return fmt.Errorf("table %s: no entry can be read", filepath.Base(path))
 	}
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, privateFile)
 	if err != nil {
@@ -55,8 +53,8 @@ func mendTable(path string, o badger.Options) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	// The link comes first, so that there is a table by that name at any moment.
-	if err := os.Link(path, path+spoiltSuffix); err != nil && !errors.Is(err, os.ErrExist) {
+	// Create the link before the rename, so that a table with this name exists at any time.
+	if err := os.Link(path, path+damagedSuffix); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {
@@ -65,5 +63,5 @@ func mendTable(path string, o badger.Options) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// maxTable is above every table that the database makes.
+// maxTable is larger than any table of the database.
 const maxTable = 256 << 20

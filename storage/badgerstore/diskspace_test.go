@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// TestFullDisk: without room the store refuses to open and to write, but not to
-// delete, and goes on when there is room again.
-func TestFullDisk(t *testing.T) {
+// TestFullDiskRefusesWritesButNotDeletions checks that without space Open and writes fail with ErrFull,
+// deletions succeed, and writes succeed again when there is space.
+func TestFullDiskRefusesWritesButNotDeletions(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	var left atomic.Int64
 	o := Options{Dir: dir, Retain: -1, disk: func(string) (int64, int64, bool) { return left.Load(), 1 << 40, true }}
@@ -42,9 +42,9 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestStoppedStore: after a write whose outcome nobody knows the store takes no
-// more, says so, and can still be read.
-func TestStoppedStore(t *testing.T) {
+// TestStoppedStoreCanBeRead checks that after a failed write the store refuses writes with ErrStopped but can
+// still be read.
+func TestStoppedStoreCanBeRead(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Retain: -1})
 	require.NoError(t, err)
 	put := func(key string) (storage.Revision, error) {

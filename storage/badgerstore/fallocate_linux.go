@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-const keepSize = 1 // of fallocate
+const keepSize = 1 // FALLOC_FL_KEEP_SIZE
 
-// allocates reports that allocate takes room.
-const allocates = true
+// canAllocate reports whether allocate is implemented.
+const canAllocate = true
 
-// allocate allocates blocks for a file without making it longer. On a file system that cannot do
-// that, it does nothing.
+// allocate allocates blocks for the first bytes of a file without changing its length. It does nothing if
+// the file system does not support that.
 func allocate(f *os.File, bytes int64) error {
 	for {
 		err := syscall.Fallocate(int(f.Fd()), keepSize, 0, bytes)

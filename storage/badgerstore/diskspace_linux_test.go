@@ -18,7 +18,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// smallDisk is a file system of its own, in memory.
+// smallDisk mounts a file system in memory.
 func smallDisk(t *testing.T, bytes int64) string {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", bytes)); err != nil {
@@ -28,10 +28,10 @@ func smallDisk(t *testing.T, bytes int64) string {
 	return dir
 }
 
-// fillDisk writes until there is no room.
+// fillDisk writes a file until the disk is full.
 func fillDisk(t *testing.T, path string) { fillUntil(t, path, func() bool { return false }) }
 
-// fillUntil writes until there is no room or it may end. It reports whether there is room.
+// fillUntil writes a file until the disk is full or end returns true. It reports whether the disk has space.
 func fillUntil(t *testing.T, path string, end func() bool) bool {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
@@ -46,8 +46,8 @@ func fillUntil(t *testing.T, path string, end func() bool) bool {
 	return true
 }
 
-// writers commit to keys of their own, and count what was acknowledged and what
-// was refused for want of room. Anything else is a fault.
+// writers commit to a key each and count acknowledged writes and writes that failed with ErrFull. Any other
+// error fails the test.
 type writers struct {
 	t       *testing.T
 	s       *Store
@@ -95,7 +95,7 @@ func (w *writers) start(s *Store, n int) {
 	}
 }
 
-// wait returns when so many more writes were taken and refused.
+// wait returns after the given number of further writes were acknowledged and refused.
 func (w *writers) wait(taken, refused int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *writers) wait(taken, refused int) {
 	}
 }
 
-// next returns when one more write was taken or refused.
+// next returns after one further write was acknowledged or refused.
 func (w *writers) next() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *writers) next() {
 	}
 }
 
-// count returns how many writes were refused.
+// count returns the number of refused writes.
 func (w *writers) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,8 +142,8 @@ func (w *writers) check(s *Store) {
 	}
 }
 
-// TestDiskFilledByOthers: while other programs fill the disk, a store under load refuses writes, loses
-// none, and accepts writes again when there is room.
+// TestDiskFilledByOthers checks that while other programs fill the disk, a store under load refuses writes
+// but loses none, and accepts writes again when there is space.
 func TestDiskFilledByOthers(t *testing.T) {
 	disk := smallDisk(t, 192<<20)
 	o := Options{Dir: filepath.Join(disk, "store"), Retain: time.Second}
@@ -154,9 +154,9 @@ func TestDiskFilledByOthers(t *testing.T) {
 		w.start(s, 8)
 		w.wait(1000, 0)
 		fill := filepath.Join(disk, "others")
-		for refused, room := w.count(), true; room && w.count() == refused; { // as fast as the store notices
+		for refused, space := w.count(), true; space && w.count() == refused; { // as fast as the store notices
 			free, _, _ := diskBytes(disk)
-			room = fillUntil(t, fill, func() bool {
+			space = fillUntil(t, fill, func() bool {
 				left, _, _ := diskBytes(disk)
 				return left < free-1<<20
 			})
@@ -171,7 +171,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 			w.check(s)
 			err := s.Close()
 			require.NoError(t, os.Remove(fill))
-			if err != nil { // the reserve was in use
+			if err != nil { // the ballast was in use
 				require.ErrorIs(t, err, storage.ErrFull)
 				_, err = Open(o)
 				require.ErrorIs(t, err, ErrInUse)
@@ -190,23 +190,24 @@ func TestDiskFilledByOthers(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// awaitTablesOf waits until no table of the store is being written: a program that then takes the last
-// byte of the disk would end the process.
+// awaitTablesOf waits until the store is not writing a table: if another program took the last space during
+// that, the process would end.
 func awaitTablesOf(t *testing.T, s *Store) {
 	t.Helper()
 	require.Eventually(t, func() (idle bool) {
 		require.NoError(t, s.perform(t.Context(), func() error {
 			c := &s.committer
-			idle = c.spare.unflushed(s.logPath) == 1 && !c.flattener.running.Load()
+			idle = c.logs.unflushed(s.logPath) == 1 && !c.flattener.running.Load()
 			return nil
 		}))
 		return idle
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// TestReserve: on a disk that other programs have filled to the last byte, deletions are taken and the
-// store can be closed, because of the reserve. It is created again when there is room.
-func TestReserve(t *testing.T) {
+// TestBallastOnFullDisk checks that on a disk that other programs have filled completely, deletions are
+// accepted and the store can be closed, because of the ballast, and that the ballast is allocated again when
+// there is space.
+func TestBallastOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, 64<<20)
 	o := Options{Dir: filepath.Join(disk, "store"), Retain: -1}
 	s, err := Open(o)
@@ -222,11 +223,11 @@ func TestReserve(t *testing.T) {
 		})
 	}
 	keys.Wait()
-	reserve := func() (bytes int64) {
-		require.NoError(t, s.perform(t.Context(), func() error { bytes = s.committer.reserve.size(); return nil }))
+	ballastBytes := func() (bytes int64) {
+		require.NoError(t, s.perform(t.Context(), func() error { bytes = s.committer.ballast.size(); return nil }))
 		return bytes
 	}
-	require.EqualValues(t, reserveTables*smallTable, reserve())
+	require.EqualValues(t, ballastTables*smallTable, ballastBytes())
 	fill := filepath.Join(disk, "others")
 	awaitTablesOf(t, s)
 	fillDisk(t, fill)
@@ -237,7 +238,7 @@ func TestReserve(t *testing.T) {
 	for w := range 16 {
 		keys.Go(func() {
 			for i := w; i < n; i += 16 {
-				for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until the reserve is given up
+				for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // until the ballast is released
 					_, err := s.Commit(context.Background(), storage.Write{Key: fmt.Sprint("k", i), Expect: storage.AnyRevision})
 					if err == nil {
 						break
@@ -249,7 +250,7 @@ func TestReserve(t *testing.T) {
 		})
 	}
 	keys.Wait()
-	require.Zero(t, reserve())
+	require.Zero(t, ballastBytes())
 	require.NoError(t, s.Close())
 	rest := filepath.Join(disk, "rest")
 	fillDisk(t, rest)
@@ -258,15 +259,16 @@ func TestReserve(t *testing.T) {
 	require.NoError(t, errors.Join(os.Remove(fill), os.Remove(rest)))
 	s, err = Open(o)
 	require.NoError(t, err)
-	require.EqualValues(t, reserveTables*smallTable, reserve())
+	require.EqualValues(t, ballastTables*smallTable, ballastBytes())
 	require.Equal(t, 0, s.Stats().Keys)
 	require.NoError(t, s.Close())
 }
 
-// TestBallast: other programs cannot take ballast, which is no file of the directory.
-func TestBallast(t *testing.T) {
+// TestBallastHoldsSpace checks that other programs cannot take the space of the ballast, and that it is no
+// file in the directory.
+func TestBallastHoldsSpace(t *testing.T) {
 	disk := smallDisk(t, 16<<20)
-	b, err := takeBallast(disk, 6<<20)
+	b, err := allocateBallast(disk, 6<<20)
 	require.NoError(t, err)
 	files, err := os.ReadDir(disk)
 	require.NoError(t, err)
@@ -275,14 +277,14 @@ func TestBallast(t *testing.T) {
 	require.NoError(t, b.release())
 	free, _, _ := diskBytes(disk)
 	require.EqualValues(t, 6<<20, free)
-	_, err = takeBallast(disk, 7<<20)
+	_, err = allocateBallast(disk, 7<<20)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	free, _, _ = diskBytes(disk)
 	require.EqualValues(t, 6<<20, free)
 }
 
-// TestMovedDirectory: a store whose directory is renamed can be read. It takes no writes and cannot be
-// closed until the directory is back.
+// TestMovedDirectory checks that a store whose directory is renamed can be read, does not accept writes, and
+// cannot be closed until the directory is back.
 func TestMovedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := Open(Options{Dir: dir, Retain: -1})
@@ -311,8 +313,8 @@ func TestMovedDirectory(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestSmallDisk: a store begins small on a small disk, and its logs take what
-// they are going to need.
+// TestSmallDisk checks that an empty store is small on a small disk, and that the blocks of its logs are
+// allocated.
 func TestSmallDisk(t *testing.T) {
 	disk := smallDisk(t, 64<<20)
 	s, err := Open(Options{Dir: disk, Retain: time.Second})
@@ -330,9 +332,9 @@ func TestSmallDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestLogsHaveTheirRoom: the pages of the log in use, and of the next one, are
-// there before they are written.
-func TestLogsHaveTheirRoom(t *testing.T) {
+// TestLogsAreAllocated checks that the blocks of the current and of the next log are allocated before they
+// are written.
+func TestLogsAreAllocated(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
 	require.NoError(t, err)
@@ -345,7 +347,7 @@ func TestLogsHaveTheirRoom(t *testing.T) {
 	for i := range 100 {
 		_, err := s.Commit(t.Context(), storage.Write{Key: fmt.Sprint(i), Value: make([]byte, 40<<10)})
 		require.NoError(t, err)
-		next := s.committer.spare.id
+		next := s.committer.logs.id
 		for _, id := range []int{next, next - 1} {
 			info, err := os.Stat(s.logPath(id))
 			require.NoError(t, err)
@@ -355,12 +357,12 @@ func TestLogsHaveTheirRoom(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, s.committer.spare.id, 3)
+	require.Greater(t, s.committer.logs.id, 3)
 }
 
 const immutable = 0x10 // FS_IMMUTABLE_FL
 
-// setImmutable makes a directory take no new files, or take them again.
+// setImmutable sets or clears the immutable flag of a directory, which prevents new files.
 func setImmutable(t *testing.T, dir string, on bool) {
 	d, err := os.Open(dir)
 	require.NoError(t, err)
@@ -374,8 +376,8 @@ func setImmutable(t *testing.T, dir string, on bool) {
 	}
 }
 
-// TestImmutableDirectory: what cannot be written is refused, the store says so,
-// and goes on by itself when it can.
+// TestImmutableDirectory checks that writes fail and Writable returns an error while files cannot be created,
+// and that writes succeed afterwards.
 func TestImmutableDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
@@ -416,8 +418,8 @@ func TestImmutableDirectory(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestLargeWritesToImmutableDirectory: a value of several logs is refused where no
-// log can be begun, though a part of it is written. It leaves nothing.
+// TestLargeWritesToImmutableDirectory checks that a value that needs several logs is refused if no new log
+// can be created, although a part of it is written, and that its pieces are deleted.
 func TestLargeWritesToImmutableDirectory(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
@@ -460,8 +462,8 @@ func TestLargeWritesToImmutableDirectory(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestPiecesStayUntilTheyAreDeleted: what could not be deleted is deleted later.
-func TestPiecesStayUntilTheyAreDeleted(t *testing.T) {
+// TestFailedPieceDeletionIsRetried checks that pieces that could not be deleted are deleted later.
+func TestFailedPieceDeletionIsRetried(t *testing.T) {
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "store")
 	s, err := Open(Options{Dir: dir, Retain: -1, memTable: 1 << 20})
 	require.NoError(t, err)
@@ -485,8 +487,8 @@ func TestPiecesStayUntilTheyAreDeleted(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestInspectChangesNothing: a directory that takes no files can be inspected.
-func TestInspectChangesNothing(t *testing.T) {
+// TestInspectImmutableDirectory checks that a directory in which files cannot be created can be inspected.
+func TestInspectImmutableDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1})
 	require.NoError(t, err)
@@ -501,8 +503,8 @@ func TestInspectChangesNothing(t *testing.T) {
 	require.Equal(t, 1, report.Records)
 }
 
-// TestCloseInImmutableDirectory: Close returns the error and keeps the directory, and succeeds when the
-// directory takes files again.
+// TestCloseInImmutableDirectory checks that Close fails and keeps the lock of the directory, and succeeds
+// after files can be created again.
 func TestCloseInImmutableDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Retain: -1})
