@@ -1,8 +1,8 @@
 // Package controlplane is the map of the project; it holds no code.
 //
 // The project is a Kubernetes-style API server as a library: a program imports
-// it, registers its kinds, picks a store, and gets an http.Handler that real
-// clients work with.
+// it, registers its kinds, chooses a store, and gets an http.Handler that
+// unmodified Kubernetes clients work with.
 //
 //	b := &server.Builder{Authorizer: auth.AllowAll}
 //	b.Register(registry.Of(registry.Definition[Widget]{Group: "example.com", Version: "v1", Kind: "Widget"}))
@@ -11,63 +11,52 @@
 //
 // # Where things are
 //
-//   - [orch.io/controlplane/server]: the Builder, and the way of every request:
-//     who, whether, what. Below it flowcontrol, how callers share the server,
-//     nodeagent, how it reaches the agents of nodes and what runs in pods,
-//     access, the usual access control of a cluster in one call, serving, TLS and an
-//     orderly end for a program of its own, and servertest, a server for a test, with users,
-//     faults, crashes and a record of what was asked for.
-//     What is below server/internal is its own: objects, the engine, objectcache,
-//     the objects in memory that serve every read, with their selectors and encodings, controllers, fair, media, impersonate, openapi, the documents that
-//     clients explain, check and patch by, conversion, which asks the webhooks of definitions,
-//     aggregator, which knows the servers that APIServices name, and metered, which measures the
-//     store.
-//   - api: the vocabulary of all others: [orch.io/controlplane/api/meta] (objects,
-//     Status), names (the naming table), features (which of a server's are on), schema
-//     (shapes as data), check (what is wrong with an object).
-//   - [orch.io/controlplane/registry]: what a kind is (Of, FromCRD). Below it the
-//     built-in kinds, one package for each API group, and registrytest, the kit that
-//     proves that objects come back from every version and form. What built-in kinds
-//     imitate without need stands in internal/compat, and what their comments say, for
-//     kubectl explain, in api/internal/comments.
-//   - [orch.io/controlplane/apply]: patches and their creation, diffs, and field management
-//     (server-side apply) as functions on objects and schemas.
-//   - [orch.io/controlplane/client]: access to the objects of a server. Client is untyped, in the
-//     process or over HTTP; Of is typed, over HTTP or an in-process transport. Controller,
-//     with Feed and Index, runs in a server or outside; Cache and Election are for programs
-//     outside. Below it kubeconfig: servers and credentials from kubeconfig files.
-//   - [orch.io/controlplane/storage]: the contract of a store: bytes and
-//     revisions. Below it badgerstore (a directory), memstore, faultinject (a store
-//     that fails as a test wants it), storagetest, the kit that proves a store,
-//     and backup, copies and backups.
+//   - [orch.io/controlplane/server]: Builder and Server. Below it access, the usual
+//     access control of a cluster in one call; serving, TLS and an orderly shutdown for
+//     a program; flowcontrol, the configuration of API priority and fairness; nodeagent,
+//     connections to node agents and pods; and servertest, a server for tests, with
+//     users, faults, crashes and recorded requests. The parts of the server are below
+//     server/internal, see "The way of a request".
+//   - [orch.io/controlplane/admission]: the interface of plugins that change or refuse
+//     writes. Below it plugins, the built-in ones, and webhook, the two that call
+//     webhooks.
+//   - [orch.io/controlplane/auth]: the interfaces of authentication, authorization and
+//     audit. The packages below it implement them: rbac, oidc, serviceaccount and others.
+//   - [orch.io/controlplane/client]: access to the objects of a server, in process or
+//     over HTTP: Client (untyped), Objects (typed), Cache, Controller, Election. Below it
+//     kubeconfig, which reads client configurations.
 //   - [orch.io/controlplane/watch]: lists, lists at an older revision and watches over any
-//     store, from memory: CacheSet, Cache, Cursor, Feed. The server reads through it, and so
-//     can a program with an API of another shape.
-//   - [orch.io/controlplane/auth]: who calls and whether he may, and below it the
-//     usual answers.
-//   - [orch.io/controlplane/admission]: what a plugin is that changes or refuses
-//     writes, and below it plugins, those of every server: a file each and a table, and
-//     webhook, the two of them that ask webhooks.
-//   - internal: what several packages share and programs need not name: resource, the
-//     kinds of a server compiled for its names, with all that is done with an object on
-//     its way to the store, codec, bytes to objects and back, manifests, objects in
-//     files, inprocess, requests without a socket, webhookclient, calls of webhooks, services, how the server finds their endpoints, metrics, the classes of what /metrics shows, number, the exact comparison of JSON numbers, workqueue, keys that are due, reconcile, the loop of a controller, caches, keys and certificates.
-//   - examples: apiserver (a complete server), envtest (the same in place of the
-//     binaries that envtest starts), quickstart, versions, admission, auth, binary (a
-//     server of one's own that kubectl works with), aggregated (one that a cluster passes a
-//     group on to), harness, and in modules of their own
-//     real clients, operators, policy engines and a store over SQLite. Their README.md
-//     leads to the guides for who comes from elsewhere.
+//     store, from memory, in bytes and keys. The server reads through it, and so can a
+//     program with an API of another shape.
+//   - [orch.io/controlplane/storage]: the contract of a store: bytes and revisions. Below
+//     it the stores memstore, badgerstore (a directory) and etcdstore (a module of its
+//     own), backup (backups and copies), faultinject (a store that fails on demand) and
+//     storagetest, which tests a store against the contract.
+//   - [orch.io/controlplane/registry]: the definition of a kind, from a Go struct (Of) or a
+//     CustomResourceDefinition (FromCRD). Below it builtin, one package for each API group;
+//     convert, which converts manifests; and registrytest, which tests conversions.
+//   - [orch.io/controlplane/apply]: patches and their creation, diffs, and field management
+//     (server-side apply), as functions on objects and schemas.
+//   - api: the types that all packages share: [orch.io/controlplane/api/meta] (objects,
+//     Status, selectors), schema (the shape of a version as data), names (the names on the
+//     wire), check (validation errors) and features (feature gates).
+//   - internal: packages that several others share and programs do not need. resource
+//     compiles the kinds for the names of one server; codec encodes and decodes objects;
+//     cel evaluates expressions; webhookclient calls webhooks; reconcile and workqueue run
+//     controllers; compat lists behaviour of kube-apiserver that cannot be derived.
+//   - examples: apiserver (a complete server), envtest (a replacement for envtest's
+//     binaries), quickstart and a program for most topics; those that need other
+//     dependencies are modules of their own. examples/README.md lists them.
 //
 // # How to
 //
-// Each is one file of a program; what is shown is cut out of examples that run.
+// The code of this section comes from examples that run as tests.
 //
-// A kind with two versions is two structs. One is the hub, of which the
-// [orch.io/controlplane/registry.Definition] is and which hooks, admission and controllers see; a
-// [orch.io/controlplane/registry.Spoke] says how objects of the other become it, and are made of it.
-// Clients of either version see all objects. The whole is registry's example of Spoke;
-// registrytest.RoundTrip finds what a version loses.
+// A kind with two versions consists of two structs. The [orch.io/controlplane/registry.Definition]
+// describes the hub version, which hooks, admission and controllers work with. A
+// [orch.io/controlplane/registry.Spoke] converts the other version to the hub and back. Clients of
+// either version see all objects. The complete program is the example of Spoke in package registry;
+// registrytest.RoundTrip reports fields that a conversion loses.
 //
 //	var lamp = registry.Definition[Lamp]{
 //		Group: "example.com", Version: "v1", Scope: registry.Cluster, Status: true, ShortNames: []string{"lp"},
@@ -87,12 +76,12 @@
 //		Lacks: []string{"status"},
 //	}}
 //
-// The kind is registry.Of(d), for Register of the Builder.
+// Pass the kind, registry.Of(d), to Builder.Register.
 //
-// An admission plugin is an [orch.io/controlplane/admission.Plugin]: a name, rules that say which writes
-// concern it, and a function that changes the object (Mutate) or one that refuses it
-// (Validate). It is given to the Builder in Admission; AdmissionOptions choose and
-// configure plugins by name. The whole is admission's example of Plugin.
+// An admission plugin is an [orch.io/controlplane/admission.Plugin]: a name, rules that select
+// writes, and a function that changes the object (Mutate) or checks it (Validate). Pass it to the
+// Builder in Admission; AdmissionOptions enable and configure plugins by name. The complete program
+// is the example of Plugin in package admission.
 //
 //	rooms := admission.Plugin{
 //		Name: "Rooms",
@@ -134,14 +123,13 @@
 //
 // # How imports run
 //
-// One way only, also from folder to folder: server → admission → auth → client →
-// watch → registry → apply → api; storage is below watch. The packages in internal stand for
-// themselves, since what they share is only that programs do not see them: the compiled
-// kinds (resource) are between server and registry, all others are below registry.
-// Packages below storage, auth and admission implement what their parent defines, and
-// what is below admission may use what is below auth, never the other way; the core
-// imports none of them but memstore and the table of admission plugins. A test keeps this
-// true, and that no name that goes on the wire stands outside api/names.
+// Imports run one way only: server → admission → auth → client → watch → registry → apply →
+// api; storage is below watch. Each package in internal has a layer of its own: resource is
+// between server and registry, most others are below registry. Packages below storage, auth
+// and admission implement the interfaces of their parent; those below admission may import
+// those below auth, not the other way round. The server imports none of them but memstore and
+// the table of admission plugins. Tests in the root enforce this, and that names on the wire
+// are defined in api/names only.
 //
 // # The way of a request
 //
