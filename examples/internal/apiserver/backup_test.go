@@ -74,7 +74,7 @@ func TestBackup(t *testing.T) {
 
 	require.Contains(t, does(t, "verify", monday, tuesday), "whole: ")
 	require.Contains(t, does(t, "verify", tuesday), "on top of")
-	refuses(t, "file 2: the backup does not stand on the one before", "verify", tuesday, monday)
+	refuses(t, "file 2: the backup is not based on the previous one", "verify", tuesday, monday)
 	refuses(t, "that one is needed, too", "restore", "--data-dir", restored, tuesday)
 	refuses(t, "--data-dir is empty", "restore", monday)
 	require.NoDirExists(t, restored)
@@ -127,14 +127,14 @@ func TestDamagedBackups(t *testing.T) {
 	damaged := filepath.Join(saved, "damaged")
 	for _, text := range [][]byte{nil, whole[:len(whole)/2], whole[:len(whole)-1], []byte("something else"), append(append(append([]byte(nil), whole[:5000]...), 'x'), whole[5001:]...)} {
 		require.NoError(t, os.WriteFile(damaged, text, 0o600))
-		refuses(t, "the backup cannot be used", "restore", "--data-dir", to, damaged)
-		refuses(t, "the backup cannot be used", "verify", damaged)
+		refuses(t, "damaged backup", "restore", "--data-dir", to, damaged)
+		refuses(t, "damaged backup", "verify", damaged)
 		require.NoDirExists(t, to)
 	}
 	refuses(t, "no such file", "restore", "--data-dir", to, filepath.Join(saved, "none"))
 	refuses(t, "--data-dir is empty", "restore", filepath.Join(saved, "none"))
 	refuses(t, "--bump-revision must be between 0 and", "restore", "--data-dir", to, "--bump-revision", fmt.Sprint(int64(1)<<40+1), file)
-	refuses(t, "there is no file", "restore", "--data-dir", to)
+	refuses(t, "no files", "restore", "--data-dir", to)
 	refuses(t, "there is no store in the directory", "backup", "--data-dir", filepath.Join(saved, "none"), filepath.Join(saved, "x"))
 	refuses(t, "there is no store in the directory", "copy", "--data-dir", saved, "--to-data-dir", to)
 	require.NoDirExists(t, to)
