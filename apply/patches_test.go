@@ -117,9 +117,7 @@ func (r random) changed(a, b map[string]any) map[string]any {
 // map type.
 func schemas(t *testing.T) map[string]*schema.Schema {
 	kinds := []*registry.Kind{registry.FromCRD([]byte(widgets))}
-	for _, k := range builtin.Kinds() {
-		kinds = append(kinds, k)
-	}
+	kinds = append(kinds, builtin.Kinds()...)
 	found := map[string]*schema.Schema{}
 	for _, k := range kinds {
 		kind, err := resource.Compile(k, names.Kubernetes)
