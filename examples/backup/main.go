@@ -2,7 +2,7 @@
 // what changed since in another one, and both are restored into a new directory when the first
 // one is lost. What is restored has the versions that it had, so that clients go on from what they
 // saw last. Those that saw what happened after the last backup must start over: see
-// transfer.Options.StartOver.
+// backup.Options.StartOver.
 //
 //	go run ./examples/backup
 package main

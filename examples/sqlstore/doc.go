@@ -21,7 +21,7 @@
 // commits of all processes have one order, which is that of their revisions. A watch is a query
 // for what came after its last revision, asked again whenever something was committed.
 //
-// Import fills an empty store from another one in one transaction, for package transfer: revisions
+// Import fills an empty store from another one in one transaction, for package backup: revisions
 // and history are those of the other store, which are retained as if everything had been committed
 // at that moment.
 //

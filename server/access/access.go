@@ -9,9 +9,9 @@
 //
 //   - authentication by client certificate, service account token, bootstrap token, and the further Methods,
 //     such as those of auth/tokenfile, auth/oidc and auth/tokenwebhook; an authenticating proxy is
-//     auth/proxyheader; impersonation is part of every server;
+//     auth/requestheader; impersonation is part of every server;
 //   - the authorizers Node and RBAC, which can be replaced or combined with those of auth/abac and
-//     auth/accesswebhook; the default roles, the check against privilege escalation, and aggregated roles;
+//     auth/authzwebhook; the default roles, the check against privilege escalation, and aggregated roles;
 //   - the kinds TokenReview, SubjectAccessReview and their relatives;
 //   - service accounts, their tokens, and the discovery documents with which others verify these tokens; the
 //     approval and signing of certificate requests; and the objects by which joining machines and other

@@ -32,7 +32,7 @@ func onStderr() *progress {
 	return &progress{out: os.Stderr, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
-// tell is for transfer.Options.
+// tell is for backup.Options.
 func (p *progress) tell(now backup.Progress) {
 	every := writeEvery
 	if p.terminal {

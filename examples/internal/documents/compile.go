@@ -17,7 +17,7 @@ var packages = map[string]string{
 
 	"admission": "orch.io/controlplane/admission", "auth": "orch.io/controlplane/auth", "client": "orch.io/controlplane/client",
 	"meta": "orch.io/controlplane/api/meta", "registry": "orch.io/controlplane/registry", "server": "orch.io/controlplane/server",
-	"servertest": "orch.io/controlplane/server/servertest", "transfer": "orch.io/controlplane/storage/backup",
+	"servertest": "orch.io/controlplane/server/servertest", "backup": "orch.io/controlplane/storage/backup",
 	"badgerstore": "orch.io/controlplane/storage/badgerstore",
 
 	"kubernetes": "k8s.io/client-go/kubernetes", "rest": "k8s.io/client-go/rest", "runtime": "k8s.io/apimachinery/pkg/runtime",
