@@ -115,6 +115,47 @@ func TestUnion(t *testing.T) {
 	assert.Equal(t, []string{"devs"}, alice.user.Groups, "the method's user is not changed")
 }
 
+// TestTokensHaveABoundedLength checks every function that takes a token: the longest one reaches the
+// method, a longer one does not.
+func TestTokensHaveABoundedLength(t *testing.T) {
+	longest := strings.Repeat("a", auth.MaxToken)
+	called := 0
+	cert := auth.AuthenticatorFunc(func(*http.Request) (*auth.User, error) {
+		called++
+		return &auth.User{Name: "alice"}, nil
+	})
+	for _, token := range []string{longest, longest + "a"} {
+		fits := token == longest
+		method, r := known{token, &auth.User{Name: "alice"}, nil}, request("Authorization", "Bearer "+token)
+		for name, authenticate := range map[string]func() (*auth.User, error){
+			"AuthenticateBearer":       func() (*auth.User, error) { return auth.AuthenticateBearer(method, r) },
+			"Union":                    func() (*auth.User, error) { return auth.Union(method).Authenticate(r) },
+			"Union of no token method": func() (*auth.User, error) { return auth.Union(cert).Authenticate(r) },
+			"Union.AuthenticateToken": func() (*auth.User, error) {
+				u, _, err := auth.Union(method).AuthenticateToken(t.Context(), token, nil)
+				return u, err
+			},
+		} {
+			u, err := authenticate()
+			assert.Equal(t, fits, u != nil, name)
+			assert.Equal(t, !fits, errors.Is(err, auth.ErrBadToken), "%s: %v", name, err)
+		}
+	}
+	assert.Equal(t, 1, called)
+}
+
+// TestUnauthenticatedUsersAreNotAuthenticated checks that only one of the two groups is given to a user.
+func TestUnauthenticatedUsersAreNotAuthenticated(t *testing.T) {
+	for _, u := range []*auth.User{
+		auth.NewAnonymous(), {Name: auth.Anonymous}, {Name: "zoe", Groups: []string{auth.Unauthenticated}},
+	} {
+		got, err := auth.Union(known{"a", u, nil}).Authenticate(request("Authorization", "Bearer a"))
+		require.NoError(t, err)
+		assert.Equal(t, u, got)
+		assert.False(t, got.InGroup(auth.Authenticated))
+	}
+}
+
 func TestUnionAuthenticateToken(t *testing.T) {
 	m := auth.Union(known{err: errors.New("boom")}, known{"a", &auth.User{Name: "alice"}, nil}, auth.AnonymousAccess)
 	u, auds, err := m.AuthenticateToken(context.Background(), "a", []string{"x"})

@@ -49,6 +49,8 @@ func TestPolicies(t *testing.T) {
 		{`{"user":"bob","namespace":"ns","resource":"pods"}`, &auth.User{Name: "bob"}, pods("list", "other"), false},
 		{`{"user":"bob","namespace":"ns","resource":"pods"}`, &auth.User{Name: "bob"}, pods("list", ""), false},
 		{`{"user":"bob","resource":"pods"}`, &auth.User{Name: "bob"}, pods("list", ""), true},
+		{`{"user":"bob","resource":"pods"}`, &auth.User{Name: "bob"}, pods("list", "ns"), false},
+		{`{"user":"bob","namespace":"*"}`, &auth.User{Name: "bob"}, pods("list", "ns"), false},
 		{`{"user":"bob","resource":"pods","namespace":"*","apiGroup":"apps"}`, &auth.User{Name: "bob"}, pods("list", "ns"), false},
 		{`{"group":"devs","resource":"*","namespace":"*"}`, &auth.User{Name: "x", Groups: []string{"devs"}}, pods("list", "ns"), true},
 		{`{"group":"devs","resource":"*","namespace":"*"}`, &auth.User{Name: "devs"}, pods("list", "ns"), false},
@@ -57,6 +59,9 @@ func TestPolicies(t *testing.T) {
 		{`{"resource":"*","namespace":"*","apiGroup":"*","nonResourcePath":"*"}`, someone, pods("list", "ns"), false},
 		{`{"group":"*","nonResourcePath":"/x/*"}`, someone, path("post", "/x/a/b"), true},
 		{`{"group":"*","nonResourcePath":"/x/*"}`, someone, path("post", "/x"), false},
+		{`{"group":"*","nonResourcePath":"/x"}`, someone, path("get", "/x"), true},
+		{`{"group":"*","nonResourcePath":"/x"}`, someone, path("get", "/x/a"), false},
+		{`{"group":"*","nonResourcePath":"/x"}`, someone, path("get", "/xa"), false},
 		{`{"group":"*","nonResourcePath":"/x","readonly":true}`, someone, path("post", "/x"), false},
 		{`{"group":"*","nonResourcePath":"*"}`, someone, path("get", "/"), true},
 		{`{"group":"*","nonResourcePath":"*"}`, auth.NewAnonymous(), path("get", "/"), false},
@@ -86,6 +91,14 @@ func TestFaultyFiles(t *testing.T) {
 	}
 	_, err := abac.Load("/nonexistent", names.Orch)
 	require.Error(t, err)
+}
+
+func TestFilesAreBounded(t *testing.T) {
+	line := head + `{"user":"a"}}` + "\n"
+	_, err := abac.Parse(strings.NewReader(strings.Repeat(line, 100_000)), names.Kubernetes)
+	require.NoError(t, err)
+	_, err = abac.Parse(strings.NewReader(strings.Repeat(line, 100_001)), names.Kubernetes)
+	require.ErrorContains(t, err, "more than 100000 policies")
 }
 
 func TestRulesFor(t *testing.T) {

@@ -28,3 +28,21 @@ func TestRolesThatCannotBeCompared(t *testing.T) {
 	assert.True(t, ok, "a star covers any number")
 	assert.Empty(t, missing)
 }
+
+// TestRulesThatGrantNothingCoverNothing checks that a rule without a group, which grants no
+// resource, covers none.
+func TestRulesThatGrantNothingCoverNothing(t *testing.T) {
+	want := []rule{{Verbs: []string{"get"}, Groups: []string{""}, Resources: []string{"pods"}}}
+	for _, own := range []rule{
+		{Verbs: []string{"get"}, Resources: []string{"pods"}},
+		{Groups: []string{""}, Resources: []string{"pods"}},
+		{Verbs: []string{"get"}, Groups: []string{""}},
+	} {
+		missing, ok := beyond([]rule{own}, want)
+		assert.True(t, ok)
+		assert.Equal(t, want, missing, own)
+	}
+	missing, ok := beyond(want, want)
+	assert.True(t, ok)
+	assert.Empty(t, missing)
+}

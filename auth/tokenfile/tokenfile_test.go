@@ -3,6 +3,7 @@ package tokenfile_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,30 @@ func TestParseFaults(t *testing.T) {
 	_, err := tokenfile.Parse(strings.NewReader("a\n,b,c\n"))
 	assert.ErrorContains(t, err, "line 1")
 	assert.ErrorContains(t, err, "line 2", "every fault at once")
+}
+
+func TestTheLongestTokenIsAccepted(t *testing.T) {
+	longest := strings.Repeat("x", auth.MaxToken)
+	a, err := tokenfile.Parse(strings.NewReader(longest + ",alice,1\n"))
+	require.NoError(t, err)
+	u, _, err := a.AuthenticateToken(t.Context(), longest, nil)
+	require.NoError(t, err)
+	assert.Equal(t, &auth.User{Name: "alice", UID: "1"}, u)
+}
+
+func TestAFileThatIsTooLongIsNotCut(t *testing.T) {
+	const lines, length = 1024, 64 << 10 // of a line, so that all of them are as long as a file may be
+	read := func(more string) error {
+		pad := strings.Repeat("x", length-len("0000,u,1\n"))
+		var parts []io.Reader
+		for i := range lines {
+			parts = append(parts, strings.NewReader(fmt.Sprintf("%04d", i)), strings.NewReader(pad), strings.NewReader(",u,1\n"))
+		}
+		_, err := tokenfile.Parse(io.MultiReader(append(parts, strings.NewReader(more))...))
+		return err
+	}
+	assert.NoError(t, read(""))
+	assert.ErrorContains(t, read("\n"), "more than 67108864 bytes")
 }
 
 func TestLoad(t *testing.T) {
