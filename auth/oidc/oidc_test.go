@@ -342,6 +342,40 @@ func TestHostileKeySets(t *testing.T) {
 	assert.ErrorContains(t, err, "more than 256 keys")
 }
 
+// TestKeysForEncryptionVerifyNothing checks that a key set may contain keys of another use.
+func TestKeysForEncryptionVerifyNothing(t *testing.T) {
+	i := newIssuer(t)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	for use, good := range map[string]bool{"enc": false, "sig": true, "": true} {
+		i.more = []any{jose.JSONWebKey{Key: key.Public(), KeyID: "k2", Use: use}}
+		u, err := who(i.open(nil), sign(t, jose.RS256, key, "k2", i.claims()))
+		assert.Equal(t, good, u != nil, "%q: %v", use, err)
+	}
+}
+
+func TestTheNumberOfGroupsIsBounded(t *testing.T) {
+	i := newIssuer(t)
+	a := i.open(func(c *oidc.Config) { c.GroupsClaim = "groups" })
+	u, err := who(a, i.token("groups", make([]string, 4096)))
+	require.NoError(t, err)
+	assert.Len(t, u.Groups, 4096)
+	_, err = who(a, i.token("groups", make([]string, 4097)))
+	assert.ErrorIs(t, err, auth.ErrBadToken)
+}
+
+// TestKnownTokensExpire checks a token that was accepted before and after its end.
+func TestKnownTokensExpire(t *testing.T) {
+	i := newIssuer(t)
+	a := i.open(nil)
+	token := i.token("exp", i.now.Add(time.Minute).Unix())
+	for _, seconds := range []int{0, 59, 61, 600} {
+		i.now = time.Unix(1_700_000_000+int64(seconds), 0)
+		_, err := who(a, token)
+		assert.Equal(t, seconds > 60, err != nil, "after %d seconds: %v", seconds, err)
+	}
+}
+
 func TestNewFaults(t *testing.T) {
 	_, err := oidc.New(oidc.Config{IssuerURL: "http://x", Algorithms: []string{"HS256"}, RequiredClaims: map[string]string{"": "x"}})
 	for _, part := range []string{"no https", "no client id", `"HS256"`, "without a name"} {

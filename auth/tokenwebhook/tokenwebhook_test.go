@@ -165,7 +165,7 @@ func TestVersions(t *testing.T) {
 func TestCache(t *testing.T) {
 	now := time.Unix(0, 0)
 	ctx := context.Background()
-	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`}}
+	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`, "why": `{"error":"stolen"}`}}
 	a := open(t, h, func(c *tokenwebhook.Config) { c.Now = func() time.Time { return now } })
 	ask := func(token string, audiences ...string) int32 {
 		before := h.calls.Load()
@@ -179,10 +179,12 @@ func TestCache(t *testing.T) {
 	assert.Equal(t, int32(0), ask("good"))
 	now = now.Add(1)
 	assert.Equal(t, int32(1), ask("good"), "two minutes are over")
-	assert.Equal(t, int32(1), ask("no"))
-	assert.Equal(t, int32(0), ask("no"))
-	now = now.Add(10 * time.Second)
-	assert.Equal(t, int32(1), ask("no"), "a refusal is kept briefly")
+	for _, refused := range []string{"no", "why"} {
+		assert.Equal(t, int32(1), ask(refused))
+		assert.Equal(t, int32(0), ask(refused))
+		now = now.Add(10 * time.Second)
+		assert.Equal(t, int32(1), ask(refused), "a refusal is cached for a short time")
+	}
 	assert.Equal(t, int32(1), ask("failing"))
 	assert.Equal(t, int32(1), ask("failing"), "a failure is not kept")
 	h.status["failing"] = `{"authenticated":true,"user":{"username":"bob"}}`
