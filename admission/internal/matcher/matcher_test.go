@@ -63,7 +63,9 @@ const rules = "rules: [{operations: [CREATE], apiGroups: [example.com], apiVersi
 func TestConstraintsMatch(t *testing.T) {
 	clusterScoped := func(r *matcher.Request) { r.Namespace = "" }
 	update := func(old string) func(*matcher.Request) {
-		return func(r *matcher.Request) { r.Operation, r.Old = admission.Update, object(t, "metadata: {labels: "+old+"}") }
+		return func(r *matcher.Request) {
+			r.Operation, r.Old = admission.Update, object(t, "metadata: {labels: "+old+"}")
+		}
 	}
 	everyVersion := "rules: [{operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*']}]\n"
 	for _, c := range []struct {
