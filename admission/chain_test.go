@@ -207,6 +207,17 @@ func TestRulesAreChecked(t *testing.T) {
 	assert.EqualError(t, err, "admission plugin Nothing has neither Mutate nor Validate\nadmission plugin Idle has neither Mutate nor Validate")
 }
 
+// TestSetupErrorsFailTheChain checks that a chain is not built without a plugin whose Setup failed.
+func TestSetupErrorsFailTheChain(t *testing.T) {
+	var j journal
+	broken := j.plugin("Broken")
+	boom := errors.New("boom")
+	broken.Setup = func(*admission.Plugin, admission.PluginContext) error { return boom }
+	_, err := admission.New([]admission.Plugin{j.plugin("Good"), broken}, admission.Options{}, admission.PluginContext{})
+	assert.ErrorIs(t, err, boom)
+	assert.ErrorContains(t, err, "admission plugin Broken")
+}
+
 // TestEndedCallsAfterOnceInReverseOrder checks also that a second call of Ended does nothing.
 func TestEndedCallsAfterOnceInReverseOrder(t *testing.T) {
 	var r admission.Request

@@ -7,6 +7,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/registry"
 )
 
 // TestRuleMatches checks the fields of a rule with all their wildcards.
@@ -60,5 +61,25 @@ func TestRuleMatches(t *testing.T) {
 			}
 		}
 		assert.Equal(t, test.want, got, test.name)
+	}
+}
+
+// TestRuleMatchesGroupAndVersionTogether checks a type with versions in two groups.
+func TestRuleMatchesGroupAndVersionTogether(t *testing.T) {
+	r := &admission.Request{Resource: meta.Resource{Group: "apps", Version: "v1", Resource: "deployments"}, Type: &registry.Type{
+		AllVersions: []meta.GroupVersion{{Group: "apps", Version: "v1"}, {Group: "extensions", Version: "v1beta1"}},
+	}}
+	for _, test := range []struct {
+		group, version string
+		want           bool
+	}{
+		{"apps", "v1", true},
+		{"extensions", "v1beta1", true},
+		{"extensions", "*", true},
+		{"extensions", "v1", false},
+		{"apps", "v1beta1", false},
+	} {
+		rule := admission.Rule{Groups: []string{test.group}, Versions: []string{test.version}}
+		assert.Equal(t, test.want, rule.Matches(r), test)
 	}
 }

@@ -147,6 +147,27 @@ func TestFieldSelector(t *testing.T) {
 	require.False(t, s.Matches(func(string) string { return "x" }))
 }
 
+// TestFieldSelectorMatchesAllRequirements checks that each requirement must hold.
+func TestFieldSelectorMatchesAllRequirements(t *testing.T) {
+	fields := map[string]string{"a": "1", "b": "2"}
+	for text, want := range map[string]bool{
+		"": true, "a=1": true, "a=1,b=2": true, "a=1,b=3": false, "a=3,b=2": false, "a!=1": false, "a=1,b!=2": false, "a=1,b!=3": true, "c=": true, "c!=": false,
+	} {
+		s, err := meta.ParseFieldSelector(text)
+		require.NoError(t, err)
+		require.Equal(t, want, s.Matches(func(field string) string { return fields[field] }), text)
+	}
+}
+
+// TestFieldSelectorIsBounded checks a selector of the largest size, which has one long value.
+func TestFieldSelectorIsBounded(t *testing.T) {
+	longest := "a=" + strings.Repeat("b", 64<<10-2)
+	_, err := meta.ParseFieldSelector(longest)
+	require.NoError(t, err)
+	_, err = meta.ParseFieldSelector(longest + "b")
+	require.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
+}
+
 func FuzzLabelSelector(f *testing.F) {
 	for _, s := range []string{"a=b", "a in (b,c),!d", "x>1,y notin (),z!=", "a.b/c==d", ","} {
 		f.Add(s)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,8 +66,11 @@ func TestAuthenticateToken(t *testing.T) {
 		"space at a comma": {set("auth-extra-groups", "system:bootstrappers:a, system:bootstrappers:b"), nil},
 		"trailing comma":   {set("auth-extra-groups", "system:bootstrappers:a,"), nil},
 		"group with space": {set("auth-extra-groups", "system:bootstrappers:a b"), nil},
-		"other type":       {func(m map[string]any, _ map[string]string) { m["type"] = "Opaque" }, nil},
-		"other namespace":  {func(m map[string]any, _ map[string]string) { m["metadata"].(map[string]any)["namespace"] = "default" }, nil},
+		"longest group": {set("auth-extra-groups", "system:bootstrappers:"+strings.Repeat("a", 256)),
+			&auth.User{Name: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", "system:bootstrappers:" + strings.Repeat("a", 256)}}},
+		"group too long":  {set("auth-extra-groups", "system:bootstrappers:"+strings.Repeat("a", 257)), nil},
+		"other type":      {func(m map[string]any, _ map[string]string) { m["type"] = "Opaque" }, nil},
+		"other namespace": {func(m map[string]any, _ map[string]string) { m["metadata"].(map[string]any)["namespace"] = "default" }, nil},
 		"terminating": {func(m map[string]any, _ map[string]string) {
 			m["metadata"].(map[string]any)["deletionTimestamp"] = "2029-12-31T23:59:59Z"
 		}, nil},

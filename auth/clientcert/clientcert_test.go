@@ -91,6 +91,19 @@ func TestVerifierRemembers(t *testing.T) {
 	assert.Error(t, err, "not longer than it is valid")
 }
 
+// TestVerifierRemembersWholeChains checks that a certificate that was accepted with its intermediate is not accepted
+// without it.
+func TestVerifierRemembersWholeChains(t *testing.T) {
+	ca := testcerts.New(t, "ca", nil)
+	middle := testcerts.New(t, "middle", ca)
+	v := verifier.New(ca.Pool(), nil)
+	leaf := middle.Issue(t, pkix.Name{CommonName: "alice"}, x509.ExtKeyUsageClientAuth, time.Hour).Leaf
+	_, err := v.Verify(over(leaf, middle.Cert))
+	require.NoError(t, err)
+	_, err = v.Verify(over(leaf))
+	assert.Error(t, err)
+}
+
 func BenchmarkAuthenticate(b *testing.B) {
 	ca := testcerts.New(b, "ca", nil)
 	a := clientcert.New(ca.Pool())

@@ -44,6 +44,9 @@ func TestNode(t *testing.T) {
 	mirror := pod("mirror", "n1", m{"volumes": []any{m{"secret": m{"secretName": "mirrored"}}}})
 	mirror["metadata"].(m)["annotations"] = m{"kubernetes.io/config.mirror": "x"}
 	put(t, c, "", "pods", mirror)
+	marked := pod("marked", "n1", m{"volumes": []any{m{"secret": m{"secretName": "mirrored"}}}})
+	marked["metadata"].(m)["annotations"] = m{"kubernetes.io/config.mirror": ""} // the annotation counts, not its value
+	put(t, c, "", "pods", marked)
 	put(t, c, "", "pods", pod("unbound", "", m{"volumes": []any{m{"secret": m{"secretName": "unbound"}}}}))
 	put(t, c, "", "persistentvolumes", m{"metadata": m{"name": "pv"}, "spec": m{"claimRef": m{"namespace": "ns", "name": "claim"},
 		"csi": m{"nodeStageSecretRef": m{"name": "stage", "namespace": "sys"}, "controllerPublishSecretRef": m{"name": "ctrl", "namespace": "sys"}}}})

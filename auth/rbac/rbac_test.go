@@ -262,6 +262,14 @@ func TestMalformedObjectsGrantNothing(t *testing.T) {
 	_, err := s.Create(ctx, res("clusterroles"), meta.NewObject(map[string]any{"metadata": map[string]any{"name": "bad"}, "rules": []any{"x", map[string]any{"verbs": "get"}}}))
 	require.NoError(t, err)
 	s.bind("", "bad", "ClusterRole", "bad", user("alice"))
+	for name, ref := range map[string]map[string]any{
+		"no-group": {"kind": "ClusterRole", "name": "r"}, "other-group": {"apiGroup": "example.com", "kind": "ClusterRole", "name": "r"},
+		"no-name": {"apiGroup": group, "kind": "ClusterRole"}, "no-kind": {"apiGroup": group, "name": "r"},
+	} {
+		_, err := s.Create(ctx, res("clusterrolebindings"), meta.NewObject(map[string]any{
+			"metadata": map[string]any{"name": name}, "subjects": []any{user("alice")}, "roleRef": ref}))
+		require.NoError(t, err)
+	}
 	assert.False(t, can(t, rbac.New(s, names.Kubernetes), auth.Action{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods"}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
@@ -96,5 +97,59 @@ func TestSelector(t *testing.T) {
 		s := Selector{ScopeName: "PriorityClass", Operator: tc.operator, Values: []string{"a", "b"}}
 		assert.Equal(t, tc.want, s.chooses(tc.have), "%v of %v", s, tc.have)
 		assert.Equal(t, tc.none, s.chooses(nil), "%v of none", s)
+	}
+}
+
+// TestLimitedResourcesNeedAQuota checks objects that need a quota for a name, and for a scope.
+func TestLimitedResourcesNeedAQuota(t *testing.T) {
+	ledger := &Ledger{naming: newNaming(names.Kubernetes, nil), limited: []Limited{
+		{Resource: "pods", MatchContains: []string{".cpu"}, MatchScopes: []Selector{{ScopeName: "BestEffort", Operator: "Exists"}}},
+		{APIGroup: "example.com", Resource: "pods", MatchContains: []string{"pods"}},
+	}}
+	busy, idle := `{spec: {containers: [{name: a, resources: {requests: {cpu: '1'}}}]}}`, `{spec: {containers: [{name: a}]}}`
+	for _, tc := range []struct{ pod, quota, refusal string }{
+		{busy, ``, "insufficient quota to consume: requests.cpu"},
+		{busy, `{spec: {hard: {pods: 1}}}`, "insufficient quota to consume: requests.cpu"},
+		{busy, `{spec: {hard: {requests.cpu: '1'}, scopes: [BestEffort]}}`, "insufficient quota to consume: requests.cpu"},
+		{busy, `{spec: {hard: {requests.cpu: '1'}}}`, ""},
+		{idle, ``, "insufficient quota to match these scopes"},
+		{idle, `{spec: {hard: {pods: 1}}}`, "insufficient quota to match these scopes"},
+		{idle, `{spec: {hard: {pods: 1}, scopes: [NotBestEffort]}}`, "insufficient quota to match these scopes"},
+		{idle, `{spec: {hard: {pods: 1}, scopes: [BestEffort]}}`, ""},
+	} {
+		var all []*snapshot
+		if tc.quota != "" {
+			all = append(all, newSnapshot(&ledger.naming, object(t, tc.quota)))
+		}
+		err := ledger.uncovered(&charge{resource: pods, object: object(t, tc.pod)}, all)
+		if tc.refusal == "" {
+			assert.NoError(t, err, "%s %s", tc.pod, tc.quota)
+		} else {
+			assert.ErrorContains(t, err, tc.refusal, "%s %s", tc.pod, tc.quota)
+		}
+	}
+}
+
+// TestUpdatesThatMayGrow checks which updates are charged.
+func TestUpdatesThatMayGrow(t *testing.T) {
+	const terminating = `metadata: {deletionTimestamp: "2030-01-01T00:00:00Z"}, `
+	for _, tc := range []struct {
+		resource, sub, before, after string
+		want                         bool
+	}{
+		{"persistentvolumeclaims", "", `{spec: {a: 1}}`, `{spec: {a: 2}}`, true},
+		{"persistentvolumeclaims", "status", `{spec: {a: 1}}`, `{spec: {a: 1}, status: {b: 1}}`, false},
+		{"persistentvolumeclaims", "", `{` + terminating + `spec: {a: 1}}`, `{` + terminating + `spec: {a: 1}}`, false},
+		{"persistentvolumeclaims", "", `{` + terminating + `spec: {a: 1}}`, `{` + terminating + `spec: {a: 2}}`, true},
+		{"services", "", `{spec: {type: ClusterIP}}`, `{spec: {type: NodePort}}`, true},
+		{"pods", "", `{spec: {a: 1}}`, `{spec: {a: 2}}`, false},
+		{"pods", "", `{spec: {}}`, `{spec: {activeDeadlineSeconds: 5}}`, true},
+		{"pods", "resize", `{spec: {a: 1}}`, `{spec: {a: 2}}`, true},
+		{"pods", "status", `{spec: {}}`, `{spec: {activeDeadlineSeconds: 5}}`, false},
+		{"configmaps", "", `{data: {a: b}}`, `{data: {a: c}}`, false},
+	} {
+		r := &admission.Request{Operation: admission.Update, Resource: meta.Resource{Version: "v1", Resource: tc.resource}, Subresource: tc.sub,
+			Old: object(t, tc.before), Object: object(t, tc.after)}
+		assert.Equal(t, tc.want, mayGrow(r), "%s/%s %s %s", tc.resource, tc.sub, tc.before, tc.after)
 	}
 }

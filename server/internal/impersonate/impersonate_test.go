@@ -98,6 +98,20 @@ func TestParseFirst(t *testing.T) {
 	assert.Equal(t, "1", q.Checks[1].Name)
 }
 
+// TestRightsOfARequestAreBounded checks the largest request, and one with a group more.
+func TestRightsOfARequestAreBounded(t *testing.T) {
+	h := header("Impersonate-User", "zoe")
+	for i := range 499 {
+		h.Add("Impersonate-Group", fmt.Sprint(i))
+	}
+	q, err := impersonate.Parse(h, names.Orch)
+	require.NoError(t, err)
+	assert.Len(t, q.Checks, 500)
+	h.Add("Impersonate-Group", "more")
+	_, err = impersonate.Parse(h, names.Orch)
+	assert.Equal(t, meta.ReasonBadRequest, meta.ReasonOf(err))
+}
+
 func TestParseFaults(t *testing.T) {
 	many := header("Impersonate-User", "zoe")
 	for i := range 1000 {
