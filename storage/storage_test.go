@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -84,6 +85,66 @@ func TestGuardCheck(t *testing.T) {
 			require.Equal(t, &storage.ConflictError{Key: "a", Expect: c.expect, Current: c.current}, err)
 		}
 	}
+}
+
+// TestTogether checks which writes form a commit, and their order.
+func TestTogether(t *testing.T) {
+	put := func(key string) storage.Write { return storage.Write{Key: key, Value: []byte{}} }
+	guard := func(key string) storage.Write { return storage.Write{Key: key, Expect: 3, Guard: true} }
+	for name, ws := range map[string][]storage.Write{
+		"none":                      {},
+		"guards only":               {guard("a"), guard("b")},
+		"two writes of a key":       {put("a"), put("b"), put("a")},
+		"a write and a deletion":    {put("a"), {Key: "a", Expect: 3}},
+		"a write and a guard":       {put("a"), guard("a")},
+		"two guards of a key":       {put("b"), guard("a"), guard("a")},
+		"a guard with a value":      {put("b"), {Key: "a", Value: []byte{}, Expect: 3, Guard: true}},
+		"a guard with any revision": {put("b"), {Key: "a", Expect: storage.AnyRevision, Guard: true}},
+	} {
+		_, err := storage.Together(ws)
+		require.ErrorIs(t, err, storage.ErrNotTogether, name)
+	}
+	given := []storage.Write{put("c"), guard("b"), put("a")}
+	sorted, err := storage.Together(given)
+	require.NoError(t, err)
+	require.Equal(t, []storage.Write{put("a"), guard("b"), put("c")}, sorted)
+	require.Equal(t, []storage.Write{put("c"), guard("b"), put("a")}, given, "the argument is not changed")
+}
+
+// single is a Backend of which only Commit works. It has one record.
+type single struct {
+	storage.Backend
+	record  storage.Record
+	foreign bool // another writer replaces the record after each commit
+}
+
+func (b *single) Commit(_ context.Context, ws ...storage.Write) (storage.Revision, error) {
+	if err := ws[0].Check(b.record); err != nil {
+		return 0, err
+	}
+	at := b.record.Revision + 1
+	b.record = storage.Record{Key: ws[0].Key, Value: ws[0].Value, Revision: at}
+	if b.foreign {
+		b.record.Revision++
+	}
+	return at, nil
+}
+
+// TestCommitSequenceComparesEachValue checks a Backend without sequences: each commit replaces the one before, and
+// nothing else.
+func TestCommitSequenceComparesEachValue(t *testing.T) {
+	first := storage.Write{Key: "a", Value: []byte("1")}
+	b := &single{}
+	revisions, err := storage.CommitSequence(t.Context(), b, first, []byte("2"), []byte("3"))
+	require.NoError(t, err)
+	require.Equal(t, []storage.Revision{1, 2, 3}, revisions)
+	require.Equal(t, storage.Record{Key: "a", Value: []byte("3"), Revision: 3}, b.record)
+
+	b = &single{foreign: true}
+	revisions, err = storage.CommitSequence(t.Context(), b, first, []byte("2"), []byte("3"))
+	require.ErrorAs(t, err, new(*storage.ConflictError))
+	require.Equal(t, []storage.Revision{1}, revisions)
+	require.Equal(t, "1", string(b.record.Value))
 }
 
 func TestEventDeleted(t *testing.T) {

@@ -155,6 +155,7 @@ func TestTokenRequestBound(t *testing.T) {
 
 func TestTokenRequestFaults(t *testing.T) {
 	w := newWorld(t)
+	w.put("pods", "ns", "nameless", "pod-4", map[string]any{"spec": map[string]any{}})
 	w.put("pods", "other", "far", "pod-3", map[string]any{"spec": map[string]any{"serviceAccountName": "robot"}})
 	head := `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest",`
 	for _, c := range []struct {
@@ -175,6 +176,7 @@ func TestTokenRequestFaults(t *testing.T) {
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"ConfigMap","apiVersion":"v1","name":"a"}}}`, 400, ""},
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"apps/v1","name":"p"}}}`, 400, ""},
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"stranger"}}}`, 400, ""},
+		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"nameless"}}}`, 400, ""},
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":"p","uid":"wrong"}}}`, 409, ""},
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Secret","apiVersion":"v1","name":"s","uid":"wrong"}}}`, 409, ""},
 		{"robot", head + `"spec":{"boundObjectRef":{"kind":"Pod","apiVersion":"v1"}}}`, 400, ""},
@@ -253,6 +255,7 @@ func TestRevocation(t *testing.T) {
 		"secret deleted":            {secret, func(w *world) { w.remove("secrets", "ns", "s") }, false},
 		"secret made again":         {secret, func(w *world) { w.put("secrets", "ns", "s", "secret-9", nil) }, false},
 		"node deleted":              {node, func(w *world) { w.remove("nodes", "", "n1") }, false},
+		"node made again":           {node, func(w *world) { w.put("nodes", "", "n1", "node-9", nil) }, false},
 		"unrelated pod deleted":     {`{}`, func(w *world) { w.remove("pods", "ns", "p") }, true},
 		"the store fails":           {`{}`, func(w *world) { w.client.Fail(errors.New("boom")) }, false},
 	} {
