@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -198,4 +199,51 @@ func TestEntryEntersAndLeavesQuery(t *testing.T) {
 	assert.Equal(t, []string{
 		"ADDED a/x@2 2", "MODIFIED a/x@3 3", "DELETED a/x@4 3", "ADDED a/x@6 6", "DELETED a/x@7 6",
 	}, drainAll(t, cur))
+}
+
+// TestCachesShowACommitBeforeTheSet checks that Wait for a revision does not return before the caches show it.
+func TestCachesShowACommitBeforeTheSet(t *testing.T) {
+	var w *world
+	replaced := 0
+	w = newWorld(t, options{Replaced: func(_ string, _, now *thing) {
+		if now != nil {
+			replaced++
+			assert.Less(t, w.set.Revision(), now.Revision)
+		}
+	}})
+	w.set.Cache(things)
+	for i := range 3 {
+		w.put(things, fmt.Sprint(i), "", "1")
+	}
+	assert.Equal(t, 3, replaced)
+}
+
+// TestOlderChangesAreIgnored checks that a change that was read again does not replace a newer one.
+func TestOlderChangesAreIgnored(t *testing.T) {
+	w := newWorld(t, options{})
+	c := w.set.Cache(things)
+	first := w.put(things, "a", "", "old")
+	w.put(things, "a", "", "new")
+	cur, err := c.Watch(query{}, w.set.Revision())
+	require.NoError(t, err)
+	defer cur.Close()
+	old := newThing(storage.Record{Key: "a", Value: object("", "old"), Revision: first})
+	c.apply([]change[*thing]{{cache: c, key: "a", revision: first, entry: old}}, time.Now())
+	c.apply([]change[*thing]{{cache: c, key: "a", revision: first}}, time.Now())
+	assert.Equal(t, "new", c.Get("a").value)
+	assert.Empty(t, drainAll(t, cur))
+}
+
+// TestPrefixesEndBeforeTheNextKey checks the key that follows all keys of a prefix, with and without a limit.
+func TestPrefixesEndBeforeTheNextKey(t *testing.T) {
+	w := newWorld(t, options{})
+	c := w.set.Cache(things)
+	w.put(things, "a/x", "", "1")
+	w.put(things, "a0", "", "2") // "0" follows "/"
+	for limit := range 3 {
+		p := c.List(query{Prefix: "a/"}, "", limit)
+		assert.Equal(t, []string{"a/x@1 1"}, show(p.Entries), limit)
+		assert.Empty(t, p.Next, limit)
+		assert.Zero(t, p.Remaining, limit)
+	}
 }

@@ -210,6 +210,25 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
+// TestIdleFlowsSaveNoTime checks that a flow that sent nothing until now takes turns with a busy one.
+func TestIdleFlowsSaveNoTime(t *testing.T) {
+	inBubble(t, 1, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(64, 1, 50)}), func(c *crowd) {
+		s := c.hold("l", "a", 1)
+		for range 14 {
+			c.ask("l", "busy", 1, 500*time.Millisecond)
+		}
+		s.Release()
+		time.Sleep(3750 * time.Millisecond)
+		assert.Len(c, c.seated(), 8)
+		for range 6 {
+			c.ask("l", "late", 1, 500*time.Millisecond)
+		}
+		c.all.Wait()
+		assert.Len(c, c.seated(), 20)
+		assert.LessOrEqual(c, c.served("late", 14), 4, "of six requests after the first eight: %v", c.seated())
+	})
+}
+
 // TestShuffleSharding: of many flooding flows, none fills all queues of most of
 // the others.
 func TestShuffleSharding(t *testing.T) {
