@@ -3,6 +3,7 @@ package objects_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,9 @@ import (
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
+	"orch.io/controlplane/storage"
+	"orch.io/controlplane/storage/faultinject"
+	"orch.io/controlplane/storage/memstore"
 )
 
 var configMaps = meta.GroupResource{Resource: "configmaps"}
@@ -26,9 +30,9 @@ func configMap(name string) *meta.Object {
 func keyOf(name string) meta.Key { return meta.Key{Namespace: "default", Name: name} }
 
 // withPlugin returns a server with an admission plugin for config maps.
-func withPlugin(t *testing.T, p admission.Plugin) (*servertest.Server, *apitest.Client) {
+func withPlugin(t *testing.T, p admission.Plugin, configure ...func(*server.Builder)) (*servertest.Server, *apitest.Client) {
 	p.Name, p.Rules = "Test", []admission.Rule{{Groups: []string{""}, Resources: []string{"configmaps"}}}
-	s := servertest.New(t, func(b *server.Builder) { b.Admission = append(b.Admission, p) })
+	s := servertest.New(t, append(configure, func(b *server.Builder) { b.Admission = append(b.Admission, p) })...)
 	return s, apitest.NewClient(t, s.Host(), s.Client())
 }
 
@@ -68,21 +72,34 @@ func TestDryRunsStoreNothing(t *testing.T) {
 	assert.True(t, meta.IsNotFound(err))
 }
 
-// TestPluginsSeeFailedWrites checks the outcome of a write that is refused after a plugin admitted it.
+// TestPluginsSeeFailedWrites checks the outcome of a write that is refused after a plugin admitted it, or that the
+// store does not commit.
 func TestPluginsSeeFailedWrites(t *testing.T) {
 	t.Parallel()
-	var outcomes []bool
+	type outcome struct{ written, certain bool }
+	var outcomes []outcome
+	store := faultinject.Wrap(memstore.New(memstore.Options{}), nil)
 	s, _ := withPlugin(t, admission.Plugin{Mutate: func(_ context.Context, r *admission.Request) error {
-		r.After(func(written, _ bool) { outcomes = append(outcomes, written) })
+		r.After(func(written, certain bool) { outcomes = append(outcomes, outcome{written, certain}) })
 		return nil
-	}})
+	}}, func(b *server.Builder) { b.Storage = store })
 	_, err := s.Objects().Create(t.Context(), configMaps, configMap("a"))
 	require.NoError(t, err)
 	_, err = s.Objects().Create(t.Context(), configMaps, configMap("a"))
 	require.True(t, meta.IsAlreadyExists(err))
 	_, err = s.Objects().Create(t.Context(), configMaps, configMap("Not a name"))
 	require.Error(t, err)
-	assert.Equal(t, []bool{true, false, false}, outcomes)
+	for _, fault := range []error{storage.ErrFull, errors.New("the connection was lost")} {
+		store.SetPlan(func(c faultinject.Call) (f faultinject.Fault) {
+			if c.Op == faultinject.OpCommit && strings.HasPrefix(c.Key, "configmaps/") {
+				f.Err = fault
+			}
+			return f
+		})
+		_, err = s.Objects().Create(t.Context(), configMaps, configMap("b"))
+		require.Error(t, err)
+	}
+	assert.Equal(t, []outcome{{true, true}, {false, true}, {false, true}, {false, true}, {false, false}}, outcomes)
 }
 
 // TestDeletionPreconditionsComeBeforeValidation checks that validating plugins are not called for a deletion whose
