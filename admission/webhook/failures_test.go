@@ -140,6 +140,19 @@ func TestV1beta1Responses(t *testing.T) {
 }
 
 // TestDenials checks that the status of a denial is returned to the caller.
+// TestFailurePolicyIgnoreKeepsDenials checks that the policy applies to failed calls, not to answers.
+func TestFailurePolicyIgnoreKeepsDenials(t *testing.T) {
+	k := newKit(t)
+	h := k.serve(says("{allowed: false, status: {code: 403, message: not today}}"))
+	for _, sort := range []string{"mutating", "validating"} {
+		k.register(sort, "no", h, "failurePolicy: Ignore")
+		code, answer := k.do("POST configmaps", "metadata: {name: x}")
+		k.unregister(sort, "no")
+		assert.Equal(t, 403, code, sort)
+		assert.Contains(t, answer.String("message"), "not today")
+	}
+}
+
 func TestDenials(t *testing.T) {
 	k := newKit(t)
 	for _, test := range []struct {

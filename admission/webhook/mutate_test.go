@@ -1,13 +1,17 @@
 package webhook_test
 
 import (
+	"context"
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
+	"orch.io/controlplane/server"
 )
 
 // TestPatches checks that a patched object must be a valid object of its kind with the same identity.
@@ -141,6 +145,28 @@ func TestPluginsRunAgain(t *testing.T) {
 		assert.Equal(t, "1", c.String("resources", "limits", "cpu"))
 		assert.Equal(t, "Always", c.String("imagePullPolicy"), "a default")
 	}
+}
+
+// TestWebhooksAreReinvokedAfterChangesOfPlugins checks that only a webhook with the policy IfNeeded sees what another
+// plugin changed in the second pass.
+func TestWebhooksAreReinvokedAfterChangesOfPlugins(t *testing.T) {
+	k := newKit(t, func(b *server.Builder) {
+		b.Admission = append(b.Admission, admission.Plugin{
+			Name: "Passes", Rules: []admission.Rule{{Groups: []string{""}, Resources: []string{"configmaps"}}},
+			Mutate: func(_ context.Context, r *admission.Request) error {
+				r.Object.Set(strconv.Itoa(r.Pass), "metadata", "labels", "pass")
+				r.Reinvoke()
+				return nil
+			},
+		})
+	})
+	again, once := k.serve(says("{allowed: true}")), k.serve(says("{allowed: true}"))
+	k.register("mutating", "again", again, "reinvocationPolicy: IfNeeded")
+	k.register("mutating", "once", once, "reinvocationPolicy: Never")
+	code, answer := k.do("POST configmaps", "metadata: {name: x}")
+	require.Equal(t, 201, code, answer.String("message"))
+	assert.Len(t, again.reviews(), 2)
+	assert.Len(t, once.reviews(), 1)
 }
 
 // TestSubresources checks that a webhook can change only the fields that the endpoint writes.

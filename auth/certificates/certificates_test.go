@@ -287,6 +287,44 @@ func TestSignerRules(t *testing.T) {
 	}
 }
 
+// TestSignerSignsApprovedRequestsOnly checks every state of a request.
+func TestSignerSignsApprovedRequestsOnly(t *testing.T) {
+	signer := certificates.Signer{Authority: authority(t, time.Hour)}.Controller(names.Kubernetes)
+	resource := meta.GroupResource{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}
+	csr := request(t, subject("zoe"))
+	for state, want := range map[string]bool{"": false, "Approved": true, "Denied": false, "Failed": false, "Approved Denied": false, "Approved Failed": false} {
+		cl := &testclient.Client{}
+		var conditions []any
+		for _, kind := range strings.Fields(state) {
+			conditions = append(conditions, map[string]any{"type": kind, "status": "True"})
+		}
+		spec := map[string]any{"request": base64.StdEncoding.EncodeToString(csr), "signerName": "kubernetes.io/kube-apiserver-client", "usages": []any{"client auth"}}
+		_, err := cl.Create(t.Context(), resource, meta.NewObject(map[string]any{
+			"metadata": map[string]any{"name": "zoe"}, "spec": spec, "status": map[string]any{"conditions": conditions}}))
+		require.NoError(t, err)
+		_, err = signer.Reconcile(t.Context(), cl, "zoe")
+		require.NoError(t, err)
+		o, err := cl.Get(t.Context(), resource, meta.Key{Name: "zoe"})
+		require.NoError(t, err)
+		assert.Equal(t, want, o.String("status", "certificate") != "", state)
+	}
+}
+
+// TestAuthoritiesMayIssueCertificates checks that a certificate that may not sign others is no authority.
+func TestAuthoritiesMayIssueCertificates(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	for _, ca := range []bool{true, false} {
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: ca, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		require.NoError(t, err)
+		_, err = certificates.NewAuthority(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+		assert.Equal(t, ca, err == nil, err)
+	}
+}
+
 func TestAuthority(t *testing.T) {
 	a, now := authority(t, time.Hour), time.Now()
 	r, err := x509.ParseCertificateRequest(decode(request(t, subject("x"))))
