@@ -56,7 +56,7 @@ func TestRuleMatches(t *testing.T) {
 		var got []request
 		for _, r := range all {
 			if test.rule.Matches(&admission.Request{Operation: r.op, Subresource: r.sub, Namespace: r.namespace,
-				Resource: meta.Resource{Group: r.group, Version: r.version, Resource: r.resource}}) {
+				Resource: meta.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource}}) {
 				got = append(got, r)
 			}
 		}
@@ -66,7 +66,7 @@ func TestRuleMatches(t *testing.T) {
 
 // TestRuleMatchesGroupAndVersionTogether checks a type with versions in two groups.
 func TestRuleMatchesGroupAndVersionTogether(t *testing.T) {
-	r := &admission.Request{Resource: meta.Resource{Group: "apps", Version: "v1", Resource: "deployments"}, Type: &registry.Type{
+	r := &admission.Request{Resource: meta.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Type: &registry.Type{
 		AllVersions: []meta.GroupVersion{{Group: "apps", Version: "v1"}, {Group: "extensions", Version: "v1beta1"}},
 	}}
 	for _, test := range []struct {

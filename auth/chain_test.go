@@ -13,7 +13,7 @@ import (
 
 // answer returns an Authorizer that always returns the same decision.
 func answer(d auth.Decision, reason string, err error) auth.Authorizer {
-	return auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) { return d, reason, err })
+	return auth.AuthorizerFunc(func(context.Context, auth.Attributes) (auth.Decision, string, error) { return d, reason, err })
 }
 
 func TestChainReturnsTheFirstDecision(t *testing.T) {
@@ -34,7 +34,7 @@ func TestChainReturnsTheFirstDecision(t *testing.T) {
 		"no opinion joins the reasons": {auth.Chain(answer(auth.NoOpinion, "a", boom), answer(auth.NoOpinion, "", nil), answer(auth.NoOpinion, "b", nil)), auth.NoOpinion, "a; b", boom},
 		"empty":                        {auth.Chain(), auth.NoOpinion, "", nil},
 	} {
-		d, reason, err := c.chain.Authorize(t.Context(), auth.Action{})
+		d, reason, err := c.chain.Authorize(t.Context(), auth.Attributes{})
 		assert.Equal(t, c.want, d, name)
 		assert.Equal(t, c.reason, reason, name)
 		assert.ErrorIs(t, err, c.err, name)
@@ -63,7 +63,7 @@ func TestSuperuserIsAMemberOfTheGroup(t *testing.T) {
 		{&auth.User{Name: "bob"}, auth.NoOpinion},
 		{nil, auth.NoOpinion},
 	} {
-		d, _, err := admins.Authorize(t.Context(), auth.Action{User: c.user, Verb: "delete", Resource: "pods"})
+		d, _, err := admins.Authorize(t.Context(), auth.Attributes{User: c.user, Verb: "delete", Resource: "pods"})
 		assert.NoError(t, err)
 		assert.Equal(t, c.want, d, c.user)
 		assert.Equal(t, c.want == auth.Allow, len(admins.(auth.RuleLister).RulesFor(t.Context(), c.user, "").Resource) > 0, c.user)

@@ -101,11 +101,11 @@ func TestTogether(t *testing.T) {
 		"a guard with a value":      {put("b"), {Key: "a", Value: []byte{}, Expect: 3, Guard: true}},
 		"a guard with any revision": {put("b"), {Key: "a", Expect: storage.AnyRevision, Guard: true}},
 	} {
-		_, err := storage.Together(ws)
-		require.ErrorIs(t, err, storage.ErrNotTogether, name)
+		_, err := storage.NormalizeCommit(ws)
+		require.ErrorIs(t, err, storage.ErrInvalidCommit, name)
 	}
 	given := []storage.Write{put("c"), guard("b"), put("a")}
-	sorted, err := storage.Together(given)
+	sorted, err := storage.NormalizeCommit(given)
 	require.NoError(t, err)
 	require.Equal(t, []storage.Write{put("a"), guard("b"), put("c")}, sorted)
 	require.Equal(t, []storage.Write{put("c"), guard("b"), put("a")}, given, "the argument is not changed")

@@ -18,7 +18,7 @@ import (
 func setup(t *testing.T, c access.Config) (guarded, auth.Authorizer) {
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\njoe,joe,2\n"))
 	require.NoError(t, err)
-	c.Methods = []auth.Authenticator{users}
+	c.Authenticators = []auth.Authenticator{users}
 	var authorizer auth.Authorizer
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Authorizer = nil
@@ -33,7 +33,7 @@ func setup(t *testing.T, c access.Config) (guarded, auth.Authorizer) {
 func TestMastersAreAllowedBeforeTheAuthorizers(t *testing.T) {
 	_, authorizer := setup(t, access.Config{Authorizers: func(access.Builtin) []auth.Authorizer { return []auth.Authorizer{auth.DenyAll} }})
 	for group, want := range map[string]auth.Decision{auth.Masters: auth.Allow, "devs": auth.Deny} {
-		d, _, err := authorizer.Authorize(t.Context(), auth.Action{User: &auth.User{Name: "x", Groups: []string{group}}, Verb: "get", Resource: "pods"})
+		d, _, err := authorizer.Authorize(t.Context(), auth.Attributes{User: &auth.User{Name: "x", Groups: []string{group}}, Verb: "get", Resource: "pods"})
 		require.NoError(t, err)
 		assert.Equal(t, want, d, group)
 	}
@@ -44,7 +44,7 @@ func TestNodesAreAuthorizedByDefault(t *testing.T) {
 	_, authorizer := setup(t, access.Config{})
 	for group, want := range map[string]auth.Decision{"system:nodes": auth.Allow, "devs": auth.NoOpinion} {
 		u := &auth.User{Name: "system:node:n1", Groups: []string{group}}
-		d, _, err := authorizer.Authorize(t.Context(), auth.Action{User: u, Verb: "create", Version: "v1", Resource: "nodes"})
+		d, _, err := authorizer.Authorize(t.Context(), auth.Attributes{User: u, Verb: "create", Version: "v1", Resource: "nodes"})
 		require.NoError(t, err)
 		assert.Equal(t, want, d, group)
 	}

@@ -50,7 +50,7 @@ func server(t *testing.T) *admission.PluginContext {
 // create returns a create of the lamp "desk" in a namespace, by v1. The lamps have the version v2, too.
 func create(t *testing.T, namespace string, labels string) *matcher.Request {
 	versions := []meta.GroupVersion{{Group: "example.com", Version: "v2"}, {Group: "example.com", Version: "v1"}}
-	resource := meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"}
+	resource := meta.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lamps"}
 	return &matcher.Request{Request: &admission.Request{
 		Operation: admission.Create, Resource: resource, RequestResource: resource, Namespace: namespace, Name: "desk", Server: server(t),
 		Type:   &registry.Type{AllVersions: versions, ServedVersions: versions},
@@ -179,7 +179,7 @@ func TestNamespaceErrorsEndTheRequest(t *testing.T) {
 // request to a subresource.
 func TestNamespaceOfAWrite(t *testing.T) {
 	r := create(t, "", "{}")
-	r.Resource = meta.Resource{Version: "v1", Resource: "namespaces"}
+	r.Resource = meta.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	r.Name, r.Object = "prod", object(t, "metadata: {name: prod, labels: {env: new}}")
 	for sub, want := range map[string]string{"": "new", "finalize": "prod"} {
 		r.Subresource = sub
@@ -257,7 +257,7 @@ func TestConditionsAllowOnlyWhatTheAuthorizerAllows(t *testing.T) {
 	conditions := matcher.NewConditions(env, object(t, "matchConditions: [{name: n, expression: \"authorizer.path('/x').check('get').allowed()\"}]"))
 	for _, decision := range []auth.Decision{auth.NoOpinion, auth.Allow, auth.Deny} {
 		r := create(t, "prod", "{}")
-		r.Server.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+		r.Server.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Attributes) (auth.Decision, string, error) {
 			return decision, "", nil
 		})
 		view, err := r.See(t.Context(), meta.GroupVersion{Group: "example.com", Version: "v1"})
@@ -286,7 +286,7 @@ func TestExemptions(t *testing.T) {
 		{"", "pods", false, false},
 	} {
 		r := create(t, "", "{}")
-		r.Resource = meta.Resource{Group: c.group, Version: "v1", Resource: c.resource}
+		r.Resource = meta.GroupVersionResource{Group: c.group, Version: "v1", Resource: c.resource}
 		assert.Equal(t, c.policies, matcher.ExemptFromPolicies(r.Request), c.resource)
 		assert.Equal(t, c.webhooks, matcher.ExemptFromWebhooks(r.Request), c.resource)
 	}

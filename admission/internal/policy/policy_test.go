@@ -70,7 +70,7 @@ func (p *plugin) validating(t *testing.T, name, spec, binding string) {
 // request returns a create of the config map "a" in the namespace "ns", and the list of its warnings.
 func (p *plugin) request() (r *admission.Request, warnings *[]string) {
 	warnings = &[]string{}
-	resource := meta.Resource{Version: "v1", Resource: "configmaps"}
+	resource := meta.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	return &admission.Request{
 		Operation: admission.Create, Resource: resource, RequestResource: resource, Namespace: "ns", Name: "a", Server: &p.server,
 		Object:   meta.NewObject(map[string]any{"metadata": map[string]any{"name": "a", "namespace": "ns"}}),

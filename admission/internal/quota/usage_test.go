@@ -148,7 +148,7 @@ func TestUpdatesThatMayGrow(t *testing.T) {
 		{"pods", "status", `{spec: {}}`, `{spec: {activeDeadlineSeconds: 5}}`, false},
 		{"configmaps", "", `{data: {a: b}}`, `{data: {a: c}}`, false},
 	} {
-		r := &admission.Request{Operation: admission.Update, Resource: meta.Resource{Version: "v1", Resource: tc.resource}, Subresource: tc.sub,
+		r := &admission.Request{Operation: admission.Update, Resource: meta.GroupVersionResource{Version: "v1", Resource: tc.resource}, Subresource: tc.sub,
 			Old: object(t, tc.before), Object: object(t, tc.after)}
 		assert.Equal(t, tc.want, mayGrow(r), "%s/%s %s %s", tc.resource, tc.sub, tc.before, tc.after)
 	}

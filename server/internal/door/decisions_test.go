@@ -28,7 +28,7 @@ func TestOnlyAllowLetsARequestIn(t *testing.T) {
 	}
 	var now atomic.Pointer[answer]
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Attributes) (auth.Decision, string, error) {
 			a := now.Load()
 			return a.decision, "", a.err
 		})
@@ -68,7 +68,7 @@ func TestTheTimeoutOfACallerIsBounded(t *testing.T) {
 	var ends atomic.Pointer[time.Time]
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Limits.RequestTime = most
-		b.Authorizer = auth.AuthorizerFunc(func(ctx context.Context, _ auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(ctx context.Context, _ auth.Attributes) (auth.Decision, string, error) {
 			at, _ := ctx.Deadline()
 			ends.Store(&at)
 			return auth.Allow, "", nil
@@ -93,7 +93,7 @@ func TestNothingIsDecidedWithoutTheStore(t *testing.T) {
 	var calls atomic.Int32
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Storage = store
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.User.Name == auth.Anonymous {
 				calls.Add(1)
 			}

@@ -101,7 +101,7 @@ func TestPropagationKeepsOtherFinalizers(t *testing.T) {
 // TestFinished checks when the record of an object that is being deleted is removed.
 func TestFinished(t *testing.T) {
 	plain, held := &resource.Type{}, &resource.Type{}
-	held.Held = func(*meta.Object) bool { return true }
+	held.RetainOnDelete = func(*meta.Object) bool { return true }
 	const deleted = `"deletionTimestamp":"2026-01-01T00:00:00Z"`
 	for _, c := range []struct {
 		typ      *resource.Type
@@ -140,7 +140,7 @@ func TestContinueTokens(t *testing.T) {
 // TestUncertain checks which errors of a commit leave open whether it was made: admission keeps what it counted then.
 func TestUncertain(t *testing.T) {
 	for _, err := range []error{
-		meta.Conflict(meta.GroupResource{}, "a", "no"), &storage.ConflictError{}, errDeposed, storage.ErrFull, storage.ErrTooLarge, storage.ErrNotTogether,
+		meta.Conflict(meta.GroupResource{}, "a", "no"), &storage.ConflictError{}, errDeposed, storage.ErrFull, storage.ErrTooLarge, storage.ErrInvalidCommit,
 	} {
 		assert.False(t, errors.As(uncertain(fmt.Errorf("commit: %w", err)), new(*uncertainError)), err)
 	}
