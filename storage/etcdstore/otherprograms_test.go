@@ -18,8 +18,8 @@ import (
 	"orch.io/controlplane/storage/etcdstore/etcdtest"
 )
 
-// another is another program in the same etcd.
-func another(t testing.TB, m *etcdtest.Member) *clientv3.Client {
+// newClient returns a client of etcd, as another program uses it.
+func newClient(t testing.TB, m *etcdtest.Member) *clientv3.Client {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint}, Logger: zap.NewNop()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
@@ -47,12 +47,12 @@ func keys(t testing.TB, s storage.Backend, at storage.Revision) (keys []string) 
 	return keys
 }
 
-// TestOthers: what other programs write and compact in the same etcd changes neither the
-// revision nor the newest state nor the watches that have missed nothing.
-func TestOthers(t *testing.T) {
+// TestOtherProgramsInTheCluster: writes and compactions by other programs in the cluster change neither
+// the newest revision nor the newest state, and do not end watches that have missed no commit.
+func TestOtherProgramsInTheCluster(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
-	s, other := open(t, m, "/ours"), another(t, m)
+	s, other := open(t, m, "/ours"), newClient(t, m)
 	defer func() { require.NoError(t, s.Close()) }()
 	first := put(t, s, "a", "1")
 	newest := put(t, s, "b", "2")
@@ -93,7 +93,7 @@ func TestOthers(t *testing.T) {
 	check()
 }
 
-// firstOf returns how a watch begins: with a commit, or an error.
+// firstOf returns the error of the first element of a watch; nil if it is a commit.
 func firstOf(t testing.TB, s storage.Backend, after storage.Revision) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -103,12 +103,12 @@ func firstOf(t testing.TB, s storage.Backend, after storage.Revision) error {
 	return errors.New("the watch ended")
 }
 
-// TestNoSpace: when etcd has no room, commits are ErrFull but for those that only delete,
-// and all is as before when there is room again.
-func TestNoSpace(t *testing.T) {
+// TestDeletionsSucceedWithoutSpace: when etcd has no space, commits fail with ErrFull, except commits
+// that only delete. All commits succeed when there is space again.
+func TestDeletionsSucceedWithoutSpace(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t, "--quota-backend-bytes=4194304")
-	s, other := open(t, m, "/full"), another(t, m)
+	s, other := open(t, m, "/full"), newClient(t, m)
 	defer func() { require.NoError(t, s.Close()) }()
 	newest := put(t, s, "b", "2")
 	var err error
@@ -123,9 +123,9 @@ func TestNoSpace(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrFull)
 	require.NoError(t, s.Writable(t.Context()))
 	again, err := etcdstore.Open(t.Context(), etcdstore.Options{Endpoints: []string{m.Endpoint}, Prefix: "/new", Retain: -1})
-	require.NoError(t, err, "a store can be opened without room")
+	require.NoError(t, err, "a store can be opened without space")
 	require.NoError(t, again.Close())
-	require.Len(t, keys(t, s, 0), n, "what was acknowledged is there, and nothing else")
+	require.Len(t, keys(t, s, 0), n, "exactly the acknowledged commits are there")
 	deleted := newest
 	for some := range slices.Chunk(keys(t, s, 0)[1:], storage.CommitLength) {
 		var ws []storage.Write
@@ -161,12 +161,13 @@ func TestNoSpace(t *testing.T) {
 	require.NoError(t, firstOf(t, s, deleted))
 }
 
-// TestHeadless: what is deleted while etcd has no room is the newest revision until the next commit,
-// whatever other programs do meanwhile, and for a store that is opened then.
-func TestHeadless(t *testing.T) {
+// TestRevisionWithoutHead: the revision of a deletion without space is the newest revision until the
+// next commit, whatever other programs do meanwhile. A store that is opened then returns a revision
+// that is no older.
+func TestRevisionWithoutHead(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t, "--quota-backend-bytes=4194304")
-	s, other := open(t, m, "/full"), another(t, m)
+	s, other := open(t, m, "/full"), newClient(t, m)
 	defer func() { require.NoError(t, s.Close()) }()
 	put(t, s, "a", "1")
 	put(t, s, "b", "1")
@@ -214,8 +215,9 @@ func TestHeadless(t *testing.T) {
 	require.Equal(t, deleted, newest(late))
 }
 
-// TestTooLarge: what etcd does not take is ErrTooLarge, by whatever bound, and not written.
-func TestTooLarge(t *testing.T) {
+// TestCommitBeyondLimitsIsErrTooLarge: a commit that etcd or the store rejects because of its size
+// fails with ErrTooLarge, and writes nothing.
+func TestCommitBeyondLimitsIsErrTooLarge(t *testing.T) {
 	t.Parallel()
 	s := open(t, etcdtest.Start(t), "/large")
 	defer func() { require.NoError(t, s.Close()) }()
@@ -235,9 +237,9 @@ func TestTooLarge(t *testing.T) {
 	require.Equal(t, newest, at)
 }
 
-// TestRetains: several stores forget what is old enough, together, and never the newest state.
-// When those that did it are gone the others go on.
-func TestRetains(t *testing.T) {
+// TestStoresCompactTogether: several stores compact old history together, but never the newest state.
+// If the store that compacts is closed, another store continues.
+func TestStoresCompactTogether(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
 	const keep = time.Second
@@ -271,9 +273,9 @@ func TestRetains(t *testing.T) {
 	require.NoError(t, stores[2].Close())
 }
 
-// TestSlowConsumer: what a consumer has not taken is not kept for it without bound; it gets all
-// the same.
-func TestSlowConsumer(t *testing.T) {
+// TestSlowConsumerGetsEveryCommit: the events that a slow consumer has not received are not buffered
+// without limit, and the consumer gets all of them.
+func TestSlowConsumerGetsEveryCommit(t *testing.T) {
 	t.Parallel()
 	s := open(t, etcdtest.Start(t), "/slow")
 	defer func() { require.NoError(t, s.Close()) }()
@@ -300,8 +302,8 @@ func TestSlowConsumer(t *testing.T) {
 	require.Equal(t, n+1, seen)
 }
 
-// TestLoss: a cluster that has forgotten commits is noticed.
-func TestLoss(t *testing.T) {
+// TestLostCommitsAreReported: Check and Missing report that a cluster has lost commits.
+func TestLostCommitsAreReported(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
 	s := open(t, m, "/loss")
@@ -329,7 +331,7 @@ func TestLoss(t *testing.T) {
 	m.Erase()
 	m.Restart()
 	for _, s := range all {
-		if s != early { // it notices by its next commit
+		if s != early { // it detects the loss at its next commit
 			require.ErrorContains(t, s.Check(t.Context()), "lost commits")
 		}
 	}
@@ -338,18 +340,18 @@ func TestLoss(t *testing.T) {
 		put(t, s, "b", "2")
 	}
 	for _, s := range all {
-		require.ErrorContains(t, s.Check(t.Context()), "lost commits", "those that came later do not bring them back")
+		require.ErrorContains(t, s.Check(t.Context()), "lost commits", "later commits do not clear the error")
 		_, losses := s.Missing()
 		require.Equal(t, 1, losses)
 	}
 }
 
-// TestLossBesideOthers: that a store's commits are gone is noticed, too, where others have raised etcd's
-// revisions meanwhile; that somebody writes a record with etcdctl is no loss.
-func TestLossBesideOthers(t *testing.T) {
+// TestLossIsReportedDespiteHigherRevisions: the loss of commits is detected even if other programs have
+// increased the revision of etcd since. A record written with etcdctl is not a loss.
+func TestLossIsReportedDespiteHigherRevisions(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
-	s, bare := open(t, m, "/loss"), another(t, m)
+	s, bare := open(t, m, "/loss"), newClient(t, m)
 	defer func() { require.NoError(t, s.Close()) }()
 	at := put(t, s, "a", "1")
 	changes, stop := iter.Pull2(s.Watch(t.Context(), "", at))
@@ -379,15 +381,15 @@ func TestLossBesideOthers(t *testing.T) {
 	require.ErrorContains(t, reader.Check(t.Context()), "lost commits")
 }
 
-// TestPutBackWithRaisedRevisions: once the head is written anew and etcd is compacted there, nobody goes on from
-// a revision of what was lost.
-func TestPutBackWithRaisedRevisions(t *testing.T) {
+// TestWatchFromLostRevisionIsCompacted: after a restore that raises revisions, once the head is written
+// again and etcd is compacted there, a watch from a lost revision fails with ErrCompacted.
+func TestWatchFromLostRevisionIsCompacted(t *testing.T) {
 	t.Parallel()
 	m := etcdtest.Start(t)
-	s, bare := open(t, m, "/back"), another(t, m)
+	s, bare := open(t, m, "/back"), newClient(t, m)
 	last := put(t, s, "a", "1")
 	require.NoError(t, s.Close())
-	for range 20 { // as etcd's restore raises them
+	for range 20 { // etcd's restore can raise revisions
 		_, err := bare.Put(t.Context(), "/other", "x")
 		require.NoError(t, err)
 	}
@@ -406,9 +408,9 @@ func TestPutBackWithRaisedRevisions(t *testing.T) {
 	require.NoError(t, s.Check(t.Context()))
 }
 
-// TestLargeConflict: a commit whose comparisons fail says what is there, however much it is, and one
-// of as many deletions as fit into a commit is told like any other.
-func TestLargeConflict(t *testing.T) {
+// TestConflictInLargeCommit: the conflict of a large commit contains the current record, however large
+// the records are. This also holds for a commit with the maximal number of deletions.
+func TestConflictInLargeCommit(t *testing.T) {
 	t.Parallel()
 	s := open(t, etcdtest.Start(t), "/large")
 	defer func() { require.NoError(t, s.Close()) }()
