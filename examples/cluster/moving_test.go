@@ -56,16 +56,16 @@ func (p *process) create(name string) (version uint64, err error) {
 func (p *process) createUntilMoved(writer int, note func(name string, version uint64)) {
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("w%d-%d", writer, i)
-		if said := p.log.String(); !assert.NotContains(p.t, said, "the store was not moved") || !assert.NotContains(p.t, said, "the move of the store failed") {
+		if said := p.log.String(); !assert.NotContains(p.t, said, "failed to move the store") || !assert.NotContains(p.t, said, "failed to move the store, but") {
 			return
 		}
 		version, err := p.create(name)
 		switch {
 		case err == nil:
 			note(name, version)
-		case strings.Contains(err.Error(), "has moved, please try again at another one"):
+		case strings.Contains(err.Error(), "has moved, please try again on another server"):
 			return
-		case strings.Contains(err.Error(), "moves to another place, please try again"):
+		case strings.Contains(err.Error(), "is being moved, please try again"):
 			time.Sleep(10 * time.Millisecond)
 		default:
 			assert.NoError(p.t, err)
@@ -137,7 +137,7 @@ func TestMoveIntoEtcd(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	require.Greater(t, len(taken), 201, "writes are taken while the store moves")
+	require.Greater(t, len(taken), 201, "no write was accepted while the store moved")
 	require.Equal(t, taken, p.versions(), "reads go on")
 	p.terminate()
 
@@ -163,7 +163,7 @@ func TestMoveIntoEtcd(t *testing.T) {
 	}
 	p.terminate()
 	said := does(t, "copy", "--storage", "etcd", "--etcd-servers", "http://"+etcd.Endpoint, "--to-data-dir", filepath.Join(back, "copied"))
-	require.Contains(t, said, "watches go on")
+	require.Contains(t, said, "watches continue")
 	p.args = append([]string{"--data-dir", back}, flags[2:]...)
 	p.restart()
 	require.Equal(t, moved, p.versions())
@@ -184,7 +184,7 @@ func TestKilledCopy(t *testing.T) {
 	p.terminate()
 	whole := filepath.Join(spare, "whole")
 	does(t, "backup", "--data-dir", dir, whole)
-	_, want, _ := strings.Cut(does(t, "verify", whole), "whole: ")
+	_, want, _ := strings.Cut(does(t, "verify", whole), "complete: ")
 	want, _, _ = strings.Cut(want, " of revision")
 	usual, seed := time.Second, uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -206,7 +206,7 @@ func TestKilledCopy(t *testing.T) {
 		switch {
 		case err == nil:
 			t.Logf("round %d: whole", round)
-		case strings.Contains(string(out), "nothing is stored"):
+		case strings.Contains(string(out), "is empty"):
 			does(t, args...)
 			does(t, backup...)
 		default:

@@ -150,7 +150,7 @@ func TestKubeAPIServer(t *testing.T) {
 	stop()
 	assert.Equal(t, 3, strings.Count(log.String(), "\n"), "the flags, the gates and the answer 500: %s", log)
 	assert.Contains(t, log.String(), `flags="--allow-privileged --etcd-servers --profiling"`)
-	assert.Contains(t, log.String(), `msg="these feature gates have no effect here" gates="A B"`)
+	assert.Contains(t, log.String(), `msg="ignoring unsupported feature gates" gates="A B"`)
 }
 
 func TestFlagsAsWithTheRealOne(t *testing.T) {
@@ -173,9 +173,9 @@ func TestFlagsAsWithTheRealOne(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(log.String(), "\n"), "%s", log)
 	}
 	for arg, want := range map[string]string{ // half of a pair
-		"--tls-cert-file=x":              "--tls-cert-file means nothing without --tls-private-key-file",
-		"--oidc-client-id=x":             "--oidc-client-id means nothing without --oidc-issuer-url",
-		"--kubelet-client-certificate=x": "--kubelet-client-certificate means nothing without --kubelet-client-key",
+		"--tls-cert-file=x":              "--tls-cert-file requires --tls-private-key-file",
+		"--oidc-client-id=x":             "--oidc-client-id requires --oidc-issuer-url",
+		"--kubelet-client-certificate=x": "--kubelet-client-certificate requires --kubelet-client-key",
 	} {
 		cmd, log := program(t, "kube-apiserver", "--secure-port=0", arg)
 		require.Error(t, cmd.Run(), arg)

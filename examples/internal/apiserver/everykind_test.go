@@ -13,13 +13,13 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestNamespaceOfEverything: a namespace with an object of each kind stays as long as
-// somebody holds them, and then all are gone, and the namespace, too.
-func TestNamespaceOfEverything(t *testing.T) {
+// TestDeleteNamespaceWithEveryKind: a namespace with an object of each kind stays as long as a
+// finalizer holds the objects; after that, all objects and the namespace are removed.
+func TestDeleteNamespaceWithEveryKind(t *testing.T) {
 	ctx, s := t.Context(), servertest.New(t)
 	client := s.Objects()
 	const hold = "sample.example.com/hold"
-	types := map[string]*registry.Type{} // by the version that the client knows, and the kind
+	types := map[string]*registry.Type{} // by the apiVersion that the client knows, and the kind
 	for _, typ := range client.Types() {
 		types[meta.GroupVersionKind{Group: typ.Group, Version: typ.HubVersion}.APIVersion()+" "+typ.Kind] = typ
 	}
@@ -53,14 +53,14 @@ func TestNamespaceOfEverything(t *testing.T) {
 	all := left()
 	for _, typ := range types {
 		if typ.Namespaced && !typ.Virtual {
-			assert.Contains(t, all, typ.GroupResource().String(), "the catalog lacks the kind")
+			assert.Contains(t, all, typ.GroupResource().String(), "the catalog has no object of the kind")
 		}
 	}
 	require.NoError(t, client.Delete(ctx, namespaces, sample, registry.DeleteOptions{}))
 	s.Settle()
 	namespace, err := client.Get(ctx, namespaces, sample)
 	require.NoError(t, err)
-	assert.Contains(t, string(codec.EncodeJSON(nil, namespace.Tree())), hold, "the namespace says what holds it")
+	assert.Contains(t, string(codec.EncodeJSON(nil, namespace.Tree())), hold, "the status of the namespace names the finalizer")
 
 	for _, typ := range types {
 		if !typ.Namespaced || typ.Virtual {
@@ -70,7 +70,7 @@ func TestNamespaceOfEverything(t *testing.T) {
 		require.NoError(t, err)
 		for _, obj := range objects {
 			key := meta.Key{Namespace: "sample", Name: obj.Name()}
-			if typ.Kind == "Pod" { // no agent of its node says that it ended
+			if typ.Kind == "Pod" { // no kubelet reports that the pod ended
 				now := int64(0)
 				require.NoError(t, client.Delete(ctx, typ.GroupResource(), key, registry.DeleteOptions{GraceSeconds: &now}))
 			}
@@ -84,10 +84,10 @@ func TestNamespaceOfEverything(t *testing.T) {
 	s.Settle()
 	assert.Empty(t, left())
 	_, err = client.Get(ctx, namespaces, sample)
-	assert.True(t, meta.IsNotFound(err), "the namespace is gone: %v", err)
+	assert.True(t, meta.IsNotFound(err), "the namespace is removed: %v", err)
 }
 
-// without is a list as JSON without one of its words.
+// without returns list without word, as JSON.
 func without(list []string, word string) []any {
 	rest := []any{}
 	for _, w := range list {

@@ -13,31 +13,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFileForDirectory: commands that are given a file in place of a directory say so.
-func TestFileForDirectory(t *testing.T) {
+// TestFileInsteadOfDirectory: commands report a file given instead of a directory.
+func TestFileInsteadOfDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	p := startProcess(t, filepath.Join(dir, "data"))
 	saved := filepath.Join(dir, "saved")
-	does(t, "backup", "--kubeconfig", p.kubeconfig, saved)
+	mustRun(t, "backup", "--kubeconfig", p.kubeconfig, saved)
 	require.NoError(t, p.end(syscall.SIGTERM))
 	for _, args := range [][]string{
 		{"restore", "--data-dir", file, saved}, {"copy", "--data-dir", p.dir(), "--to-data-dir", file},
 		{"copy", "--data-dir", file, "--to-data-dir", filepath.Join(dir, "new")},
 		{"backup", "--data-dir", file, filepath.Join(dir, "more")}, {"--data-dir", file, "--secure-port", "0"},
 	} {
-		refuses(t, file+" is a file, not a directory", args...)
+		mustFail(t, file+" is a file, not a directory", args...)
 	}
 }
 
-// dir returns the directory of the process.
+// dir returns the data directory of the process.
 func (p *process) dir() string { return filepath.Dir(p.kubeconfig) }
 
-// TestLeftovers: a backup removes the parts that killed ones left, but nothing that a process
-// still writes, and no file of another kind.
-func TestLeftovers(t *testing.T) {
+// TestBackupRemovesLeftovers: a backup removes the incomplete files of killed backups, but no file that
+// a process still writes and no other file.
+func TestBackupRemovesLeftovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, filepath.Join(dir, "data"))
@@ -52,9 +52,9 @@ func TestLeftovers(t *testing.T) {
 	f, err := os.Open(kept[3])
 	require.NoError(t, err)
 	defer f.Close()
-	require.NoError(t, holdFile(f))
+	require.NoError(t, lockFile(f))
 	saved := filepath.Join(dir, "tuesday")
-	does(t, "backup", "--kubeconfig", p.kubeconfig, saved)
+	mustRun(t, "backup", "--kubeconfig", p.kubeconfig, saved)
 	for _, path := range kept {
 		require.FileExists(t, path)
 	}
@@ -66,9 +66,9 @@ func TestLeftovers(t *testing.T) {
 	require.NoError(t, p.end(syscall.SIGTERM))
 }
 
-// TestEndBesideHangingAuditWebhook: a server whose audit webhook does not answer ends in order, and
-// says that records are lost.
-func TestEndBesideHangingAuditWebhook(t *testing.T) {
+// TestShutdownWithHangingAuditWebhook: a server whose audit webhook does not answer shuts down normally
+// and logs that records are lost.
+func TestShutdownWithHangingAuditWebhook(t *testing.T) {
 	t.Parallel()
 	called, release := make(chan struct{}, 100), make(chan struct{})
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -87,14 +87,14 @@ contexts: [{name: hook, context: {cluster: hook, user: ""}}]
 current-context: hook
 `, hook.URL), 0o600))
 	p := startProcess(t, filepath.Join(dir, "data"), "--audit-policy-file", policy, "--audit-webhook-config-file", config)
-	p.make("audited")
+	p.create("audited")
 	<-called
 	require.NoError(t, p.end(syscall.SIGTERM), "%s", p.stderr.String())
 	require.Contains(t, p.stderr.String(), "audit records are lost")
 }
 
-// TestPrivateDirectory: a directory that was made by hand is closed to other users before anything is in
-// it, and one that is opened later fails the check.
+// TestPrivateDirectory: the server closes an existing directory to other users before it writes to it.
+// A directory that is opened to others later fails the health check.
 func TestPrivateDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
