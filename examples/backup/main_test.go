@@ -30,7 +30,8 @@ the client missed: MODIFIED buy milk and bread
 `, out.String())
 }
 
-// TestDamagedBackups are refused and leave nothing in the directory, which can be restored into.
+// TestDamagedBackups: a damaged backup is rejected and leaves nothing in the directory, so the restore
+// can be repeated.
 func TestDamagedBackups(t *testing.T) {
 	dir := t.TempDir()
 	data, saved, damaged, restored := filepath.Join(dir, "data"), filepath.Join(dir, "saved"), filepath.Join(dir, "damaged"), filepath.Join(dir, "restored")

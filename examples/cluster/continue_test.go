@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mustCall makes a request that is answered with a code.
+// mustCall makes a request and requires the status code.
 func (p *process) mustCall(code int, method, path, body string) *wireObject {
 	p.t.Helper()
 	got, answer, err := p.patientCall(p.t.Context(), method, path, body)
@@ -18,18 +18,18 @@ func (p *process) mustCall(code int, method, path, body string) *wireObject {
 	return &answer
 }
 
-// TestElsewhere: what a client begins at one server goes on at another one, and a read there
-// sees what was written here.
-func TestElsewhere(t *testing.T) {
-	_, servers := three(t)
-	t.Run("pages", func(t *testing.T) { pagesElsewhere(t, servers) })
-	t.Run("watches", func(t *testing.T) { watchesElsewhere(t, servers) })
-	t.Run("reads", func(t *testing.T) { readsElsewhere(t, servers) })
+// TestRequestsContinueOnAnotherServer: paging and watches that begin on one server continue on another,
+// and a read on one server sees the writes of another.
+func TestRequestsContinueOnAnotherServer(t *testing.T) {
+	_, servers := startThree(t)
+	t.Run("pages", func(t *testing.T) { checkPages(t, servers) })
+	t.Run("watches", func(t *testing.T) { checkWatches(t, servers) })
+	t.Run("reads", func(t *testing.T) { checkReads(t, servers) })
 }
 
-// pagesElsewhere has each page read at the next server, and between them changes made, which no
-// page shows.
-func pagesElsewhere(t *testing.T, servers []*process) {
+// checkPages reads each page from the next server, and makes changes between the pages, which no page
+// must show.
+func checkPages(t *testing.T, servers []*process) {
 	const n = 20
 	at := func(i int) *process { return servers[i%len(servers)] }
 	want := map[string]object{}
@@ -59,8 +59,9 @@ func pagesElsewhere(t *testing.T, servers []*process) {
 	require.Equal(t, want, found)
 }
 
-// watchesElsewhere has one event read at each server, which is asked from the one before it.
-func watchesElsewhere(t *testing.T, servers []*process) {
+// checkWatches reads one event from each server, starting each watch after the event of the server
+// before.
+func checkWatches(t *testing.T, servers []*process) {
 	const n = 30
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -85,8 +86,9 @@ func watchesElsewhere(t *testing.T, servers []*process) {
 	}
 }
 
-// readsElsewhere reads in all ways at one server what was just written at another one.
-func readsElsewhere(t *testing.T, servers []*process) {
+// checkReads reads an object in all ways from one server, immediately after it was written through
+// another.
+func checkReads(t *testing.T, servers []*process) {
 	const n = 30
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
