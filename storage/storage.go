@@ -4,7 +4,7 @@
 //
 // Backend is the interface that every store implements. The smaller interfaces, such as Stamper,
 // Checker and Importer, are optional: a caller finds them with a type assertion. A store that wraps
-// another one must forward those that it wants to keep.
+// another store must forward the optional interfaces that it wants to keep.
 //
 // Package storagetest holds the conformance tests for implementations of Backend.
 package storage

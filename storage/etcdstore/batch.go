@@ -218,8 +218,8 @@ func (b *batch) sendTxn(ctx context.Context, most time.Duration, compares []clie
 
 // refuse answers the commits that expect other etcd revisions than resp shows, and keeps the others in
 // the batch. If all etcd revisions are as expected, the position of a commit is not; then it refuses
-// all commits that compare positions. If the batch has other commits, those are told to try again
-// alone, with errOtherRefused.
+// all commits that compare positions. If the batch has several commits, it answers them with
+// errOtherRefused, so that each is retried alone.
 func (b *batch) refuse(resp *clientv3.TxnResponse) {
 	found, rest := map[*commit][]*pb.ResponseOp{}, resp.Responses
 	for _, c := range b.commits {

@@ -34,8 +34,8 @@ func (s *Store) storageError(caller context.Context, err error) error {
 	return hideDeadline(err)
 }
 
-// hideDeadline removes context.DeadlineExceeded from the chain of err if it is there: it is the
-// deadline of the store, and callers must not take it for their own.
+// hideDeadline removes context.DeadlineExceeded from the chain of err: the deadline belongs to the
+// store, and callers must not take it for their own.
 func hideDeadline(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("etcd did not answer in time: %s", err)

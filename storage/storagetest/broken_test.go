@@ -90,7 +90,7 @@ func (b *broken) Stamp(ctx context.Context, name, value string) (string, error) 
 type breakage struct {
 	name, found string
 	of          sentence
-	did         string // part of what is told
+	did         string // part of the message
 	apply       func(b *broken)
 }
 
