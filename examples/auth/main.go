@@ -126,6 +126,6 @@ func tour(ctx context.Context, note *registry.Kind, transport http.RoundTripper,
 	err = notes("key-of-eve").In("ann").Delete(ctx, "todo", registry.DeleteOptions{})
 	fmt.Fprintln(out, "eve deletes it:", err)
 	_, err = notes("guessed").In("ann").Get(ctx, "todo")
-	fmt.Fprintln(out, "anybody reads it:", err)
+	fmt.Fprintln(out, "anonymous reads it:", err)
 	return nil
 }

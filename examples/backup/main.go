@@ -116,7 +116,7 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, "monday has everything up to the version that the client saw:", fmt.Sprint(first.Revision) == seen)
+		fmt.Fprintln(out, "monday contains the version that the client saw:", fmt.Sprint(first.Revision) == seen)
 		if _, err := notes.Modify(ctx, "todo", func(n *Note) error { n.Text = "buy milk and bread"; return nil }); err != nil {
 			return err
 		}
@@ -124,10 +124,10 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, "tuesday has what came after:", second.Revision-first.Revision, "change")
+		fmt.Fprintln(out, "changes in tuesday:", second.Revision-first.Revision)
 		return nil
 	}
-	goOn := func(_ storage.Backend, notes *client.Objects[Note]) error {
+	resume := func(_ storage.Backend, notes *client.Objects[Note]) error {
 		for e, err := range notes.Watch(ctx, seen) {
 			if err == nil {
 				fmt.Fprintln(out, "the client missed:", e.Type, e.Object.Text)
@@ -142,9 +142,9 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 	if err := os.RemoveAll(data); err != nil { // the disk is lost
 		return err
 	}
-	fmt.Fprintln(out, "tuesday alone is refused:", errors.Is(restore(ctx, data, tuesday), backup.ErrNotOnTop))
+	fmt.Fprintln(out, "tuesday alone is rejected:", errors.Is(restore(ctx, data, tuesday), backup.ErrNotOnTop))
 	if err := restore(ctx, data, monday, tuesday); err != nil {
 		return err
 	}
-	return serve(ctx, data, goOn)
+	return serve(ctx, data, resume)
 }

@@ -102,7 +102,9 @@ func TestAdoption(t *testing.T) {
 		orphan.Name = "orphan"
 		_, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: orphan.ObjectMeta, Spec: orphan.Spec}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		runWorkloads(t, ctx, set) // start the controller now: it must know the orphan when it sees the ReplicaSet, and watches of two kinds have no common order
+		// Start the controller now: it must know the orphan when it sees the ReplicaSet, and the
+		// watches of two kinds have no common order.
+		runWorkloads(t, ctx, set)
 		owner, err := set.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "solo"}, Spec: appsv1.ReplicaSetSpec{
 			Replicas: &two, Selector: &metav1.LabelSelector{MatchLabels: orphan.Labels}, Template: podsOf("solo", "image:1"),
 		}}, metav1.CreateOptions{})

@@ -77,11 +77,11 @@ type Store struct {
 	leader     leader
 	queue      queue
 	fence      fence
-	seen       atomic.Int64 // the newest etcd revision in any answer or event
-	shown      atomic.Int64 // the newest store revision that a caller or Revision has seen
-	heads      shared[struct{}, head]
-	batchNames shared[history, map[string]int64]
-	known      head // the head of the previous call of readNewest, which alone uses it
+	seen       atomic.Int64                      // the newest etcd revision in any answer or event
+	shown      atomic.Int64                      // the newest store revision that a caller or Revision has seen
+	heads      shared[struct{}, head]            // combines concurrent reads of the head
+	batchNames shared[history, map[string]int64] // combines searches for the outcome of batches
+	known      head                              // the head of the previous call of readNewest, which alone uses it
 	health     health
 	acked      atomic.Int64 // the newest store revision that this Store committed or read
 	lost       atomic.Int64 // a revision that was the newest before commits were lost, or 0
@@ -100,8 +100,8 @@ var (
 	_ storage.Shared  = (*Store)(nil)
 )
 
-// Open opens the store below o.Prefix, which may be empty. It fails if etcd does not answer before ctx
-// ends or 20 seconds have passed. The caller must call Close.
+// Open opens the store below o.Prefix. Without keys below the prefix, the store is empty. Open fails if
+// etcd does not answer before ctx ends or 20 seconds have passed. The caller must call Close.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if len(o.Endpoints) == 0 {
 		return nil, errors.New("open storage: Options.Endpoints is empty")
