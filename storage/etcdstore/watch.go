@@ -129,9 +129,10 @@ type lag struct {
 	silence time.Duration // the limit for the next watch; 0 means lagTime
 }
 
-// A watch that is behind the newest known revision of the store is restarted if its member has sent
-// nothing for lagTime. The limit doubles after each restart that did not help, up to longLagTime,
-// because etcd may need long to start a watch in the past.
+// A watch is restarted if it waits for its member for lagTime and does not reach a revision that the
+// store has seen in other answers. The limit doubles after each restart that did not help, up to
+// longLagTime, because etcd may need long to start a watch in the past. lagEvery is the interval
+// between two checks.
 const (
 	lagTime     = 5 * time.Second
 	longLagTime = time.Minute
