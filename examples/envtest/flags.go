@@ -2,9 +2,8 @@ package main
 
 import "strings"
 
-// Flags of kube-apiserver that have no effect here, because this server has no etcd and no profiling,
-// or does in its own way what they tune. Flags that change access control are not among them, and are
-// errors.
+// Flags of kube-apiserver that have no effect here: this server has no etcd and no profiling, and needs
+// no tuning of these parts. Flags that change access control are not in the list; they are errors.
 const (
 	// switches can be given without a value.
 	switches = `
