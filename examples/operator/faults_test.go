@@ -17,8 +17,8 @@ func TestFaults(t *testing.T) {
 	for name, rule := range map[string]servertest.Rule{
 		"conflict on the status":                     on("patch", "fleets", "status").Times(3).With(servertest.Conflict),
 		"error on the creation of a ship":            on("apply", "ships").Times(2).With(servertest.InternalError),
-		"lost answer to the creation of a ship":      on("apply", "ships").Named("armada-1").Times(1).With(servertest.Lost),
-		"lost answer to the update of the finalizer": on("update", "fleets").Times(1).With(servertest.Lost),
+		"lost answer to the creation of a ship":      on("apply", "ships").Named("armada-1").Times(1).With(servertest.LoseResponse),
+		"lost answer to the update of the finalizer": on("update", "fleets").Times(1).With(servertest.LoseResponse),
 		"unavailable list of an informer":            on("list", "ships").Times(1).With(servertest.Unavailable),
 		"expired watch":                              on("watch", "ships").Times(1).With(servertest.Expired),
 	} {

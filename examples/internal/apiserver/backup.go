@@ -95,7 +95,7 @@ func (p *location) backup(ctx context.Context, since backup.Position, w io.Write
 	}
 	shown := newProgress()
 	defer shown.end()
-	report, err := backup.Backup(ctx, store, w, backup.Options{Since: since, Progress: shown.report})
+	report, err := backup.Backup(ctx, store, w, backup.Options{Base: since, Progress: shown.report})
 	return report, errors.Join(err, store.Close())
 }
 
@@ -119,8 +119,8 @@ func fetch(ctx context.Context, file string, since backup.Position, w io.Writer)
 	shown := newProgress()
 	defer shown.end()
 	report, err := backup.Verify(ctx, backup.Options{Progress: shown.report}, io.TeeReader(body, w))
-	if err == nil && report.Since != since {
-		err = fmt.Errorf("the server sent a backup based on revision %d, not on %d", report.Since.Revision, since.Revision)
+	if err == nil && report.Base != since {
+		err = fmt.Errorf("the server sent a backup based on revision %d, not on %d", report.Base.Revision, since.Revision)
 	}
 	return report, err
 }

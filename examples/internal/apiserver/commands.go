@@ -59,8 +59,8 @@ func adviseInUse(err error, instead string) error {
 
 func describe(r *backup.Report) string {
 	text := fmt.Sprintf("%d records at revision %d, with history since %d, %s", r.Keys, r.Revision, r.Oldest, size(r.Bytes))
-	if r.Since != (backup.Position{}) {
-		text += fmt.Sprintf(", based on a backup of revision %d", r.Since.Revision)
+	if r.Base != (backup.Position{}) {
+		text += fmt.Sprintf(", based on a backup of revision %d", r.Base.Revision)
 	}
 	return text
 }

@@ -185,7 +185,7 @@ func (p *location) checkIncomplete(ctx context.Context, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	mark, err := store.Get(ctx, storage.UnfinishedKey, 0)
+	mark, err := store.Get(ctx, storage.IncompleteKey, 0)
 	if err == nil { // rewriting the mark makes a delayed commit that removes it fail, because that commit expects the current revision
 		_, err = store.Commit(ctx, storage.Write{Key: mark.Key, Value: mark.Value, Expect: mark.Revision})
 	}

@@ -53,8 +53,8 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if found.Since != (backup.Position{}) {
-		return fmt.Errorf("%s is based on a backup of revision %d, which is also needed", files[0], found.Since.Revision)
+	if found.Base != (backup.Position{}) {
+		return fmt.Errorf("%s is based on a backup of revision %d, which is also needed", files[0], found.Base.Revision)
 	}
 	shown := newProgress()
 	o := backup.Options{Progress: shown.report}
@@ -81,10 +81,10 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 
 // goOn describes the effect on clients of a store that was filled.
 func describeEffect(r *backup.Report, startOver bool) string {
-	if r.Kept && !startOver {
-		return fmt.Sprintf("Revisions are unchanged, up to %d, and watches continue", r.Reached)
+	if r.RevisionsKept && !startOver {
+		return fmt.Sprintf("Revisions are unchanged, up to %d, and watches continue", r.DestinationRevision)
 	}
-	return fmt.Sprintf("The newest revision is %d; clients list again", r.Reached)
+	return fmt.Sprintf("The newest revision is %d; clients list again", r.DestinationRevision)
 }
 
 func verifyFiles(ctx context.Context, files []string) (report *backup.Report, err error) {
