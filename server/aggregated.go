@@ -9,7 +9,8 @@ import (
 	"orch.io/controlplane/server/internal/manager"
 )
 
-// openAggregation begins to follow APIServices, if their kind is registered.
+// openAggregation creates the aggregator and its controllers if the kind APIService is registered.
+// Otherwise s.aggregator stays nil; a nil Aggregator has no APIServices.
 func (s *Server) openAggregation(b *Builder) (err error) {
 	r := meta.GroupResource{Group: s.names.Group(names.GroupAggregation), Resource: "apiservices"}
 	if s.catalog.Types().Type(r) == nil {
@@ -28,7 +29,7 @@ func (s *Server) openAggregation(b *Builder) (err error) {
 	return err
 }
 
-// served returns those of the resources that the server serves.
+// served filters the resources and keeps those that the server serves.
 func (s *Server) served(all ...meta.GroupResource) []meta.GroupResource {
 	return slices.DeleteFunc(all, func(r meta.GroupResource) bool { return s.catalog.Types().Type(r) == nil })
 }

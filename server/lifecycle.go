@@ -18,7 +18,7 @@ import (
 // from, with those of package access. A server has the controllers whose kinds and parts it has.
 func ControllerNames() []string { return manager.BuiltinNames() }
 
-// builtinControllers are the controllers that every server has.
+// builtinControllers returns the built-in controllers for the kinds and parts that the server has.
 func (s *Server) builtinControllers() []client.Controller {
 	list := []client.Controller{controllers.Namespaces(s.names, objects.Content{Client: s.client}, s.aggregator.Collections), controllers.Garbage(s.names, s.objects.UID, func(gv meta.GroupVersion) bool { return s.aggregator.Table().Remote(gv) != nil }), unadmitted(controllers.Events())}
 	if s.catalog.Extensible() {
@@ -65,7 +65,8 @@ func unadmitted(c client.Controller) client.Controller {
 	return c
 }
 
-// serviceNetworks looks after the networks of services, if both are served.
+// serviceNetworks returns the controller of the networks of services. ok is false if services, or
+// the kind that describes their networks, are not registered.
 func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 	services := s.catalog.Known().Type(meta.GroupResource{Resource: "services"})
 	if services == nil || services.Pool == nil || services.Pool.Initial == nil {
@@ -96,15 +97,16 @@ func (s *Server) Running() <-chan struct{} { return s.manager.Running() }
 // If Run failed, Settle returns the error of Run.
 func (s *Server) Settle(ctx context.Context) error { return s.manager.Settle(ctx) }
 
-// EndWatches ends watches and whatever else lasts as long as its caller wants, those that begin
-// from now on at once. Other requests are served until Shutdown, for which a net/http server ends
-// first that has this function registered by RegisterOnShutdown: it waits for all requests.
+// EndWatches ends all watches and connections, and from now on ends new ones at once. Other
+// requests are served until Shutdown. Register EndWatches with http.Server.RegisterOnShutdown:
+// Shutdown of the http.Server waits for all requests and would otherwise wait for the watches.
 func (s *Server) EndWatches() { s.lifetime.End() }
 
-// Shutdown ends the server: new requests are refused, watches end, requests in
-// flight finish, controllers stop, the store is closed. It returns when nothing of
-// the server runs any more, or with the context's error if that takes too long
-// (what is left then ends by itself). A second call returns nil.
+// Shutdown stops the server: it refuses new requests, ends watches, waits for requests in flight
+// and for controllers, and closes the store. It returns when nothing of the server runs any more.
+// If the context ends first, Shutdown closes the store at once and returns the context's error;
+// remaining requests end in the background. Only the first call has an effect; later calls return
+// nil.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if !s.lifetime.Close() {
 		return nil
@@ -120,7 +122,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-idle:
 	case <-ctx.Done():
-		err = fmt.Errorf("requests still run: %w", ctx.Err())
+		err = fmt.Errorf("requests or controllers are still running: %w", ctx.Err())
 	}
 	s.errors.Close()
 	s.chain.Close()

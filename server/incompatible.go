@@ -9,16 +9,16 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// StoredError says that a store holds objects of which the kinds cannot show all, since a
-// release with other types wrote them.
+// StoredError is returned by Build if the store holds objects that do not fit the registered kinds,
+// for example because a release with other types wrote them.
 type StoredError struct{ Problems []StoredProblem }
 
-// StoredProblem is one thing that is wrong with objects of a kind.
+// StoredProblem is a problem that a number of objects of a kind have in common.
 type StoredProblem struct {
 	Resource meta.GroupResource
-	What     string     // that is wrong with each of the objects
-	Objects  int        // that have it
-	Keys     []meta.Key // of the first ones
+	What     string     // the problem, as a predicate, such as "cannot be read"
+	Objects  int        // number of objects with the problem
+	Keys     []meta.Key // keys of the first of these objects
 }
 
 func newStoredError(found []objects.Problem) *StoredError {
@@ -32,7 +32,7 @@ func newStoredError(found []objects.Problem) *StoredError {
 // Error implements error.
 func (e *StoredError) Error() string {
 	var text strings.Builder
-	text.WriteString("the store holds objects that the kinds cannot show whole:")
+	text.WriteString("the store holds objects that do not fit their kinds:")
 	for _, p := range e.Problems {
 		fmt.Fprintf(&text, "\n  %s: each of %d %s: ", p.Resource, p.Objects, p.What)
 		for i, k := range p.Keys {
@@ -45,14 +45,14 @@ func (e *StoredError) Error() string {
 			text.WriteString(", ...")
 		}
 	}
-	text.WriteString("\nThe kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.KeepUnfit keeps it unseen.")
+	text.WriteString("\nConvert the objects in the kind's Behavior.Upgrade, keep the stored version as a version that is not served, or set Builder.KeepUnfit to start anyway: data that does not fit stays in the store, hidden.")
 	return text.String()
 }
 
-// tellUnserved tells at the start of the objects that nobody sees, since the store has them of
-// types that neither the program nor a definition says.
-func (s *Server) tellUnserved() {
-	const most = 20 // kinds that are named
+// logUnserved logs the number of stored objects whose kind is neither registered nor defined,
+// because clients cannot see them.
+func (s *Server) logUnserved() {
+	const most = 20 // number of kinds in the message
 	unserved := s.objects.Unknown("")
 	if len(unserved) == 0 {
 		return
@@ -67,5 +67,5 @@ func (s *Server) tellUnserved() {
 	if len(kinds) > most {
 		kinds = append(kinds[:most], fmt.Sprintf("and %d more", len(unserved)-most))
 	}
-	s.log.Warn("the store holds objects of kinds that are neither registered nor defined: they stay, and nobody sees them", "objects", all, "kinds", strings.Join(kinds, ", "))
+	s.log.Warn("the store holds objects of kinds that are neither registered nor defined; they are kept but not served", "objects", all, "kinds", strings.Join(kinds, ", "))
 }

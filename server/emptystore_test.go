@@ -14,9 +14,10 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// TestEmptyStoresHaveAVersion: "0" would mean any state, and a watch from there might miss
-// what came and went since the list.
-func TestEmptyStoresHaveAVersion(t *testing.T) {
+// TestListOfEmptyStoreHasVersionOne checks that a list of an empty store has a version other than
+// "0". "0" would mean any state, and a watch from there could miss objects that were created and
+// deleted since the list.
+func TestListOfEmptyStoreHasVersionOne(t *testing.T) {
 	t.Parallel()
 	type thing struct {
 		meta.TypeMeta   `json:",inline"`
@@ -38,7 +39,7 @@ func TestEmptyStoresHaveAVersion(t *testing.T) {
 		if len(versions) == 1 {
 			continue
 		}
-		require.Equal(t, []string{"1", "1"}, versions, "the second server finds what the first one wrote")
+		require.Equal(t, []string{"1", "1"}, versions, "the second server finds the revision that the first server wrote")
 		_, err = things.Create(t.Context(), &thing{ObjectMeta: meta.ObjectMeta{Name: "x"}})
 		require.NoError(t, err)
 		require.NoError(t, things.Delete(t.Context(), "x", registry.DeleteOptions{}))
