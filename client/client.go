@@ -60,7 +60,7 @@ func (e *UnreadableError) Error() string {
 		name = ns + "/" + name
 	}
 	if more := len(e.Keys) - 1; more > 0 {
-		return fmt.Sprintf("the stored data of %s %q and of %d others cannot be read: it is damaged, or of a release whose objects this one cannot convert; other objects can be read one by one, such a one can be deleted and created anew", e.Resource, name, more)
+		return fmt.Sprintf("cannot decode the stored data of %s %q and %d other objects: it is damaged, or a release that this one cannot convert from wrote it; read the other objects individually, and delete and recreate these", e.Resource, name, more)
 	}
-	return fmt.Sprintf("the stored data of %s %q cannot be read: it is damaged, or of a release whose objects this one cannot convert; it can be deleted and created anew", e.Resource, name)
+	return fmt.Sprintf("cannot decode the stored data of %s %q: it is damaged, or a release that this one cannot convert from wrote it; delete and recreate the object", e.Resource, name)
 }

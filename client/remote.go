@@ -14,11 +14,12 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Scope is what Objects of any kind have in common. Only Objects implement it.
+// Scope is implemented by Objects of every type, and by no other type.
 type Scope interface {
 	untyped() *Objects[meta.Object]
 }
 
+// untyped implements Scope.
 func (o *Objects[T]) untyped() *Objects[meta.Object] {
 	return &Objects[meta.Object]{
 		conn: o.conn, group: o.group, version: o.version, kind: o.kind, plural: o.plural, namespaced: o.namespaced,
@@ -26,9 +27,9 @@ func (o *Objects[T]) untyped() *Objects[meta.Object] {
 	}
 }
 
-// New returns a Client for the kinds of the given objects, over their connections. Its feeds
-// cover the namespace and the selectors of the objects only; reads and writes cover the whole
-// kind. The error is that of a faulty kind.
+// New returns a Client for the kinds of the given objects, over their connections. Its feeds cover
+// only the namespaces and selectors of the objects; reads and writes cover the whole kind. The
+// error joins those of invalid kinds.
 func New(objects ...Scope) (Client, error) {
 	r := &remote{}
 	var errs []error
@@ -161,7 +162,7 @@ type remoteFeed struct {
 	cancel   context.CancelFunc
 	watches  sync.WaitGroup
 	unsynced atomic.Int32  // caches
-	woken    chan struct{} // has a token if something happened since the last Wait
+	woken    chan struct{} // has a token if a change or sync happened since the last Wait
 
 	mu       sync.Mutex // guards the rest
 	pending  []Event
