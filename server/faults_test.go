@@ -95,7 +95,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"a limit", func(b *server.Builder) { b.Limits.Watches = -1 }, "Limits.Watches: -1 is negative; zero is the default"},
 		{"a time", func(b *server.Builder) { b.Limits.RequestTime = -time.Second }, "Limits.RequestTime: -1s is negative; zero is the default"},
 		{"grace", func(b *server.Builder) { b.Serving.LivezGrace = -1 }, "Serving.LivezGrace: -1ns is negative"},
-		{"flow control", func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} }, "Serving.FlowControl: flow control without schemas"},
+		{"flow control", func(b *server.Builder) { b.Serving.FlowControl = &flowcontrol.Config{} }, "Serving.FlowControl: flow control has no schemas"},
 		{"a version", func(b *server.Builder) {
 			b.Serving.RuntimeConfig = map[string]string{"example.com/v1": "", "example.com/v2": "false"}
 		}, `Serving.RuntimeConfig["example.com/v2"]: no kind has the version "example.com/v2"; did you mean "example.com/v1"?`},

@@ -477,7 +477,7 @@ func TestOwnFlowControl(t *testing.T) {
 	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "open").Code)
 
 	_, err := (&server.Builder{Authorizer: auth.AllowAll, Serving: server.Serving{FlowControl: &flowcontrol.Config{}}}).Build(t.Context())
-	assert.ErrorContains(t, err, "flow control without schemas")
+	assert.ErrorContains(t, err, "flow control has no schemas")
 }
 
 // TestSetFlowControl: all that is shared follows a configuration that comes while
