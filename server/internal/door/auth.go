@@ -100,7 +100,7 @@ func (d *Door) Allow(ctx context.Context, r *exchange.Request, verb string) erro
 	return d.enforce(a, decision, reason, err)
 }
 
-// enforce returns a 403 for any decision but Allow.
+// enforce returns a 403 unless the decision is Allow.
 func (d *Door) enforce(a auth.Action, decision auth.Decision, reason string, err error) error {
 	if decision == auth.Allow {
 		return nil

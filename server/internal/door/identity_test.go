@@ -27,7 +27,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// testAuthority signs certificates of clients.
+// testAuthority signs client certificates.
 type testAuthority struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -69,8 +69,8 @@ func (a *testAuthority) pool() *x509.CertPool {
 	return p
 }
 
-// TestIdentity asks over TLS who one is, by every combination of credentials
-// that might be taken for another.
+// TestIdentity requests over TLS the user that results from each combination of credentials,
+// including combinations that could be mistaken for others.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	users, proxies, strangers := newTestAuthority(t), newTestAuthority(t), newTestAuthority(t)
@@ -119,8 +119,8 @@ func TestIdentity(t *testing.T) {
 	} {
 		config := web.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 		if c.cert != nil {
-			// Not Certificates: Go would hold back what the server's list of
-			// authorities does not name.
+			// GetClientCertificate instead of Certificates: otherwise Go would withhold
+			// certificates of authorities that the server's list does not name.
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert, nil }
 		}
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
