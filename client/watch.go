@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // EventType is the type of a WatchEvent.
@@ -224,7 +224,7 @@ func (w *watch[T]) handleLine(line []byte) error {
 		case w.version != "":
 			w.version = obj.ResourceVersion()
 			w.bookmark(w.version)
-		case obj.Annotation(w.conn.Names.Wire(names.InitialEventsEnd)) == "true":
+		case obj.Annotation(w.conn.Names.Wire(wellknown.InitialEventsEnd)) == "true":
 			return w.synced(obj.ResourceVersion())
 		}
 		return nil

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/manager"
 )
@@ -12,7 +12,7 @@ import (
 // openAggregation creates the aggregator and its controllers if the kind APIService is registered.
 // Otherwise s.aggregator stays nil; a nil Aggregator has no APIServices.
 func (s *Server) openAggregation(b *Builder) (err error) {
-	r := meta.GroupResource{Group: s.names.Group(names.GroupAggregation), Resource: "apiservices"}
+	r := meta.GroupResource{Group: s.names.Group(wellknown.GroupAggregation), Resource: "apiservices"}
 	if s.catalog.Types().Type(r) == nil {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (s *Server) openAggregation(b *Builder) (err error) {
 	}, func(key string) { p.Enqueue(key, 0) })
 	p.Controller = s.aggregator.Availability(s.served(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},
-		meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"})...)
+		meta.GroupResource{Group: s.names.Group(wellknown.GroupEndpoints), Resource: "endpointslices"})...)
 	b.plugins = append(b.plugins, p)
 	return err
 }
