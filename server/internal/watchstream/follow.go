@@ -15,14 +15,15 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// bookmarkEvery is how often a watch without events that asked for bookmarks gets one.
+// bookmarkEvery is the interval of bookmarks on a watch without events.
 const bookmarkEvery = time.Minute
 
-// follow sends changes until the watch ends: a batch, then one flush. If the watch ends because
-// its time is over or the server stops, a last bookmark names the revision from which the next
-// watch continues. Without it a client whose watch was short and without events would list again.
+// follow sends changes until the watch ends, with a flush after each batch. If the watch ends
+// because its time is over or the server stops, a last bookmark has the revision from which the
+// next watch continues. Without it, a client whose watch was short and without events would have to
+// list again.
 func (st *stream) follow(ctx context.Context, cursor *objectcache.Cursor, bookmarks bool) {
-	quiet := time.Now() // when the last event was sent
+	quiet := time.Now() // time of the last event or bookmark
 	for ended := error(nil); ended == nil; {
 		st.request.Deadline.Pause()
 		wait, cancel := ctx, context.CancelFunc(func() {})
@@ -33,7 +34,7 @@ func (st *stream) follow(ctx context.Context, cursor *objectcache.Cursor, bookma
 		cancel()
 		ended = ctx.Err()
 		switch {
-		case err == nil: // the cursor is past them, so that none may be dropped
+		case err == nil: // the cursor has moved on, so all of them must be sent
 			var sent bool
 			if sent, err = st.send(ctx, events); sent {
 				quiet = time.Now()
@@ -61,10 +62,10 @@ func (st *stream) follow(ctx context.Context, cursor *objectcache.Cursor, bookma
 	}
 }
 
-// batch is the size in bytes from which on collected events are written.
+// batch is the size in bytes from which collected events are written.
 const batch = 32 << 10
 
-// send writes the changes that the caller selects, and reports whether there are any.
+// send writes the changes that match the watch's selection, and reports whether there are any.
 func (st *stream) send(ctx context.Context, events []objectcache.Event) (bool, error) {
 	events, err := st.selector.Narrow(ctx, events)
 	if err != nil {
@@ -73,7 +74,7 @@ func (st *stream) send(ctx context.Context, events []objectcache.Event) (bool, e
 	return len(events) > 0, st.sendEvents(ctx, events)
 }
 
-// sendEvents writes changes. The framed bytes of an event are made once for all watches.
+// sendEvents writes changes. The framed bytes of an event are made once and shared by all watches.
 func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) error {
 	entries := make([]*objectcache.Entry, len(events))
 	for i, e := range events {
@@ -109,8 +110,9 @@ func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) er
 	return nil
 }
 
-// frame returns the bytes of an event; shown is its entry in the version of the request. Tables
-// are made for each watch, because the first one of a stream has the column definitions.
+// frame returns the framed bytes of an event; shown is its entry in the version of the request.
+// Tables are not shared between watches, because only the first table of a stream has column
+// definitions.
 func (st *stream) frame(e objectcache.Event, shown *objectcache.Entry) ([]byte, error) {
 	kind := objectcache.TypeOf(e).String()
 	if st.table != nil {
@@ -141,7 +143,7 @@ func (st *stream) sendAll(ctx context.Context, entries []*objectcache.Entry) err
 	return nil
 }
 
-// sendSome writes objects of the initial state. Their framed bytes are not kept, because few
+// sendSome writes objects of the initial state. Their framed bytes are not cached, because few
 // watches begin at the same state.
 func (st *stream) sendSome(ctx context.Context, entries []*objectcache.Entry) error {
 	st.counts.Events.Add(float64(len(entries)))
@@ -183,8 +185,8 @@ func (st *stream) appendFramed(dst []byte, kind string, e *objectcache.Entry) ([
 	return append(dst, views.Frame(m, kind, body)...), nil
 }
 
-// write writes framed events, a single one if the stream is a WebSocket. A caller that reads them
-// has the whole time for the next ones.
+// write writes framed events; a WebSocket sends a single event at a time. The write deadline starts
+// anew with each write.
 func (st *stream) write(frames []byte) error {
 	st.request.Deadline.Renew()
 	if st.socket != nil {
@@ -194,8 +196,8 @@ func (st *stream) write(frames []byte) error {
 	return err
 }
 
-// broken writes frames and ends the stream with an error, because an object cannot be sent. It
-// sends no error if the stream ended in the meantime.
+// broken writes frames and ends the stream with an error, because an object cannot be sent. If ctx
+// has ended, no error is sent.
 func (st *stream) broken(ctx context.Context, frames []byte, err error) error {
 	if len(frames) > 0 {
 		_ = st.write(frames)
@@ -212,7 +214,7 @@ func (st *stream) broken(ctx context.Context, frames []byte, err error) error {
 	return err
 }
 
-// bookmark writes a BOOKMARK: all events up to the revision were sent.
+// bookmark writes a BOOKMARK, which means that all events up to the revision were sent.
 func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 	v := st.request.Version
 	obj := &meta.Object{}
