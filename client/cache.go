@@ -14,8 +14,8 @@ import (
 )
 
 // Cache holds objects in memory. While Run runs, a watch keeps them current. The methods may be
-// called concurrently. Cached objects are shared by all readers: do not modify them. A change at
-// the server replaces the cached object by another one and never modifies it.
+// called concurrently. Cached objects are shared by all readers: do not modify them. When an object
+// changes at the server, the cache replaces it and does not modify it.
 type Cache[T any] struct {
 	objects *Objects[T]
 	synced  chan struct{} // closed when the cache holds all objects of the first list
@@ -222,7 +222,7 @@ func (c *Cache[T]) Len() int {
 	return c.current.Len()
 }
 
-// All returns the objects in the order of namespace and name, as of the begin of the iteration. It
+// All returns the objects in the order of namespace and name, as of the start of the iteration. It
 // holds no lock while it iterates.
 func (c *Cache[T]) All() iter.Seq2[meta.Key, *T] {
 	return func(yield func(meta.Key, *T) bool) {

@@ -9,21 +9,20 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Client reads and writes the objects of a server by resource. There are two
-// implementations: that of a server for code in its process (server.Server.Objects,
-// server.Builder.Client), and New, over HTTP. A Client is safe for concurrent use.
+// Client reads and writes the objects of a server by resource. There are two implementations: the
+// client inside the process of a server (server.Server.Objects, server.Builder.Client), and New,
+// over HTTP. A Client is safe for concurrent use.
 //
-// In the process, a Client acts as the server itself: authentication and authorization are
-// skipped, admission is not. Built-in controllers write as their service accounts. Reads
-// reflect every write that any server acknowledged before the call; with the context of a
-// request, which authenticators, authorizers, admission plugins and kinds get, they reflect
-// the writes acknowledged before the request, and those of the request itself.
+// In the process, a Client acts as the server itself: authentication and authorization are skipped,
+// admission is not. Built-in controllers write as their service accounts. Reads reflect every write
+// that any server acknowledged before the call. With the context of a request, which
+// authenticators, authorizers, admission plugins and kinds get, reads reflect the writes
+// acknowledged before the request and the writes of the request itself.
 //
-// Resources are named by wire group and plural. Objects are in the hub version of the kind in
-// the process, and in the version of the kind's Go struct over HTTP. Unknown fields are
-// errors, unless the stored object has them. Errors are *meta.Status, or *UnreadableError for
-// objects whose stored data cannot be decoded. Returned objects may be shared: do not modify
-// them.
+// Resources are named by wire group and plural. Objects are in the hub version of the kind in the
+// process, and in the version of the kind's Go struct over HTTP. Unknown fields are errors, unless
+// the stored object has them. Errors are *meta.Status, or *UnreadableError for objects whose stored
+// data cannot be decoded. Returned objects may be shared: do not modify them.
 type Client interface {
 	Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error)
 	// List returns the newest objects of a namespace, or of all namespaces if it is empty.

@@ -1,10 +1,10 @@
 // Package client provides typed access to the objects of a server, in the same process or over
 // HTTP.
 //
-// A Conn describes the connection to a server, and Of returns the objects of a kind there, which
-// are read, written and watched as values of the kind's Go struct. A Cache holds objects in memory,
-// a Controller reconciles them when they change, and an Election elects one of several programs to
-// run controllers.
+// A Conn describes the connection to a server. Of returns the objects of a kind there, which are
+// read, written and watched as values of the kind's Go struct. A Cache holds objects in memory, a
+// Controller reconciles them when they change, and an Election elects the leader among several
+// programs.
 package client
 
 import (

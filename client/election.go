@@ -30,8 +30,8 @@ type Election struct {
 	// Namespace and Name identify the Lease.
 	Namespace, Name string
 
-	// Identity identifies this program and must differ from those of the other programs. Empty
-	// means a random identity.
+	// Identity identifies this program. No two programs may have the same Identity. Empty means a
+	// random identity.
 	Identity string
 
 	// Duration is the time after the last renewal when another program may be elected. It is

@@ -30,9 +30,9 @@ type position struct {
 	revision storage.Revision
 }
 
-// NewIndex returns an Index of the given resources, except those that the server does not serve.
-// empty returns the value without objects, and apply applies an event to the value; both are called
-// with a lock held.
+// NewIndex returns an Index of the given resources; resources that the server does not serve are
+// ignored. empty returns the value without objects, and apply applies an event to the value. Both
+// are called with a lock held.
 func NewIndex[T any](client Client, types []meta.GroupResource, empty func() T, apply func(T, Event)) *Index[T] {
 	return &Index[T]{client: client, types: types, empty: empty, apply: apply, value: empty()}
 }

@@ -28,8 +28,8 @@ func (o *Objects[T]) untyped() *Objects[meta.Object] {
 }
 
 // New returns a Client for the kinds of the given objects, over their connections. Its feeds cover
-// only the namespaces and selectors of the objects; reads and writes cover the whole kind. The
-// error joins those of invalid kinds.
+// only the namespaces and selectors of the objects; reads and writes cover the whole kind. If kinds
+// are invalid, the error joins their errors.
 func New(objects ...Scope) (Client, error) {
 	r := &remote{}
 	var errs []error

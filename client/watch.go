@@ -38,9 +38,8 @@ type WatchEvent[T any] struct {
 	Version string // resourceVersion, from which another Watch can continue after this event
 }
 
-// Watch iterates over the changes of the objects after the version since, which is that of a Page
-// or WatchEvent. If since is "", the watch begins with the existing objects as Added events and
-// Synced.
+// Watch iterates over the changes of the objects after a version, which a Page or a WatchEvent has.
+// If since is "", the watch begins with the existing objects as Added events, followed by Synced.
 //
 // If the connection fails, the watch resumes where it was, so that each change is reported once,
 // and retries without limit. It ends when the context ends, or with an error: if the first attempt

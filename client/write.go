@@ -63,9 +63,9 @@ const (
 )
 
 // Modify reads an object, calls change with it, and writes it if change altered it. It returns the
-// object as stored. After a conflict it starts over until the context ends; after about half a
-// minute it returns the conflict (meta.IsConflict). Fields that T lacks keep their values, except
-// in the items of lists that change. An error of change ends the call and is returned.
+// object as stored. After a conflict it starts over; if conflicts continue for about half a minute,
+// it returns the last conflict (meta.IsConflict). Fields that T lacks keep their values, except in
+// the items of lists that change. An error of change ends the call and is returned.
 func (o *Objects[T]) Modify(ctx context.Context, name string, change func(obj *T) error) (*T, error) {
 	path, err := o.item(meta.Key{Namespace: o.namespace, Name: name})
 	if err != nil {
@@ -157,8 +157,8 @@ type Patch struct {
 // fields. doc is encoded with json.Marshal; pass a json.RawMessage if it is JSON already.
 func MergePatch(doc any) Patch { return Patch{"application/merge-patch+json", doc} }
 
-// StrategicPatch returns a strategic merge patch, which merges lists by their keys. Kinds of
-// CustomResourceDefinitions do not support it. doc is encoded like that of MergePatch.
+// StrategicPatch returns a strategic merge patch, which merges lists by their keys. doc is encoded
+// as by MergePatch. Kinds of CustomResourceDefinitions do not support strategic merge patches.
 func StrategicPatch(doc any) Patch { return Patch{"application/strategic-merge-patch+json", doc} }
 
 // JSONPatch returns a JSON patch: a list of operations such as map[string]any{"op": "replace",
@@ -189,10 +189,10 @@ type ApplyOptions struct {
 }
 
 // Apply is a server-side apply: it sets the fields of config, removes the fields that the same
-// manager applied before and that config lacks, and creates the object if it does not exist. config
-// is a *T, of which the fields count that its JSON has, or another value that json.Marshal encodes,
-// such as a map or a struct with fewer fields. config must have a name in its metadata, and
-// Conn.Manager must be set. Apply returns the object as stored.
+// manager applied before and that config lacks, and creates the object if it does not exist. It
+// returns the object as stored. config is a *T or another value that json.Marshal encodes, such as
+// a map or a struct with fewer fields; a field belongs to it if its JSON has the field. config must
+// have a name in its metadata, and Conn.Manager must be set.
 func (o *Objects[T]) Apply(ctx context.Context, config any, opts ApplyOptions) (*T, error) {
 	obj, err := o.config(config)
 	if err != nil {

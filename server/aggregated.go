@@ -29,7 +29,7 @@ func (s *Server) openAggregation(b *Builder) (err error) {
 	return err
 }
 
-// served filters the resources and keeps those that the server serves.
+// served returns the resources among all that the server serves.
 func (s *Server) served(all ...meta.GroupResource) []meta.GroupResource {
 	return slices.DeleteFunc(all, func(r meta.GroupResource) bool { return s.catalog.Types().Type(r) == nil })
 }

@@ -51,8 +51,8 @@ import (
 // Authorizer is required; every other field has a default. A Builder is for one server: after Build
 // has succeeded, create a new Builder for the next server.
 type Builder struct {
-	// Names selects the names on the wire, such as those of API groups and labels. The zero Profile
-	// has the product's own names.
+	// Names selects the names on the wire, such as the names of API groups and labels. The zero
+	// Profile has the product's own names.
 	Names names.Profile
 
 	// Storage stores the objects. If it is nil, Build creates a new memory store. Build takes
@@ -112,9 +112,9 @@ type Builder struct {
 	// requests that need a connection (log, exec, attach, portforward, proxy) fail with 503.
 	Connector Connector
 
-	// ServiceResolver finds the endpoints of services that the server calls, such as those
-	// of webhooks and aggregated API servers. If it is nil or returns an empty Endpoint, the
-	// Service object decides: its clusterIP or external name, or one of its ready endpoints.
+	// ServiceResolver finds the endpoints of services that the server calls, such as webhooks and
+	// aggregated API servers. If it is nil or returns an empty Endpoint, the Service object
+	// decides: its clusterIP or external name, or a ready endpoint.
 	ServiceResolver ServiceResolver
 
 	// Advertise is the address at which other machines reach the server. Package access sets it to
@@ -178,8 +178,7 @@ type Builder struct {
 	features *features.Set // by Build
 }
 
-// Serving configures how requests are answered. The comment of each field says what its zero value
-// means.
+// Serving configures how requests are answered. The comment of each field describes its zero value.
 type Serving struct {
 	// FlowControl configures how requests share Limits.InFlight. Build fails if it is invalid. If
 	// it is nil, the server starts with flowcontrol.Default and, if the kinds of flow control are
@@ -207,14 +206,15 @@ type Serving struct {
 	// RuntimeConfig enables and disables versions and resources of the registered kinds. A key is
 	// one of the following, with names as they are on the wire:
 	//
-	//	apps/v1, v1                   a version; "v1" is that of the core group
+	//	apps/v1, v1                   a version, here also of the core group
 	//	apps/v1/deployments           a resource of a version
 	//	api/ga, api/beta, api/alpha   all versions of that stability
 	//	api/legacy                    all versions of the core group except v1
 	//	api/all                       all versions
 	//
 	// A value is "true", "false" or empty, which means true. If several keys apply, the most
-	// specific key decides. Versions to which no key applies are served. Unknown keys fail Build.
+	// specific key decides. A version to which no key applies is served, unless it is an optional
+	// beta version. Unknown keys fail Build.
 	//
 	// A kind without any enabled version is not served, and controllers that use it do without. Its
 	// names stay reserved, so that no CustomResourceDefinition can take them. Its stored objects

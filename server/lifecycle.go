@@ -15,7 +15,8 @@ import (
 )
 
 // ControllerNames returns the names of the built-in controllers that Builder.RunControllers selects
-// from, with those of package access. A server has the controllers whose kinds and parts it has.
+// from, including the controllers of package access. A server has a controller only if it has the
+// kinds and parts that the controller needs.
 func ControllerNames() []string { return manager.BuiltinNames() }
 
 // builtinControllers returns the built-in controllers for the kinds and parts that the server has.
@@ -81,10 +82,10 @@ func (s *Server) serviceNetworks() (n controllers.ServiceNetworks, ok bool) {
 // stopped. Call it once.
 //
 // If several servers may share the store (storage.Shared), most controllers run in one server at a
-// time: the one that holds their Lease in the system namespace, see client.Controller. A server
+// time: the server that holds their Lease in the system namespace, see client.Controller. A server
 // that is shut down or drained releases its Leases when its controllers have stopped, and another
-// server takes over at once. The Leases of a server that died expire after 15 seconds. With any other
-// store all controllers run at once.
+// server takes over at once. The Leases of a server that died expire after 15 seconds. With any
+// other store, all controllers run in this server.
 func (s *Server) Run(ctx context.Context) error { return s.manager.Run(ctx) }
 
 // Running returns a channel that is closed when Run has begun, the controllers have seen every object

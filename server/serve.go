@@ -74,8 +74,9 @@ func (s *Server) Objects() client.Client { return s.client }
 func (s *Server) Metrics() prometheus.Registerer { return s.registry }
 
 // SetFlowControl replaces Serving.FlowControl and the objects of flow control while the server
-// runs. Requests keep what they hold; waiting requests are classified again. An invalid
-// configuration is an error and changes nothing. It may be called at any time.
+// runs. Requests keep their slots and seats; waiting requests are classified again. If the
+// configuration is invalid, SetFlowControl returns an error and changes nothing. It may be called
+// at any time.
 func (s *Server) SetFlowControl(config flowcontrol.Config) error { return s.capacity.SetConfig(config) }
 
 // flowObjects returns the controller that follows the objects of flow control. ok is false if their

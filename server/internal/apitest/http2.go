@@ -17,8 +17,7 @@ func (t Target) HTTPClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 }
 
-// HTTP2Conn is an HTTP/2 client for tests that keep many streams open. It implements only what
-// these tests need.
+// HTTP2Conn is a minimal HTTP/2 client for tests that keep many streams open.
 type HTTP2Conn struct {
 	*tls.Conn
 	in          *bufio.Reader

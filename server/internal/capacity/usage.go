@@ -13,8 +13,8 @@ import (
 	"orch.io/controlplane/server/internal/fairqueue"
 )
 
-// Usage is what a request holds of a Limiter. The zero Usage holds nothing. It belongs to the
-// goroutine of the request; only Outside may be used concurrently.
+// Usage tracks the capacity of a Limiter that a request holds. The zero Usage holds nothing. It
+// belongs to the goroutine of the request; only Outside may be used concurrently.
 type Usage struct {
 	Outside metrics.Outside // time in webhooks and queues
 	Refused bool            // the request was refused to protect the server

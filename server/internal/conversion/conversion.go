@@ -41,8 +41,8 @@ type Webhooks struct {
 	report Report
 }
 
-// Report logs a failure: what failed, for which resource, the message, and attributes. Clients can
-// make a webhook fail any number of times, so a Report may drop messages.
+// Report logs a failure. The arguments are the failed part, the resource, the message, and
+// attributes. Clients can make a webhook fail any number of times, so a Report may drop messages.
 type Report func(what, of, message string, about ...any)
 
 // New returns the Webhooks of a server.

@@ -13,7 +13,7 @@ import (
 // kindReview is the kind of requests and responses.
 const kindReview = "ConversionReview"
 
-// depth bounds the nesting of a response: that of an object and of the review around it.
+// depth bounds the nesting of a response: an object and the review around it.
 const depth = codec.DefaultDepth + 3
 
 // request is a review that was sent, which the response must match.

@@ -117,8 +117,8 @@ func aggregatedResource(v *resource.Version) map[string]any {
 	return doc
 }
 
-// kindDocument returns the kind of the responses of a resource. Group and version are empty if they
-// equal those of the resource, unless a CustomResourceDefinition defines it.
+// kindDocument returns the kind of the responses of a resource. Group and version are empty if the
+// resource has the same group and version, unless a CustomResourceDefinition defines it.
 func kindDocument(v *resource.Version, k meta.GroupVersionKind) map[string]any {
 	if k.APIVersion() == v.GVK().APIVersion() && !v.Defined() {
 		k = meta.GroupVersionKind{Kind: k.Kind}

@@ -1,5 +1,5 @@
-// Package door decides whether a request enters the server: who sent it, what share of the
-// server's capacity it gets, and whether it is allowed.
+// Package door decides whether a request enters the server: it authenticates the user, reserves
+// capacity, and authorizes the request.
 package door
 
 import (
@@ -42,14 +42,14 @@ type Door struct{ o Options }
 // New returns a Door.
 func New(o Options) *Door { return &Door{o} }
 
-// Begin starts what bounds the request: its capacity and its deadlines. The caller calls End
-// when the request is over, whatever else happens.
+// Begin starts the capacity accounting and the deadlines of the request. The caller calls End when
+// the request is over, whatever else happens.
 func (d *Door) Begin(to http.ResponseWriter, r *exchange.Request) {
 	r.Usage.Begin(d.o.Capacity)
 	r.Deadline.Begin(to, r.HTTP, d.o.RequestTime)
 }
 
-// End releases what the request holds, and completes its audit record.
+// End releases the capacity that the request holds, and completes its audit record.
 func (d *Door) End(w *exchange.Response, r *exchange.Request) {
 	w.End()
 	d.completeAudit(w, r)

@@ -90,8 +90,8 @@ func (s *annotations) set(a annotation, number, size int) bool {
 	return true
 }
 
-// annotate calls f with all annotations, those of the server first, and returns the number that had
-// no room.
+// annotate calls f with all annotations, first with the server's own, and returns the number that
+// had no room.
 func (n *Notes) annotate(f func(key, value string)) (leftOut int) {
 	n.mu.Lock()
 	all, leftOut := slices.Concat(n.own.list, n.external.list), n.leftOut

@@ -39,9 +39,9 @@ type Response struct {
 	server  *Responder
 }
 
-// Begin records that the response begins with the code, and releases what the request holds only
-// while the server works on it. WriteHeader and Write call it; handlers that take over the
-// connection call it themselves.
+// Begin records that the response begins with the code, and releases the capacity that the request
+// needs only while the server works on it. WriteHeader and Write call it; handlers that take over
+// the connection call it themselves.
 func (w *Response) Begin(code int) {
 	if w.Code == 0 {
 		w.Code = code

@@ -28,14 +28,14 @@ type Pool struct {
 	used    map[string]int64 // by level
 	free    int64            // amount that is neither used nor kept; negative if a level keeps an amount that others still hold
 	held    map[Holder]int64
-	waiting []*claim // oldest first
+	waiting []*claim // claims of held parts, then the others, both oldest first
 }
 
 // Holder identifies a holder within a priority level. An unknown level keeps nothing.
 type Holder struct{ Level, Name string }
 
-// Part is an amount that a holder holds. The zero Part is none. A Part must not be copied while it
-// is used.
+// Part is an amount that a holder holds. The zero Part is none. Only one copy of a Part may be grown
+// or given back.
 type Part struct {
 	pool   *Pool // nil if nothing is held
 	holder Holder
@@ -138,7 +138,7 @@ func (p *Pool) wait(ctx context.Context, c *claim) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(p.waiting, c)
-	if i < 0 { // granted after the context ended
+	if i < 0 { // granted meanwhile
 		return nil
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)

@@ -59,7 +59,7 @@ func (h *Handler) Drain() { h.drained.Store(true) }
 // resultsPath is the path of the metrics of health checks.
 const resultsPath = "/metrics/slis"
 
-// Endpoint reports whether a path is that of a health endpoint or of a single check.
+// Endpoint reports whether a path is a health endpoint or a single check below it.
 func Endpoint(path string) bool {
 	endpoint, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return endpoint == "livez" || endpoint == "readyz" || endpoint == "healthz"

@@ -37,8 +37,8 @@ type Migrator struct {
 func New(o Options) *Migrator { return &Migrator{o, make(chan struct{}, 1)} }
 
 // Migrate rewrites the objects of all served types. It calls progress, if it is not nil, every few
-// hundred objects and at the end of each type. The error joins those of the types; a type that
-// fails does not prevent the others.
+// hundred objects and at the end of each type. If a type fails, Migrate continues with the others
+// and returns the joined errors.
 func (m *Migrator) Migrate(ctx context.Context, progress func(objects.Migration)) error {
 	end, err := m.begin(ctx)
 	if err != nil {

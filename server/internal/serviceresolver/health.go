@@ -10,7 +10,7 @@ import (
 )
 
 // Fault returns the reason why the objects of a service lead to no endpoint, or nil. The texts are
-// those of APIService conditions.
+// the same as in APIService conditions of the field's API server.
 func (r *Resolver) Fault(ctx context.Context, of services.Service) *aggregator.Fault {
 	if r.override != nil {
 		if e, err := r.override(ctx, of); err != nil || e.Handler != nil || e.Address != "" {

@@ -1,5 +1,5 @@
-// Package serviceresolver resolves Services that the server itself calls, such as those of
-// webhooks, to addresses.
+// Package serviceresolver resolves Services that the server itself calls, such as webhooks, to
+// addresses.
 package serviceresolver
 
 import (

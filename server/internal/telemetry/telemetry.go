@@ -1,5 +1,5 @@
-// Package telemetry registers the metrics of a server that are not about single requests: those of
-// stored objects, their caches, the store and the process.
+// Package telemetry registers metrics of a server's stored objects, caches, store and process.
+// Package requestmetrics has the metrics of requests.
 package telemetry
 
 import (

@@ -59,8 +59,8 @@ func (enc *Encoder) Entry(ctx context.Context, e *objectcache.Entry, v *resource
 	})
 }
 
-// protoOf returns the protobuf encoding of a version. For a version without protobuf encoding it is
-// that of PartialObjectMetadata, because only metadata of such objects can be requested in
+// protoOf returns the protobuf encoding of a version. A version without protobuf encoding has the
+// encoding of PartialObjectMetadata, because only metadata of such objects can be requested in
 // protobuf.
 func protoOf(v *resource.Version) *codec.Proto {
 	if p := v.Proto(); p != nil {
