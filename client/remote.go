@@ -46,8 +46,8 @@ type remote struct {
 	scopes []*Objects[meta.Object]
 }
 
-// in returns the objects of a resource in a namespace, without selectors.
-func (c *remote) in(r meta.GroupResource, namespace string) (*Objects[meta.Object], error) {
+// objectsIn returns the objects of a resource in a namespace, without selectors.
+func (c *remote) objectsIn(r meta.GroupResource, namespace string) (*Objects[meta.Object], error) {
 	for _, o := range c.scopes {
 		if o.resource() == r {
 			all := *o
@@ -60,7 +60,7 @@ func (c *remote) in(r meta.GroupResource, namespace string) (*Objects[meta.Objec
 
 // Get implements Client.
 func (c *remote) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*meta.Object, error) {
-	o, err := c.in(r, key.Namespace)
+	o, err := c.objectsIn(r, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (c *remote) Get(ctx context.Context, r meta.GroupResource, key meta.Key) (*
 
 // List implements Client.
 func (c *remote) List(ctx context.Context, r meta.GroupResource, namespace string) (list []*meta.Object, err error) {
-	o, err := c.in(r, namespace)
+	o, err := c.objectsIn(r, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (c *remote) List(ctx context.Context, r meta.GroupResource, namespace strin
 
 // Create implements Client.
 func (c *remote) Create(ctx context.Context, r meta.GroupResource, obj *meta.Object) (*meta.Object, error) {
-	o, err := c.in(r, obj.Namespace())
+	o, err := c.objectsIn(r, obj.Namespace())
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (c *remote) Create(ctx context.Context, r meta.GroupResource, obj *meta.Obj
 
 // Update implements Client.
 func (c *remote) Update(ctx context.Context, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
-	o, err := c.in(r, key.Namespace)
+	o, err := c.objectsIn(r, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (c *remote) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 
 // Delete implements Client.
 func (c *remote) Delete(ctx context.Context, r meta.GroupResource, key meta.Key, opts registry.DeleteOptions) error {
-	o, err := c.in(r, key.Namespace)
+	o, err := c.objectsIn(r, key.Namespace)
 	if err != nil {
 		return err
 	}

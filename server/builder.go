@@ -295,7 +295,7 @@ func (b *Builder) Build(ctx context.Context) (built *Server, err error) {
 	}()
 	faults := b.faults()
 	var s *Server
-	types, unserved := b.served(func(ctx context.Context) ([]*meta.Object, error) { return s.health.Components(ctx) })
+	types, unserved := b.servedTypes(func(ctx context.Context) ([]*meta.Object, error) { return s.health.Components(ctx) })
 	faults = append(faults, unserved...)
 	plugs := b.pluginFaults()
 	faults = append(faults, plugs...)
@@ -458,7 +458,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if n, ok := s.serviceNetworks(); ok && err == nil {
 		err = n.Start(ctx, s.client)
 	}
-	if s.registers() && err == nil {
+	if s.createsAPIServices() && err == nil {
 		err = s.aggregator.Register(ctx, s.client)
 	}
 	for _, prepare := range b.Prepare {
@@ -488,7 +488,7 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 		Audit: b.Audit, Controllers: s.manager.Names(), Checks: b.Checks, LivezGrace: b.Serving.LivezGrace, Report: s.errors.Report,
 	}
 	if s.aggregator != nil {
-		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.registers(), s.manager.Has("apiservice-availability")
+		o.Aggregator, o.Registers, o.Observes = s.aggregator, s.createsAPIServices(), s.manager.Has("apiservice-availability")
 	}
 	return health.New(o)
 }
@@ -519,10 +519,10 @@ func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (
 	return records, nil
 }
 
-// served returns the types of the registered kinds, with their served versions and features
+// servedTypes returns the types of the registered kinds, with their served versions and features
 // applied, and everything that is wrong with the kinds, the features and RuntimeConfig. components
 // lists the ComponentStatuses.
-func (b *Builder) served(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
+func (b *Builder) servedTypes(components func(context.Context) ([]*meta.Object, error)) ([]*resource.Type, []error) {
 	serving, faults := b.runtimeConfig()
 	release := b.Release
 	if _, err := b.release(); err != nil {
@@ -576,36 +576,4 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 		faults = append(faults, err)
 	}
 	return types, errors.Join(faults...)
-}
-
-// stamp records the names profile in the store. It returns an error if the store was filled with
-// another profile, or if a copy into it was interrupted.
-func (s *Server) stamp(ctx context.Context) error {
-	if _, err := s.backend.Get(ctx, storage.UnfinishedKey, 0); !errors.Is(err, storage.ErrNotFound) {
-		if err == nil {
-			err = errors.New("a copy into it was interrupted, so that data is missing; run the copy again")
-		}
-		return fmt.Errorf("checking whether the store is complete: %w", err)
-	}
-	st, ok := s.backend.(storage.Stamper)
-	if !ok {
-		return nil
-	}
-	found, err := st.Stamp(ctx, "names", s.names.String())
-	if err != nil {
-		return fmt.Errorf("recording the names profile in the store: %w", err)
-	}
-	if found != s.names.String() {
-		return &NamesError{Store: found, Server: s.names.String()}
-	}
-	return nil
-}
-
-// NamesError is returned by Build if the store was filled with a names profile other than
-// Builder.Names. Its objects cannot be served under different names.
-type NamesError struct{ Store, Server string }
-
-// Error implements error.
-func (e *NamesError) Error() string {
-	return fmt.Sprintf("the store was filled with %q names, but this server uses %q", e.Store, e.Server)
 }

@@ -1,13 +1,48 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/server/internal/objects"
+	"orch.io/controlplane/storage"
 )
+
+// stamp records the names profile in the store. It returns an error if the store was filled with
+// another profile, or if a copy into it was interrupted.
+func (s *Server) stamp(ctx context.Context) error {
+	if _, err := s.backend.Get(ctx, storage.UnfinishedKey, 0); !errors.Is(err, storage.ErrNotFound) {
+		if err == nil {
+			err = errors.New("a copy into it was interrupted, so that data is missing; run the copy again")
+		}
+		return fmt.Errorf("checking whether the store is complete: %w", err)
+	}
+	st, ok := s.backend.(storage.Stamper)
+	if !ok {
+		return nil
+	}
+	found, err := st.Stamp(ctx, "names", s.names.String())
+	if err != nil {
+		return fmt.Errorf("recording the names profile in the store: %w", err)
+	}
+	if found != s.names.String() {
+		return &NamesError{Store: found, Server: s.names.String()}
+	}
+	return nil
+}
+
+// NamesError is returned by Build if the store was filled with a names profile other than
+// Builder.Names. Its objects cannot be served under different names.
+type NamesError struct{ Store, Server string }
+
+// Error implements error.
+func (e *NamesError) Error() string {
+	return fmt.Sprintf("the store was filled with %q names, but this server uses %q", e.Store, e.Server)
+}
 
 // StoredError is returned by Build if the store holds objects that do not fit the registered kinds,
 // for example because a release with other types wrote them.

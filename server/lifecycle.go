@@ -29,7 +29,7 @@ func (s *Server) builtinControllers() []client.Controller {
 		list = append(list, f.Controller())
 	}
 	if s.aggregator != nil {
-		list = append(list, s.aggregator.Registration(s.served(s.catalog.Resource())...))
+		list = append(list, s.aggregator.Registration(s.servedResources(s.catalog.Resource())...))
 	}
 	if n, ok := s.serviceNetworks(); ok {
 		list = append(list, n.Controller())

@@ -50,12 +50,12 @@ func (h *Handler) serveOpenAPI(w *exchange.Response, r *exchange.Request, path s
 }
 
 func (h *Handler) openapiInfo() openapi.Info {
-	return openapi.Info{Title: h.Names.ProductName(), Version: h.Version, Names: h.Names, Others: h.others()}
+	return openapi.Info{Title: h.Names.ProductName(), Version: h.Version, Names: h.Names, Others: h.otherDocuments()}
 }
 
-// others returns the OpenAPI documents of other servers. It returns the same pointer while they are
-// equal, so that cached merged documents stay valid.
-func (h *Handler) others() *openapi.Others {
+// otherDocuments returns the OpenAPI documents of other servers. It returns the same pointer while
+// they are equal, so that cached merged documents stay valid.
+func (h *Handler) otherDocuments() *openapi.Others {
 	if h.Aggregator == nil {
 		return nil
 	}

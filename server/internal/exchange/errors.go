@@ -78,12 +78,12 @@ func (w *Response) Panicked(value any) {
 		r.Aborted = true
 		panic(http.ErrAbortHandler)
 	}
-	w.Fail(r.internal("the server panicked while it handled the request"))
+	w.Fail(r.internalError("the server panicked while it handled the request"))
 }
 
-// internal returns a 500 with a cause that clients may see and the audit ID, under which the log
-// has the details.
-func (r *Request) internal(cause string) *meta.Status {
+// internalError returns a 500 with the audit ID and a cause that clients may see. The log has the
+// details under the same ID.
+func (r *Request) internalError(cause string) *meta.Status {
 	return meta.Internal(fmt.Errorf("%s (audit ID %s)", cause, r.ID))
 }
 
@@ -120,7 +120,7 @@ func (w *Response) status(err error) *meta.Status {
 	}
 	st := objects.Status(err)
 	if st == nil {
-		st = w.Request.internal(publicCause(err))
+		st = w.Request.internalError(publicCause(err))
 	}
 	var unavailable *storage.UnavailableError
 	if st.Code == http.StatusInternalServerError || errors.As(err, &unavailable) {

@@ -83,8 +83,8 @@ func (c *crowd) ask(level, user string, seats int, work time.Duration) {
 	synctest.Wait()
 }
 
-// seated returns the users that got seats so far, in order.
-func (c *crowd) seated() []string {
+// seatedUsers returns the users that got seats so far, in order.
+func (c *crowd) seatedUsers() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.order)
@@ -157,12 +157,12 @@ func TestFairQueues(t *testing.T) {
 			c.ask("l", "flood", 1, 10*time.Millisecond)
 		}
 		c.ask("l", "quiet", 1, 10*time.Millisecond)
-		assert.Empty(c, c.seated())
+		assert.Empty(c, c.seatedUsers())
 		for i := range 5 {
 			held[i].Release()
 			synctest.Wait()
 		}
-		assert.Equal(c, 1, c.served("quiet", 5), "served after at most one request of each of the four queues of the flood: %v", c.seated())
+		assert.Equal(c, 1, c.served("quiet", 5), "served after at most one request of each of the four queues of the flood: %v", c.seatedUsers())
 		for i := range held {
 			held[i].Release()
 		}
@@ -209,7 +209,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 		}
 		s.Release()
 		c.all.Wait()
-		assert.Equal(c, want, c.seated())
+		assert.Equal(c, want, c.seatedUsers())
 	})
 }
 
@@ -258,7 +258,7 @@ func TestBorrowing(t *testing.T) {
 		for range 30 {
 			c.ask("greedy", "waits", 1, 10*time.Millisecond)
 		}
-		assert.Empty(c, c.seated(), "six seats are lent: five to bounded, one to greedy")
+		assert.Empty(c, c.seatedUsers(), "six seats are lent: five to bounded, one to greedy")
 		for range 10 {
 			held = append(held, c.hold("miser", "m", 1))
 		}
@@ -268,12 +268,12 @@ func TestBorrowing(t *testing.T) {
 		for range 3 {
 			c.ask("lender", "back", 1, time.Second)
 		}
-		assert.Empty(c, c.seated())
+		assert.Empty(c, c.seatedUsers())
 		for _, s := range []*Seat{&borrowed[0], &held[0], &held[1]} {
 			s.Release()
 			synctest.Wait()
 		}
-		assert.Equal(c, []string{"back", "back", "back"}, c.seated(), "the owner comes first")
+		assert.Equal(c, []string{"back", "back", "back"}, c.seatedUsers(), "the owner comes first")
 		for i := range borrowed {
 			borrowed[i].Release()
 		}
@@ -302,7 +302,7 @@ func TestWideRequests(t *testing.T) {
 			held[i].Release()
 			synctest.Wait()
 		}
-		assert.Contains(c, c.seated(), "wide")
+		assert.Contains(c, c.seatedUsers(), "wide")
 		for i := range held {
 			held[i].Release()
 		}
@@ -340,7 +340,7 @@ func TestQueueBounds(t *testing.T) {
 		s.Release()
 		s.Release() // has no effect
 		c.all.Wait()
-		assert.Equal(c, []string{"next"}, c.seated())
+		assert.Equal(c, []string{"next"}, c.seatedUsers())
 
 		const labels = `{flow_schema="l",priority_level="l"`
 		for _, line := range []string{
@@ -369,10 +369,10 @@ func TestCancelledWideRequestUnblocksQueue(t *testing.T) {
 		c.all.Go(func() { _, _ = c.c.Acquire(ctx, f, 6) })
 		synctest.Wait()
 		c.ask("l", "narrow", 1, 0)
-		assert.Empty(c, c.seated())
+		assert.Empty(c, c.seatedUsers())
 		cancel()
 		synctest.Wait()
-		assert.Equal(c, []string{"narrow"}, c.seated())
+		assert.Equal(c, []string{"narrow"}, c.seatedUsers())
 		for i := range held {
 			held[i].Release()
 		}
@@ -411,14 +411,14 @@ func TestSetConfig(t *testing.T) {
 		moved.Schemas[0].Rules[0].Subjects[0].Group = "a"
 		require.NoError(c, c.c.SetConfig(moved))
 		synctest.Wait()
-		assert.ElementsMatch(c, []string{"a0", "a1"}, c.seated(), "b has all four seats")
+		assert.ElementsMatch(c, []string{"a0", "a1"}, c.seatedUsers(), "b has all four seats")
 		assert.Len(c, c.turnedAway(), 1)
 		assert.Equal(c, 6, c.c.reserved, "two seats of a are still in use")
 		for i := range held {
 			held[i].Release()
 		}
 		c.all.Wait()
-		assert.ElementsMatch(c, []string{"a0", "a1", "a2", "a3"}, c.seated())
+		assert.ElementsMatch(c, []string{"a0", "a1", "a2", "a3"}, c.seatedUsers())
 		s, err := c.c.Acquire(c.Context(), old, 1)
 		require.NoError(c, err)
 		assert.Equal(c, "b", s.schema.level.config.Name)
@@ -432,7 +432,7 @@ func TestSetConfig(t *testing.T) {
 		free.Levels = []flowcontrol.Level{{Name: "b", Exempt: true}}
 		require.NoError(c, c.c.SetConfig(free))
 		synctest.Wait()
-		assert.Contains(c, c.seated(), "freed")
+		assert.Contains(c, c.seatedUsers(), "freed")
 		s.Release()
 		for i := range rest {
 			rest[i].Release()

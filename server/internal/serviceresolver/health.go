@@ -38,7 +38,7 @@ func (r *Resolver) Fault(ctx context.Context, of services.Service) *aggregator.F
 
 // endpointFault returns the reason why a service has no ready endpoint, or nil.
 func (r *Resolver) endpointFault(ctx context.Context, of services.Service, port string) *aggregator.Fault {
-	_, err := r.ready(ctx, of, port)
+	_, err := r.readyEndpoint(ctx, of, port)
 	if err == nil {
 		return nil
 	}

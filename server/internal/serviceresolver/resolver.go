@@ -88,7 +88,7 @@ func (r *Resolver) Resolve(ctx context.Context, of services.Service) (services.E
 		if ip := service.String("spec", "clusterIP"); ip != "" && ip != "None" {
 			return endpoint(ip, int64(of.Port)), nil
 		}
-		return r.ready(ctx, of, port.String("name"))
+		return r.readyEndpoint(ctx, of, port.String("name"))
 	}
 	return services.Endpoint{}, fmt.Errorf("service %s/%s has no port %d", of.Namespace, of.Name, of.Port)
 }
@@ -97,9 +97,9 @@ func endpoint(host string, port int64) services.Endpoint {
 	return services.Endpoint{Address: net.JoinHostPort(host, strconv.FormatInt(port, 10))}
 }
 
-// ready returns a randomly chosen ready endpoint of a service, from its EndpointSlices, or from its
-// Endpoints if the slices have none.
-func (r *Resolver) ready(ctx context.Context, of services.Service, port string) (services.Endpoint, error) {
+// readyEndpoint returns a randomly chosen ready endpoint of a service, from its EndpointSlices, or
+// from its Endpoints if the slices have none.
+func (r *Resolver) readyEndpoint(ctx context.Context, of services.Service, port string) (services.Endpoint, error) {
 	var found []services.Endpoint
 	for _, name := range r.slicesOf(of) {
 		slice, err := r.client.Get(ctx, r.endpointSlices(), meta.Key{Namespace: of.Namespace, Name: name})

@@ -69,7 +69,7 @@ const batch = 32 << 10
 func (st *stream) send(ctx context.Context, events []objectcache.Event) (bool, error) {
 	events, err := st.selector.Narrow(ctx, events)
 	if err != nil {
-		return false, st.broken(ctx, nil, err)
+		return false, st.endWithError(ctx, nil, err)
 	}
 	return len(events) > 0, st.sendEvents(ctx, events)
 }
@@ -82,7 +82,7 @@ func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) er
 	}
 	entries, err := objects.InVersion(ctx, entries, st.request.Version)
 	if err != nil {
-		return st.broken(ctx, nil, err)
+		return st.endWithError(ctx, nil, err)
 	}
 	st.counts.Events.Add(float64(len(events)))
 	var buf []byte
@@ -90,7 +90,7 @@ func (st *stream) sendEvents(ctx context.Context, events []objectcache.Event) er
 		frame, err := st.frame(e, entries[i])
 		switch {
 		case err != nil:
-			return st.broken(ctx, buf, err)
+			return st.endWithError(ctx, buf, err)
 		default:
 			st.counts.Sizes.Observe(float64(len(frame)))
 		}
@@ -130,11 +130,11 @@ func (st *stream) sendAll(ctx context.Context, entries []*objectcache.Entry) err
 	for some := range slices.Chunk(entries, initialBatch) {
 		selected, err := st.selector.Filter(ctx, some)
 		if err != nil {
-			return st.broken(ctx, nil, err)
+			return st.endWithError(ctx, nil, err)
 		}
 		shown, err := objects.InVersion(ctx, selected, st.request.Version)
 		if err != nil {
-			return st.broken(ctx, nil, err)
+			return st.endWithError(ctx, nil, err)
 		}
 		if err := st.sendSome(ctx, shown); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (st *stream) sendSome(ctx context.Context, entries []*objectcache.Entry) er
 		var err error
 		before := len(buf)
 		if buf, err = st.appendFramed(buf, objectcache.Added.String(), e); err != nil {
-			return st.broken(ctx, buf, err)
+			return st.endWithError(ctx, buf, err)
 		}
 		st.counts.Sizes.Observe(float64(len(buf) - before))
 		if st.socket != nil || len(buf) >= batch || i == len(entries)-1 {
@@ -196,9 +196,9 @@ func (st *stream) write(frames []byte) error {
 	return err
 }
 
-// broken writes frames and ends the stream with an error, because an object cannot be sent. If ctx
-// has ended, no error is sent.
-func (st *stream) broken(ctx context.Context, frames []byte, err error) error {
+// endWithError writes frames and ends the stream with an error, because an object cannot be sent.
+// If ctx has ended, no error is sent.
+func (st *stream) endWithError(ctx context.Context, frames []byte, err error) error {
 	if len(frames) > 0 {
 		_ = st.write(frames)
 	}

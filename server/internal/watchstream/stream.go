@@ -88,7 +88,7 @@ func (s *Streamer) watch(ctx context.Context, w *exchange.Response, r *exchange.
 		}
 	} else if cursor, err = cache.Watch(selector.Query, o.Revision); err != nil {
 		if errors.Is(err, storage.ErrCompacted) {
-			return s.gone(ctx, w, r, goneStatus(o.Revision, err))
+			return s.sendGone(ctx, w, r, goneStatus(o.Revision, err))
 		}
 		return err
 	}
@@ -118,9 +118,9 @@ func (s *Streamer) watch(ctx context.Context, w *exchange.Response, r *exchange.
 	return nil
 }
 
-// gone responds to a watch from a compacted revision: 200 with a single ERROR event, as clients
+// sendGone responds to a watch from a compacted revision: 200 with a single ERROR event, as clients
 // expect it.
-func (s *Streamer) gone(ctx context.Context, w *exchange.Response, r *exchange.Request, why *meta.Status) error {
+func (s *Streamer) sendGone(ctx context.Context, w *exchange.Response, r *exchange.Request, why *meta.Status) error {
 	st, _, err := s.start(ctx, w, r)
 	if st == nil {
 		return err
