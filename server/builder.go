@@ -59,11 +59,11 @@ type Builder struct {
 	// ownership of the store: Shutdown closes it, and Build closes it when it fails.
 	Storage storage.Backend
 
-	// KeepUnfit starts the server although stored objects do not fit their kinds, for example after
+	// ServeIncompatible starts the server although stored objects do not fit their kinds, for example after
 	// a field was removed or its type changed. By default Build fails with a *StoredError. Data
 	// that does not fit stays in the store, hidden from clients, until the field is written again.
 	// An object that cannot be decoded at all can only be deleted.
-	KeepUnfit bool
+	ServeIncompatible bool
 
 	// Authenticators identify the user of a request. They are called in order, and the first that
 	// recognizes the credentials decides. If none does, the request is refused with 401. Add
@@ -83,9 +83,9 @@ type Builder struct {
 	// built-in plugins and those in Admission.
 	AdmissionOptions admission.Options
 
-	// Prepare functions run in order at the end of Build, before the server answers requests, to
+	// OnStart functions run in order at the end of Build, before the server answers requests, to
 	// create objects that must exist from the start. If one of them returns an error, Build fails.
-	Prepare []func(context.Context, client.Client) error
+	OnStart []func(context.Context, client.Client) error
 
 	// Controllers run beside the built-in controllers while Run runs. If several servers share the
 	// store, each controller runs in one of them at a time, unless its field EveryServer is set.
@@ -461,7 +461,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if s.createsAPIServices() && err == nil {
 		err = s.aggregator.Register(ctx, s.client)
 	}
-	for _, prepare := range b.Prepare {
+	for _, prepare := range b.OnStart {
 		if err == nil {
 			err = prepare(ctx, s.client)
 		}
@@ -509,9 +509,9 @@ func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
-	problems, err := records.Accept(ctx, b.KeepUnfit)
+	problems, err := records.Accept(ctx, b.ServeIncompatible)
 	if len(problems) > 0 {
-		err = newStoredError(problems)
+		err = newIncompatibleError(problems)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.hub.Close())

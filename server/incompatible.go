@@ -15,7 +15,7 @@ import (
 // stamp records the names profile in the store. It returns an error if the store was filled with
 // another profile, or if a copy into it was interrupted.
 func (s *Server) stamp(ctx context.Context) error {
-	if _, err := s.backend.Get(ctx, storage.UnfinishedKey, 0); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := s.backend.Get(ctx, storage.IncompleteKey, 0); !errors.Is(err, storage.ErrNotFound) {
 		if err == nil {
 			err = errors.New("a copy into it was interrupted, so that data is missing; run the copy again")
 		}
@@ -44,28 +44,28 @@ func (e *NamesError) Error() string {
 	return fmt.Sprintf("the store was filled with %q names, but this server uses %q", e.Store, e.Server)
 }
 
-// StoredError is returned by Build if the store holds objects that do not fit the registered kinds,
+// IncompatibleError is returned by Build if the store holds objects that do not fit the registered kinds,
 // for example because a release with other types wrote them.
-type StoredError struct{ Problems []StoredProblem }
+type IncompatibleError struct{ Problems []Incompatibility }
 
-// StoredProblem is a problem that a number of objects of a kind have in common.
-type StoredProblem struct {
+// Incompatibility is a problem that a number of objects of a kind have in common.
+type Incompatibility struct {
 	Resource meta.GroupResource
 	What     string     // the problem, as a predicate, such as "cannot be read"
 	Objects  int        // number of objects with the problem
 	Keys     []meta.Key // keys of the first of these objects
 }
 
-func newStoredError(found []objects.Problem) *StoredError {
-	e := &StoredError{}
+func newIncompatibleError(found []objects.Problem) *IncompatibleError {
+	e := &IncompatibleError{}
 	for _, p := range found {
-		e.Problems = append(e.Problems, StoredProblem(p))
+		e.Problems = append(e.Problems, Incompatibility(p))
 	}
 	return e
 }
 
 // Error implements error.
-func (e *StoredError) Error() string {
+func (e *IncompatibleError) Error() string {
 	var text strings.Builder
 	text.WriteString("the store holds objects that do not fit their kinds:")
 	for _, p := range e.Problems {

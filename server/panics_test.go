@@ -88,13 +88,13 @@ func TestPanicOfMapEventSkipsEvent(t *testing.T) {
 // loud is an auditor, and the trail of every request, that panics in Complete.
 type loud struct{}
 
-func (loud) Begin(*http.Request, string, auth.Action) auth.Trail { return loud{} }
-func (loud) Impersonate(*auth.User)                              {}
-func (loud) Concerns(_, _, _ string)                             {}
-func (loud) Request(func() []byte)                               {}
-func (loud) Annotate(_, _ string)                                {}
-func (loud) Started(int)                                         {}
-func (loud) Complete(auth.Outcome)                               { panic("no paper left") }
+func (loud) Begin(*http.Request, string, auth.Attributes) auth.Trail { return loud{} }
+func (loud) Impersonate(*auth.User)                                  {}
+func (loud) Concerns(_, _, _ string)                                 {}
+func (loud) Request(func() []byte)                                   {}
+func (loud) Annotate(_, _ string)                                    {}
+func (loud) Started(int)                                             {}
+func (loud) Complete(auth.Outcome)                                   { panic("no paper left") }
 
 // TestPanicOfAuditorDoesNotFailRequest checks that the response is sent although the auditor
 // panics.
@@ -165,7 +165,7 @@ func TestPanicEndsOnlyItsRequest(t *testing.T) {
 			shout("authenticator")
 			return &auth.User{Name: "me"}, nil
 		})}
-		b.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Attributes) (auth.Decision, string, error) {
 			shout("authorizer")
 			return auth.Allow, "", nil
 		})

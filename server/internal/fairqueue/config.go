@@ -78,7 +78,7 @@ func (c *Controller) requeue(p *plan, w *waiter) {
 
 // setLevels configures the levels. A level that exists already keeps its seats in use. A removed
 // level stays in c.levels, without a name, until its seats are released.
-func (c *Controller) setLevels(configs []flowcontrol.Level) {
+func (c *Controller) setLevels(configs []flowcontrol.PriorityLevel) {
 	shares := 0
 	for _, l := range configs {
 		if !l.Exempt {
@@ -104,7 +104,7 @@ func (c *Controller) setLevels(configs []flowcontrol.Level) {
 	for _, l := range old {
 		if c.byName[l.config.Name] != l {
 			c.counts.forget(l)
-			if l.config = (flowcontrol.Level{}); l.inUse > 0 { // until its requests end
+			if l.config = (flowcontrol.PriorityLevel{}); l.inUse > 0 { // until its requests end
 				l.configure(l.config, 0, 0)
 				c.levels = append(c.levels, l)
 			}
@@ -117,7 +117,7 @@ func (c *Controller) setLevels(configs []flowcontrol.Level) {
 }
 
 // configure sets a level to its configuration. seats and shares are the totals of all levels.
-func (l *level) configure(config flowcontrol.Level, seats, shares int) {
+func (l *level) configure(config flowcontrol.PriorityLevel, seats, shares int) {
 	*l = level{config: config, inUse: l.inUse}
 	if config.Exempt {
 		return

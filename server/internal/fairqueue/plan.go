@@ -17,7 +17,7 @@ type plan struct {
 }
 
 type schema struct {
-	flowcontrol.Schema
+	flowcontrol.FlowSchema
 	level    *level
 	levelUID string
 	exempt   bool
@@ -38,7 +38,7 @@ func (s *schema) counters() *counters {
 type Flow struct {
 	plan   *plan
 	schema *schema
-	action *auth.Action
+	action *auth.Attributes
 }
 
 // SchemaUID returns the UID of the flow's schema.
@@ -74,10 +74,10 @@ func (f Flow) key() (schema, flow string) {
 }
 
 // Classify returns the flow of a request. The caller must not change the Action afterwards.
-func (c *Controller) Classify(a *auth.Action) Flow { return c.plan.Load().classify(a) }
+func (c *Controller) Classify(a *auth.Attributes) Flow { return c.plan.Load().classify(a) }
 
 // classify returns the flow of the first schema that matches, or else of the last schema.
-func (p *plan) classify(a *auth.Action) Flow {
+func (p *plan) classify(a *auth.Attributes) Flow {
 	for _, s := range p.schemas {
 		if s.Match(a) {
 			return Flow{p, s, a}
@@ -93,7 +93,7 @@ func compile(config flowcontrol.Config, levels map[string]*level, m *counts) *pl
 		l := levels[s.Level]
 		s.UID = cmp.Or(s.UID, uid("schema", s.Name))
 		p.schemas = append(p.schemas, &schema{
-			Schema: s, level: l, levelUID: cmp.Or(l.config.UID, uid("level", l.config.Name)), exempt: l.config.Exempt, counts: m,
+			FlowSchema: s, level: l, levelUID: cmp.Or(l.config.UID, uid("level", l.config.Name)), exempt: l.config.Exempt, counts: m,
 		})
 	}
 	slices.SortFunc(p.schemas, func(a, b *schema) int {

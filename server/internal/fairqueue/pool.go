@@ -57,7 +57,7 @@ func NewPool(size int64) *Pool {
 // SetLevels sets the amounts that levels keep, from the levels of a valid configuration. Held parts
 // are not affected. An amount that a level keeps is available to it at once: until other holders
 // give it back, more than the size of the pool may be held.
-func (p *Pool) SetLevels(levels []flowcontrol.Level) {
+func (p *Pool) SetLevels(levels []flowcontrol.PriorityLevel) {
 	shares, keep := 0.0, 0.0
 	for i := range levels {
 		if l := &levels[i]; !l.Exempt {
@@ -82,7 +82,7 @@ func (p *Pool) SetLevels(levels []flowcontrol.Level) {
 }
 
 // keptShares returns the shares that a level does not lend.
-func keptShares(l *flowcontrol.Level) float64 {
+func keptShares(l *flowcontrol.PriorityLevel) float64 {
 	return float64(l.Shares) * float64(100-l.Lendable) / 100
 }
 

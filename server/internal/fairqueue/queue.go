@@ -11,7 +11,7 @@ import (
 
 // level is the state of a priority level. The controller's lock guards it.
 type level struct {
-	config flowcontrol.Level
+	config flowcontrol.PriorityLevel
 
 	nominal  int // seats that the level owns
 	kept     int // owned seats that the level does not lend

@@ -28,10 +28,10 @@ type backend struct {
 	labeled      map[meta.GroupResource]bool // resources that have series; used only by makeCounts and forget, which kept serializes
 }
 
-// historianBackend is a backend whose store is a storage.Historian.
+// historianBackend is a backend whose store is a storage.HistoryReader.
 type historianBackend struct {
 	*backend
-	storage.Historian
+	storage.HistoryReader
 }
 
 // key identifies the series of an operation on objects with a storage key prefix.
@@ -56,7 +56,7 @@ func New(b storage.Backend, set *metrics.Set, types func() *resource.State) stor
 		count: set.Counters(metrics.Family{Name: "etcd_requests_total", Help: "Operations of the store, of whatever kind.", Labels: labels}),
 		fault: set.Counters(metrics.Family{Name: "etcd_request_errors_total", Help: "Failed operations of the store, except those that found no record, a conflict, or a compacted or future revision.", Labels: labels}),
 	}
-	if h, ok := b.(storage.Historian); ok {
+	if h, ok := b.(storage.HistoryReader); ok {
 		return &historianBackend{m, h}
 	}
 	return m
