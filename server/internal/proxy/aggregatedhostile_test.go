@@ -59,11 +59,11 @@ func TestHostileDiscovery(t *testing.T) {
 		back http.HandlerFunc
 		want string
 	}{
-		"endless":     {floods, "a document of more than 2097152 bytes"},
-		"other group": {text(strings.Replace(berthList, "harbor.example.com/v1", "apps/v1", 1)), "no discovery document of harbor.example.com/v1"},
-		"other kind":  {text(`{"kind":"APIGroupList"}`), "no discovery document of"},
-		"no JSON":     {text(`<html>`), "no discovery document"},
-		"deep":        {text(strings.Repeat(`{"a":`, 5000)), "no discovery document"},
+		"endless":     {floods, "document of more than 2097152 bytes"},
+		"other group": {text(strings.Replace(berthList, "harbor.example.com/v1", "apps/v1", 1)), "not a discovery document of harbor.example.com/v1"},
+		"other kind":  {text(`{"kind":"APIGroupList"}`), "not a discovery document of"},
+		"no JSON":     {text(`<html>`), "not a discovery document"},
+		"deep":        {text(strings.Repeat(`{"a":`, 5000)), "not a discovery document"},
 		"long word":   {text(strings.Replace(berthList, "Berth", strings.Repeat("B", 300), 1)), "too long"},
 		"control":     {text(strings.Replace(berthList, `"berths"`, `"ber\u0000ths"`, 1)), "control character"},
 		"no name":     {text(strings.Replace(berthList, `"berths"`, `""`, 1)), "has no name"},
