@@ -22,6 +22,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/services"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Options configure an Aggregator.
@@ -107,7 +108,7 @@ const (
 func New(o Options, enqueue func(key string)) (*Aggregator, error) {
 	meters, err := newMeters(o.Metrics)
 	a := &Aggregator{
-		o: o, own: o.Names.Group(names.GroupAggregation), via: "1.1 " + uuid.NewString(), meters: meters, enqueue: enqueue, started: time.Now(),
+		o: o, own: o.Names.Group(wellknown.GroupAggregation), via: "1.1 " + uuid.NewString(), meters: meters, enqueue: enqueue, started: time.Now(),
 		unhealthySlots: make(chan struct{}, maxUnhealthy), fetchSlots: make(chan struct{}, maxFetching),
 		known: map[string]*record{}, transports: map[target]*transport{},
 	}

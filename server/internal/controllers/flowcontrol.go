@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/flowcontrol"
 )
 
@@ -20,11 +21,11 @@ type FlowControl struct {
 }
 
 func (f FlowControl) schemas() meta.GroupResource {
-	return meta.GroupResource{Group: f.Names.Group(names.GroupFlowControl), Resource: "flowschemas"}
+	return meta.GroupResource{Group: f.Names.Group(wellknown.GroupFlowControl), Resource: "flowschemas"}
 }
 
 func (f FlowControl) levels() meta.GroupResource {
-	return meta.GroupResource{Group: f.Names.Group(names.GroupFlowControl), Resource: "prioritylevelconfigurations"}
+	return meta.GroupResource{Group: f.Names.Group(wellknown.GroupFlowControl), Resource: "prioritylevelconfigurations"}
 }
 
 // mandatory reports whether the level or schema with a name must exist, because some requests would otherwise match
@@ -65,7 +66,7 @@ func (f FlowControl) restore(ctx context.Context, client client.Client, which fu
 
 // write creates a default object. An existing object is updated if it is mandatory or its annotation allows it.
 func (f FlowControl) write(ctx context.Context, client client.Client, r meta.GroupResource, o *meta.Object) error {
-	key := f.Names.Wire(names.FlowAutoupdate)
+	key := f.Names.Wire(wellknown.FlowAutoupdate)
 	old, err := client.Get(ctx, r, meta.Key{Name: o.Name()})
 	if meta.IsNotFound(err) {
 		if _, err = client.Create(ctx, r, o); meta.IsAlreadyExists(err) {

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 var services = meta.GroupResource{Resource: "services"}
@@ -27,7 +28,7 @@ type ServiceNetworks struct {
 }
 
 func (n ServiceNetworks) networks() meta.GroupResource {
-	return meta.GroupResource{Group: n.Names.Group(names.GroupNetworking), Resource: "servicecidrs"}
+	return meta.GroupResource{Group: n.Names.Group(wellknown.GroupNetworking), Resource: "servicecidrs"}
 }
 
 // Start creates the networks of the server. An existing network that cannot be read is not an error.
@@ -57,7 +58,7 @@ func (n ServiceNetworks) Controller() client.Controller {
 			}
 			delete(leaving, e.Key.Name)
 			keys := append(slices.Collect(maps.Keys(leaving)), e.Key.Name)
-			if awaitsRemoval(e.Object, n.Names.Wire(names.NetworkProtection)) {
+			if awaitsRemoval(e.Object, n.Names.Wire(wellknown.NetworkProtection)) {
 				leaving[e.Key.Name] = true
 			}
 			return keys
@@ -71,7 +72,7 @@ func (n ServiceNetworks) Controller() client.Controller {
 }
 
 func (n ServiceNetworks) reconcile(ctx context.Context, client client.Client, name string) error {
-	key, finalizer := meta.Key{Name: name}, n.Names.Wire(names.NetworkProtection)
+	key, finalizer := meta.Key{Name: name}, n.Names.Wire(wellknown.NetworkProtection)
 	o, err := client.Get(ctx, n.networks(), key)
 	if meta.IsNotFound(err) {
 		if o, err = n.restore(ctx, client, name); o == nil {
@@ -108,7 +109,7 @@ func (n ServiceNetworks) restore(ctx context.Context, client client.Client, name
 		return nil, nil
 	}
 	o := n.Initial[i].Clone()
-	o.SetFinalizers([]string{n.Names.Wire(names.NetworkProtection)})
+	o.SetFinalizers([]string{n.Names.Wire(wellknown.NetworkProtection)})
 	o, err := client.Create(actor.AsServer(ctx), n.networks(), o)
 	if meta.IsAlreadyExists(err) { // another server has created it
 		return nil, nil

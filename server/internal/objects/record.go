@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // record is a decoded stored object: the object in the version in which it was stored, and hub copies of it. See
@@ -107,7 +107,7 @@ func decoded(text []byte) (*meta.Object, error) {
 
 // takeCopies moves the hub copies from the annotation of the record to copies and others.
 func (rec *record) takeCopies() error {
-	name := rec.t.Names.Wire(names.HubForm)
+	name := rec.t.Names.Wire(wellknown.HubForm)
 	for _, stored := range storedCopies(rec.primary, name) {
 		entry, _ := stored.(map[string]any)
 		tree, _ := entry["hub"].(map[string]any)
@@ -372,7 +372,7 @@ func withHubCopies(t *resource.Type, primary, back, object *meta.Object, others 
 	if len(others) > 0 || hashOf(back) != hashOf(object) {
 		copies = append([]any{storedCopy(primary, object)}, others...)
 	}
-	putCopies(primary, t.Names.Wire(names.HubForm), copies)
+	putCopies(primary, t.Names.Wire(wellknown.HubForm), copies)
 	return primary
 }
 
@@ -384,7 +384,7 @@ func (rec *record) withMetadata(obj *meta.Object, now []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := rec.t.Names.Wire(names.HubForm)
+	name := rec.t.Names.Wire(wellknown.HubForm)
 	copies, had := is.Get("metadata", "annotations", name)
 	dropAnnotation(is, name)
 	is.Tree()["metadata"] = rec.version.KeepUnshown(metadataOf(rec.primary), metadataOf(obj), metadataOf(is)).Tree()["metadata"]
@@ -435,7 +435,7 @@ func withoutMetadata(obj *meta.Object) map[string]any {
 // keepHubCopies sets the annotation with the hub copies in obj as it is in live, or removes it if live has none.
 // Writers cannot change it through the server. Only a release that does not know the hub sees the annotation.
 func keepHubCopies(t *resource.Type, obj, live *meta.Object) {
-	name := t.Names.Wire(names.HubForm)
+	name := t.Names.Wire(wellknown.HubForm)
 	dropAnnotation(obj, name)
 	if live == nil {
 		return

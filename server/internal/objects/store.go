@@ -59,7 +59,7 @@
 // (record.refusal).
 //
 // The storage version may represent less than the hub. In that case the record also has a hub copy: the object in the
-// hub version, in an annotation (names.HubForm), with a hash of the object in the storage version. As long as the
+// hub version, in an annotation (wellknown.HubForm), with a hash of the object in the storage version. As long as the
 // hash matches, a read returns the copy. Otherwise a release that does not know this hub has written the object
 // since, and a read merges its changes into the copy. A copy in a hub version that only a newer release has is kept
 // unchanged.
