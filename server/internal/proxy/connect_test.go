@@ -131,7 +131,7 @@ func withoutZeros(tree map[string]any) map[string]any {
 	return tree
 }
 
-// mode is the body of a sub-resource that acts and of a kind that is not stored.
+// mode is the body of a subresource that acts and of a kind that is not stored.
 type mode struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
