@@ -82,7 +82,7 @@ type Aggregator struct {
 	started    time.Time
 	settled    atomic.Bool // see Settled
 
-	unhealthySlots chan struct{} // limits concurrent probes of servers whose last probe failed
+	unhealthySlots chan struct{} // limits concurrent probes of servers that failed their last probe
 	fetchSlots     chan struct{} // limits concurrent reads of OpenAPI documents
 	parseMu        sync.Mutex    // held while an OpenAPI document is parsed
 

@@ -117,8 +117,8 @@ func (p *probe) hasEnded() bool {
 }
 
 // beginProbe begins a probe. If the probe must wait, leave is nil and wait is the time to wait; otherwise the caller
-// must call leave. Probes of servers whose last probe failed are limited separately, so that they do not delay the
-// probes of other servers.
+// must call leave. Probes of servers that failed their last probe are limited separately, so that they do not delay
+// the probes of other servers.
 func (a *Aggregator) beginProbe(w *transport) (leave func(), wait time.Duration) {
 	w.probe.mu.Lock()
 	defer w.probe.mu.Unlock()

@@ -26,8 +26,7 @@ const (
 	maxHead     = 10_000           // values in the metadata of an object
 )
 
-// collection is a namespaced resource whose objects are stored by an extension server. It implements
-// controllers.Collection.
+// collection is a namespaced resource of an extension server. It implements controllers.Collection.
 type collection struct {
 	meta.GroupResource
 	aggregator *Aggregator
@@ -36,8 +35,8 @@ type collection struct {
 }
 
 // Collections returns the namespaced resources of extension servers that support list and delete, each in the
-// preferred version of its group. unknown has an error for each version whose resources are not known. A nil
-// Aggregator has no collections.
+// preferred version of its group. unknown has an error for each version without known resources. A nil Aggregator has
+// no collections.
 func (a *Aggregator) Collections() (list []controllers.Collection, unknown []error) {
 	if a == nil {
 		return nil, nil

@@ -42,7 +42,7 @@ type reading struct {
 	of     []int64                    // Version.generation of the versions for which they were read
 	tags   map[string]string          // ETags by path
 	sum    [sha256.Size]byte          // of the document of version 2
-	warned map[meta.GroupVersion]bool // versions whose part of it cannot be used, as logged
+	warned map[meta.GroupVersion]bool // versions for which it was logged that their part cannot be used
 }
 
 // begin reports whether it is time to read the documents, and if so, records that they are being read.

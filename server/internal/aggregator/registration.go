@@ -18,8 +18,8 @@ const (
 	always  = "true"
 )
 
-// Registration returns the controller that creates the APIServices of the versions that this server serves itself.
-// changes are the types whose objects may change these versions.
+// Registration returns the controller that creates the APIServices of the versions that this server serves itself. It
+// also runs after changes of the types in changes, which may change these versions.
 func (a *Aggregator) Registration(changes ...meta.GroupResource) client.Controller {
 	return client.Controller{
 		Name: "apiservice-registration", Types: append([]meta.GroupResource{a.Resource()}, changes...), Identity: true,

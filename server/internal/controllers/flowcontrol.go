@@ -154,7 +154,7 @@ func (f FlowControl) Controller() client.Controller {
 	}
 }
 
-// writeConditions writes the condition Dangling of each schema whose condition has changed.
+// writeConditions writes the condition Dangling of each schema if it has changed.
 func (f FlowControl) writeConditions(ctx context.Context, client client.Client) error {
 	schemas, err := client.List(ctx, f.schemas(), "")
 	if err != nil {

@@ -19,7 +19,7 @@ type graph struct {
 
 	mu      sync.Mutex       // guards the fields below, and all nodes and objects
 	nodes   map[string]*node // by uid
-	waiting map[string]bool  // uids of objects with owners whose kinds may not be served
+	waiting map[string]bool  // uids of objects with owners of kinds that may not be served
 }
 
 // node is a uid that an object has, or that an owner reference names.

@@ -30,11 +30,11 @@ type Content interface {
 	Unknown(ctx context.Context, namespace string) (map[meta.GroupResource]int, error)
 }
 
-// Elsewhere returns the namespaced collections of extension servers. unknown has an error for each version whose
+// Elsewhere returns the namespaced collections of extension servers. unknown has an error for each version if its
 // resources are not known at present.
 type Elsewhere func() (list []Collection, unknown []error)
 
-// Collection is a namespaced resource whose objects are stored by an extension server.
+// Collection is a namespaced resource of an extension server.
 type Collection interface {
 	// Delete deletes the objects in a namespace that are not being deleted yet. It may delete only a part of them if
 	// there are many.
@@ -131,7 +131,7 @@ func (e ending) observe(c client.Event) []string {
 type content struct {
 	left    []Remaining
 	failed  []error // errors of types and collections
-	unknown []error // an error for each version whose resources are not known
+	unknown []error // an error for each version without known resources
 	foreign int     // number of entries in left that are of extension servers
 	noSlot  bool    // the extension servers were not asked, because all slots are in use
 }

@@ -128,7 +128,7 @@ func (c *Catalog) sync() {
 	entries := c.cache.List(objectcache.Query{}, "", 0).Entries
 	present := make(map[string]bool, len(entries))
 	var put, removed []*resource.Type
-	var changed []*resource.Type // the types in put whose objects change
+	var changed []*resource.Type // the types in put that change their objects
 	for _, e := range entries {
 		name := e.Key().Name
 		present[name] = true

@@ -58,8 +58,8 @@ func (c *Catalog) Controller(store *objects.Store, cl *objects.Client) client.Co
 }
 
 // acceptNames decides which names each definition of a group gets. Writes in a group are serialized over all servers
-// that share the store, so no name is given to two definitions. A definition whose status cannot be written does not
-// delay the others.
+// that share the store, so no name is given to two definitions. If the status of a definition cannot be written, the
+// others are not delayed.
 func (r *reconciler) acceptNames(ctx context.Context, group string) error {
 	if err := r.store.CatchUp(ctx); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (n takenNames) add(accepted *meta.Object) {
 	}
 }
 
-// nameField is a field of spec.names whose values must be unique within the group.
+// nameField is a field of spec.names with values that must be unique within the group.
 type nameField struct {
 	name, reason string // reason of the condition if a value is taken
 	taken        map[string]string

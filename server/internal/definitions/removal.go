@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// removalRetry is the pause before a definition whose objects wait for finalizers is
-	// reconciled again.
+	// removalRetry is the pause before a definition is reconciled again if its objects wait for finalizers.
 	removalRetry = 250 * time.Millisecond
 
 	// removalTime is how long the objects of a deleted definition may wait for finalizers before

@@ -171,8 +171,7 @@ func (c *Cache) ListAndWatch(q Query) ([]*Entry, *Cursor) {
 	return c.Cache.ListAndWatch(c.compile(q))
 }
 
-// Damaged returns the keys of the objects in a namespace ("" for all) whose records cannot
-// be read, in order.
+// Damaged returns the keys of the unreadable objects in a namespace ("" for all), sorted.
 func (c *Cache) Damaged(namespace string) (keys []meta.Key) {
 	for _, key := range slices.Sorted(maps.Keys(c.Cache.Damaged())) {
 		if k := keyOf(key); namespace == "" || k.Namespace == namespace {
@@ -182,8 +181,7 @@ func (c *Cache) Damaged(namespace string) (keys []meta.Key) {
 	return keys
 }
 
-// DamagedAt returns the revision of an object whose record cannot be read. ok is false if the object is not such an
-// object.
+// DamagedAt returns the revision of an unreadable object. ok is false if the object is not unreadable.
 func (c *Cache) DamagedAt(key meta.Key) (rev storage.Revision, ok bool) {
 	rev, ok = c.Cache.Damaged()[cacheKey(key)]
 	return rev, ok

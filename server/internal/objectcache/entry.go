@@ -254,7 +254,7 @@ func (e *Entry) Without(field string) *meta.Object {
 	return meta.NewObject(tree)
 }
 
-// Selectable returns the value of a selectable field, whose Path must be set.
+// Selectable returns the value of a selectable field. f.Path must be set.
 func (e *Entry) Selectable(f *registry.SelectableField) string {
 	v := e.Field(f.Path...)
 	if v == "" && f.Else != nil {

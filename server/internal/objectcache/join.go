@@ -25,7 +25,7 @@ const (
 type block struct {
 	head    []byte // beginning of the whole text of each entry; replaces the brace of its text in the block
 	text    []byte
-	entries []*Entry     // whose texts were put in
+	entries []*Entry     // entries that were put in
 	used    atomic.Int64 // bytes of the texts that are still in use
 }
 

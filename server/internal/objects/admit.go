@@ -12,8 +12,8 @@ import (
 )
 
 // admit makes the object of an attempt: it runs Mutate, defaulting, field management and the mutating phase of
-// admission. entry is that of the live object, or nil. If admission renamed the object of this write before, admit
-// continues with the object of that request. The returned obj belongs to the attempt; live is shared.
+// admission. entry is the entry of the live object, or nil. If admission renamed the object of this write before,
+// admit continues with the object of that request. The returned obj belongs to the attempt; live is shared.
 func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry) (obj, live *meta.Object, err error) {
 	if renamed := a.renamed; renamed != nil {
 		r := renamed.request

@@ -8,18 +8,18 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// With returns a context whose reads of this store use the ReadIndex of a request. Each read without a ReadIndex in
-// its context asks the backend for the newest revision.
+// With returns a context in which reads of this store use the ReadIndex of a request. Without a ReadIndex in its
+// context, each read asks the backend for the newest revision.
 func (s *Store) With(ctx context.Context, x *consistency.ReadIndex) context.Context {
 	return consistency.WithReadIndex(ctx, &s.index, x)
 }
 
-// withFreshReads returns a context whose reads are as new as the first of them, not as the request of ctx.
+// withFreshReads returns a context in which reads are as new as the first of them, not as the request of ctx.
 func (s *Store) withFreshReads(ctx context.Context) context.Context {
 	return s.With(ctx, new(consistency.ReadIndex))
 }
 
-// afterConflict returns the context of a retry, whose reads show the record that conflicted. If that record was
+// afterConflict returns the context of a retry, in which reads show the record that conflicted. If that record was
 // deleted, the revision of the deletion is unknown, so the next read asks the backend.
 func (s *Store) afterConflict(ctx context.Context, conflict *storage.ConflictError) context.Context {
 	x, seen, found := new(consistency.ReadIndex), consistency.ReadIndexOf(ctx, &s.index).Revision.Load(), int64(conflict.Current.Revision)

@@ -192,8 +192,7 @@ func (c *Client) Update(ctx context.Context, r meta.GroupResource, key meta.Key,
 }
 
 // UpdateSerially is like Update, as the next write of a sequence, see Write.Sequence. change may read other objects
-// from the caches: what it reads from objects that only this sequence writes is still current when the object is
-// stored.
+// from the caches. Objects that only this sequence writes are then still current when the object is stored.
 func (c *Client) UpdateSerially(ctx context.Context, serial string, r meta.GroupResource, key meta.Key, subresource string, change func(*meta.Object) error) (*meta.Object, error) {
 	return c.update(ctx, r, key, subresource, change, func(w *Write) { w.Sequence = resource.SerialKey(serial) })
 }

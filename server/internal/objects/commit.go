@@ -84,8 +84,8 @@ func (s *Store) requireForCommit(ctx context.Context, a *attempt, obj *meta.Obje
 	return s.releases(ctx, a, obj)
 }
 
-// showEnd commits the last state of an object whose deletion is graceful, unless watches have seen it. A store
-// without room for that state skips it, because the removal makes room.
+// showEnd commits the last state of an object with graceful deletion, unless watches have seen it. If the store has
+// no room for that state, showEnd skips it, because the removal makes room.
 func (s *Store) showEnd(ctx context.Context, a *attempt, change *storage.Write, res *Result) error {
 	if a.Version.Type.Grace == nil || ending(a.entry.Object()) {
 		return nil

@@ -14,8 +14,8 @@ import (
 // deletion also removes the object, unless the server or the store fails between its two commits.
 const endingTime = 10 * time.Second
 
-// Ending returns the controller that removes objects of a kind with graceful deletion whose deletion was interrupted
-// between its two commits, see Store.store. Its keys are storage keys.
+// Ending returns the controller that completes graceful deletions that were interrupted between their two commits,
+// see Store.store. Its keys are storage keys.
 func Ending(t *resource.Type) client.Controller {
 	return client.Controller{
 		Name: "ending", Types: []meta.GroupResource{t.GroupResource()}, Identity: true,

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// kind is a registered type whose objects are stored as records.
+// kind is a registered type with stored objects.
 type kind struct {
 	t     *resource.Type
 	shape string // of the type; the signature of its records
@@ -23,8 +23,8 @@ type kind struct {
 	hasUnshown atomic.Bool // a record with unshown data has been read
 }
 
-// kindsOf returns the kinds of registered types. It skips defined types, whose objects are normalized whenever they
-// are shown, and virtual types, whose objects are not stored.
+// kindsOf returns the kinds of registered types. It skips defined types, because their objects are normalized
+// whenever they are shown, and virtual types, because their objects are not stored.
 func kindsOf(types []*resource.Type) map[meta.GroupResource]*kind {
 	kinds := map[meta.GroupResource]*kind{}
 	for _, t := range types {

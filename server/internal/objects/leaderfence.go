@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// errDeposed is the error of a commit whose LeaderFence failed.
+// errDeposed is the error of a commit if its LeaderFence failed.
 var errDeposed = errors.New("another server leads this controller: its writes from this server are refused")
 
 // leaderFenceBytes bounds the storage key of a term. A commit reserves that many bytes for its LeaderFence.

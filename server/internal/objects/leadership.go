@@ -58,7 +58,7 @@ func (s *Store) leases() meta.GroupResource {
 	return meta.GroupResource{Group: s.o.Names.Group(wellknown.GroupCoordination), Resource: "leases"}
 }
 
-// unknownHolder is the holder of a Lease whose record cannot be read.
+// unknownHolder is the holder of a Lease if its record cannot be read.
 const unknownHolder = "?"
 
 // Get implements election.Record.

@@ -15,7 +15,7 @@ import (
 // Problem describes stored data that a type cannot show.
 type Problem struct {
 	Resource meta.GroupResource
-	What     string     // predicate whose subject is each of the objects
+	What     string     // the problem, as a predicate: "has the field ..."
 	Objects  int        // number of objects with the problem
 	Keys     []meta.Key // of the first objects
 }

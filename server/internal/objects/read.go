@@ -243,8 +243,8 @@ type continueToken struct {
 	Start    string           `json:"start"`
 }
 
-// anyState, as the revision of a token, continues the list at the newest state. It is for a client whose list was too
-// slow, so that its revision has been compacted.
+// anyState, as the revision of a token, continues the list at the newest state. It is for a client that was so slow
+// that the revision of its list has been compacted.
 const anyState storage.Revision = -1
 
 func (t continueToken) String() string {
@@ -274,7 +274,7 @@ func trailing(d *json.Decoder) error {
 	return nil
 }
 
-// goneToken returns the 410 for a continue token whose revision is compacted, if err is ErrCompacted, and err
+// goneToken returns the 410 for a continue token with a compacted revision, if err is ErrCompacted, and err
 // otherwise. The Status has a token for the rest of the list at the newest state.
 func goneToken(err error, start string) error {
 	if !errors.Is(err, storage.ErrCompacted) {

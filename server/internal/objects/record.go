@@ -350,7 +350,7 @@ func (c *hubCopy) replacement(ctx context.Context, t *resource.Type, obj, primar
 	return storedCopy(primary, version.KeepUnshown(c.object, now, c.whole))
 }
 
-// storedCopy returns the stored hub copy of object, for a record whose primary object is primary.
+// storedCopy returns the stored hub copy of object, for a record with a primary object.
 func storedCopy(primary, object *meta.Object) map[string]any {
 	return map[string]any{"of": hashOf(primary), "hub": withoutMetadata(object)}
 }

@@ -27,7 +27,7 @@ type Records struct {
 	noted     bool        // the store has recorded that this release served it; used by Begin and Accept
 }
 
-// historic is a Records whose backend is a storage.Historian.
+// historic is a Records over a storage.Historian.
 type historic struct {
 	*Records
 	storage.Historian

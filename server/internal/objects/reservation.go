@@ -111,8 +111,8 @@ func parseHolder(text string) (r meta.GroupResource, key meta.Key, uid string, o
 }
 
 // divide returns the writes to commit together with the preconditions, and the releases that exceed the limits of a
-// commit. Reservations always fit, see checkReservable. A release may be committed later, because a reservation whose
-// holder does not have the value reserves nothing.
+// commit. Reservations always fit, see checkReservable. A release may be committed later, because a reservation has
+// no effect if its holder does not have the value.
 func divide(w storage.Write, required []*precondition, released []storage.Write) (together, later []storage.Write) {
 	length, size := 1+len(required), len(w.Key)
 	for _, p := range required {

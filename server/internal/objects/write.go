@@ -69,7 +69,7 @@ type attempt struct {
 	*Write
 
 	slot         *slot    // in the queue of the key; nil: none
-	unseenClaims []string // values held by unreadable objects, which the cache does not show, see reserve
+	unseenClaims []string // claims of unreadable objects, which the cache does not show, see reserve
 	races        bool     // values that are claimed by other writes may be chosen, see allocator.allot
 
 	required     []*precondition    // of the commit, see require
@@ -187,12 +187,12 @@ func pause(ctx context.Context, tries int) error {
 	}
 }
 
-// definitionTerminating returns the error for a new object of a kind whose definition is being deleted.
+// definitionTerminating returns the error for a new object if the definition of its kind is being deleted.
 func definitionTerminating(r meta.GroupResource, name string) *meta.Status {
 	return meta.Forbidden(r, name, "create not allowed while custom resource definition is terminating")
 }
 
-// Modified returns the conflict for a write whose resourceVersion is not the newest.
+// Modified returns the conflict for a write if its resourceVersion is not the newest.
 func Modified(v *resource.Version, name string) *meta.Status {
 	return meta.Conflict(v.Resource().GroupResource(), name,
 		"the object has been modified; please apply your changes to the latest version and try again")
@@ -213,8 +213,8 @@ func UIDMismatch(v *resource.Version, name, uid string) *meta.Status {
 		fmt.Sprintf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 }
 
-// OtherUID returns the conflict for a write whose UID precondition, meant, differs from the uid of the object. uid is
-// empty if a PUT would create the object.
+// OtherUID returns the conflict for a write if its UID precondition, meant, differs from the uid of the object. uid
+// is empty if a PUT would create the object.
 func OtherUID(v *resource.Version, name, meant, uid string) *meta.Status {
 	return meta.Conflict(v.Resource().GroupResource(), name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", meant, uid))
 }
@@ -304,7 +304,7 @@ func (s *Store) plan(ctx context.Context, a *attempt) (change, error) {
 	case unchanged(old, obj) && !finished(a.Version.Type, obj) && !outdated(live, a.Version.Type):
 		return change{}, nil
 	}
-	if v := a.Version.ItemVersion(a.Sub); v != a.Version.Working() { // refuse what the answer could not show
+	if v := a.Version.ItemVersion(a.Sub); v != a.Version.Working() { // refuse an object that the response could not show
 		if _, err := v.Convert(ctx, obj); err != nil {
 			return change{}, err
 		}

@@ -32,7 +32,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Berth is a kind that another server serves.
+// Berth is a kind that an extension server serves.
 type Berth struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`
@@ -53,13 +53,13 @@ const (
 	berthDefinition = "io.orch.controlplane.server.internal.proxy_test.Berth"
 )
 
-// harbor is a server with another one behind it.
+// harbor is a server with an extension server.
 type harbor struct {
 	*apitest.Client
 	front *servertest.Server
-	ca    *serving.Authority // of both
+	ca    *serving.Authority // of both servers
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	where server.Endpoint
 	shown *tls.Certificate
 }
@@ -96,7 +96,7 @@ func (h *harbor) certificate() (*tls.Certificate, error) {
 	return h.shown, err
 }
 
-// newHarbor returns a server that aggregates none yet.
+// newHarbor returns a server without extension servers.
 func newHarbor(t *testing.T, configure ...func(*server.Builder)) *harbor {
 	t.Helper()
 	ca, err := serving.NewAuthority("harbor")
@@ -176,7 +176,7 @@ func newBerthBody(name string, length int) map[string]any {
 	return map[string]any{"apiVersion": "harbor.example.com/v1", "kind": "Berth", "metadata": map[string]any{"name": name}, "spec": map[string]any{"length": length}}
 }
 
-// TestAggregatedObjects has every verb go on to another server, in process and by TLS.
+// TestAggregatedObjects: every verb is forwarded to an extension server, in process and over TLS.
 func TestAggregatedObjects(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"in process", "tls"} {
@@ -215,8 +215,8 @@ func TestAggregatedObjects(t *testing.T) {
 	}
 }
 
-// TestAggregatedIdentity: the other server sees who called the front, which asks first
-// whether he may; what callers say of themselves is not handed on.
+// TestAggregatedIdentity: an extension server gets the user of the request, which this server authorizes first.
+// Identity headers of the client are not forwarded.
 func TestAggregatedIdentity(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t, servertest.RBAC)
@@ -270,8 +270,8 @@ func TestAggregatedIdentity(t *testing.T) {
 	h.Must(403, "GET", berths, nil, "Impersonate-User", "jane", "Impersonate-Group", "a\tb")
 }
 
-// TestAggregatedDiscovery: discovery and the OpenAPI documents have the other server's
-// versions among the own ones, the higher priority first.
+// TestAggregatedDiscovery: discovery and the OpenAPI documents include the versions of extension servers, sorted by
+// priority.
 func TestAggregatedDiscovery(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -325,9 +325,9 @@ func TestAggregatedDiscovery(t *testing.T) {
 	assert.NotContains(t, string(h.Must(200, "GET", "/openapi/v2", nil).Raw), "harbor")
 }
 
-// TestAggregatedComesBack: a server that goes away costs its own versions alone, and is
-// found again.
-func TestAggregatedComesBack(t *testing.T) {
+// TestExtensionServerRecovers: if an extension server fails, only its own versions are unavailable, and they are
+// available again when it returns.
+func TestExtensionServerRecovers(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	back := h.back()
@@ -350,13 +350,13 @@ func TestAggregatedComesBack(t *testing.T) {
 	assert.Contains(t, string(h.Must(200, "GET", "/metrics", nil).Raw), `aggregator_unavailable_apiservice{name="v1.harbor.example.com"} 1`)
 	assert.Contains(t, string(h.Must(200, "GET", "/metrics", nil).Raw), `aggregator_unavailable_apiservice_total{name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1`)
 	h.listen(back)
-	h.Do("GET", berths, nil) // which has it looked at
+	h.Do("GET", berths, nil) // triggers a probe
 	h.settle()
 	assert.Equal(t, []string{"True", "Passed"}, h.condition(harborName)[:2])
 	assert.Equal(t, []string{"east"}, h.Must(200, "GET", berths, nil).Names())
 }
 
-// TestAggregatedUpgrade has a WebSocket go through both servers.
+// TestAggregatedUpgrade: a WebSocket passes through both servers.
 func TestAggregatedUpgrade(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -406,8 +406,8 @@ func (h *harbor) echoes() {
 	assert.Equal(h.T, "ahoy\n", line)
 }
 
-// TestAggregatedServices: the condition tells why a service leads nowhere.
-func TestAggregatedServices(t *testing.T) {
+// TestConditionOfUnresolvableService: the condition shows why a service cannot be resolved.
+func TestConditionOfUnresolvableService(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	h.register()
@@ -429,7 +429,7 @@ func TestAggregatedServices(t *testing.T) {
 	step("MissingEndpoints", `endpoints for service/berths in "harbor" have no addresses with port name "a"`)
 }
 
-// TestLocalAPIServices: there is one for each version that the server has.
+// TestLocalAPIServices: there is an APIService for each version that the server serves itself.
 func TestLocalAPIServices(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -466,8 +466,7 @@ func widgetFiles() fstest.MapFS {
 	return fstest.MapFS{"widgets.yaml": {Data: []byte(apitest.WidgetManifest)}}
 }
 
-// TestAggregatedKubectl has the real kubectl work with another server's kind, through the
-// front that it knows.
+// TestAggregatedKubectl: kubectl works with a kind of an extension server.
 func TestAggregatedKubectl(t *testing.T) {
 	path, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -497,8 +496,8 @@ func TestAggregatedKubectl(t *testing.T) {
 	k.OK("", "get apiservice "+harborName, "False (FailedDiscoveryCheck)")
 }
 
-// TestForwardedRequestsAskTheStoreOnce is that of requests that go on to another server.
-func TestForwardedRequestsAskTheStoreOnce(t *testing.T) {
+// TestForwardedRequestReadsRevisionOnce: a forwarded request reads the newest revision from the store only once.
+func TestForwardedRequestReadsRevisionOnce(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

@@ -86,7 +86,7 @@ func TestWebSocketTokensAreNotForwarded(t *testing.T) {
 	}
 	const token = "base64url.bearer.authorization.k8s.io.c2VjcmV0"
 	h.Do("GET", berths, nil, "Sec-WebSocket-Protocol", token+", chat,"+token)
-	assert.Equal(t, []string{"chat"}, told(), "a request for no WebSocket")
+	assert.Equal(t, []string{"chat"}, told(), "a request without WebSocket upgrade")
 	h.Do("GET", berths, nil, "Sec-WebSocket-Protocol", strings.ToUpper(token[:20])+token[20:])
 	assert.Empty(t, told())
 	socket := apitest.NewClient(t, h.front.URL(), http.DefaultClient)
@@ -94,8 +94,8 @@ func TestWebSocketTokensAreNotForwarded(t *testing.T) {
 	assert.Equal(t, []string{"chat"}, told(), "a request with another token")
 }
 
-// TestAggregatedMetrics: requests that are handed on are counted under the resources that the
-// other server tells of, and those for any other name under none.
+// TestAggregatedMetrics: forwarded requests are counted with the resource if the discovery document of the extension
+// server has it, and without resource otherwise.
 func TestAggregatedMetrics(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
@@ -145,7 +145,7 @@ func TestServerIsReadyAfterFirstAvailabilityCheck(t *testing.T) {
 	begun := time.Now()
 	h.front.Restart()
 	<-asked
-	if code := h.Do("GET", "/readyz/"+line, nil).Code; time.Since(begun) < 5*time.Second { // else it has waited long enough
+	if code := h.Do("GET", "/readyz/"+line, nil).Code; time.Since(begun) < 5*time.Second { // otherwise it has waited long enough
 		assert.Equal(t, 500, code)
 	}
 	h.Must(200, "GET", "/livez", nil)
@@ -197,5 +197,5 @@ func TestForwardedHeadersAreSetByTheServer(t *testing.T) {
 	}
 	assert.NotContains(t, got.Header, "X-Forwarded-Port")
 	answered, got = send("not an id")
-	assert.Equal(t, answered["Audit-Id"], got.Header["Audit-Id"], "the name that this server gave the request")
+	assert.Equal(t, answered["Audit-Id"], got.Header["Audit-Id"], "the audit id of this server")
 }

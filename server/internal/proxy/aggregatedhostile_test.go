@@ -29,7 +29,7 @@ func says(rest http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// floods writes until nobody reads.
+// floods writes until the client disconnects.
 func floods(w http.ResponseWriter, r *http.Request) {
 	text := []byte(strings.Repeat(" ", 64<<10))
 	for r.Context().Err() == nil {
@@ -39,8 +39,8 @@ func floods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestHostileDiscovery: who says what no server says is not available, and costs nobody
-// else anything.
+// TestHostileDiscovery: an extension server with an invalid discovery document is unavailable, and does not affect
+// other versions.
 func TestHostileDiscovery(t *testing.T) {
 	t.Parallel()
 	discovery := func(answer http.HandlerFunc) http.HandlerFunc {
@@ -93,8 +93,8 @@ func TestHostileDiscovery(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers: what a server may not do to a request that goes on to it.
-func TestHostileAnswers(t *testing.T) {
+// TestHostileResponses: invalid responses of an extension server to a forwarded request become errors.
+func TestHostileResponses(t *testing.T) {
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	for name, c := range map[string]struct {
@@ -107,7 +107,7 @@ func TestHostileAnswers(t *testing.T) {
 		}, 502, "redirect"},
 		"switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, 502, "invalid upgrade response"},
 		"hangs": {func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, "/openapi/") { // it is read before the server is available
+			if strings.HasPrefix(r.URL.Path, "/openapi/") { // read before the server is available
 				http.NotFound(w, r)
 				return
 			}
@@ -158,24 +158,24 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// switches answers that another protocol follows, which nobody asked for.
+// switches switches to a protocol that the client did not request.
 func switches(w http.ResponseWriter) {
 	speaks(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 }
 
-// speaks answers with a text.
+// speaks writes a text to the connection.
 func speaks(w http.ResponseWriter, text string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return // of a connection that many requests share
+		return // an HTTP/2 connection
 	}
 	defer conn.Close()
 	_, _ = conn.Write([]byte(text))
 }
 
-// TestHostileDocuments: OpenAPI documents that are none are left out of those of the
-// server, as is what they say of kinds of others.
-func TestHostileDocuments(t *testing.T) {
+// TestHostileOpenAPIDocuments: invalid OpenAPI documents, and definitions for kinds of other servers, are not merged
+// into the documents of this server.
+func TestHostileOpenAPIDocuments(t *testing.T) {
 	t.Parallel()
 	paths := func(ref string) string {
 		return `"paths":{"` + berths + `":{"get":{"responses":{"200":{"description":"OK","schema":{"$ref":"` + ref + `"}}}}},
@@ -222,7 +222,7 @@ func TestHostileDocuments(t *testing.T) {
 			assert.Nil(t, apitest.Nested(doc.Body, "definitions", "B", "x-kubernetes-group-version-kind"))
 			index := h.Must(200, "GET", "/openapi/v3", nil)
 			where := apitest.NestedString(index.Body, "paths", "apis/harbor.example.com/v1", "serverRelativeURL")
-			require.Equal(t, c.merged, where != "", "who has no document of version 3 has one made of that of version 2")
+			require.Equal(t, c.merged, where != "", "a document of version 3 must be made from the document of version 2")
 			if name == "good" {
 				assert.Equal(t, "/openapi/v3/apis/harbor.example.com/v1?hash=ABC", where)
 			} else if c.merged {
@@ -235,7 +235,7 @@ func TestHostileDocuments(t *testing.T) {
 	}
 }
 
-// assertReadable checks what clients check of all definitions together.
+// assertReadable checks the definitions of a document like a client.
 func assertReadable(t *testing.T, swagger map[string]any) {
 	t.Helper()
 	definitions, _ := swagger["definitions"].(map[string]any)
@@ -262,15 +262,15 @@ func assertReadable(t *testing.T, swagger map[string]any) {
 	walk(definitions)
 }
 
-// longParameters is a document that is short only because it names the same often.
+// longParameters returns a document that is short only because it refers to the same parameter many times.
 func longParameters() string {
 	refs := strings.TrimSuffix(strings.Repeat(`{"$ref":"#/parameters/a"},`, 1000), ",")
 	return `{"swagger":"2.0","paths":{"` + berths + `":{"parameters":[` + refs + `]}},
 		"parameters":{"a":{"name":"a","in":"query","type":"string","description":"` + strings.Repeat("x", 20<<10) + `"}}}`
 }
 
-// TestAggregatedLoop: a request that comes back goes no further.
-func TestAggregatedLoop(t *testing.T) {
+// TestAggregatedLoopIsDetected: a request that returns to this server is not forwarded again.
+func TestAggregatedLoopIsDetected(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	behind := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -284,8 +284,9 @@ func TestAggregatedLoop(t *testing.T) {
 	assert.Equal(t, http.StatusLoopDetected, h.Do("GET", berths, nil).Code)
 }
 
-// TestReservedGroups: what every client needs is served here whatever objects say.
-func TestReservedGroups(t *testing.T) {
+// TestReservedGroupsAreServedLocally: this server always serves the groups that every client needs, whatever
+// APIServices exist.
+func TestReservedGroupsAreServedLocally(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	h.leads(server.Endpoint{Handler: http.NotFoundHandler()})

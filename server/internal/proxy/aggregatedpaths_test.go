@@ -11,9 +11,9 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// TestAggregatedPathsStayBelowWhatIsAllowed: a path that the other server would clean leads
-// to nothing that nobody allowed.
-func TestAggregatedPathsStayBelowWhatIsAllowed(t *testing.T) {
+// TestUncleanPathsAreNotForwarded: a path that the extension server would clean is rejected, because the cleaned path
+// was not authorized.
+func TestUncleanPathsAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t, servertest.RBAC)
 	var asked atomic.Int64

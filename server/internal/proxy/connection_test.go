@@ -51,9 +51,9 @@ func answered(t *testing.T, in *bufio.Reader) (code int, text string) {
 	return res.StatusCode, string(said)
 }
 
-// TestStalledUploadsEnd when there is an answer, and with the server. What comes later is
-// no request.
-func TestStalledUploadsEnd(t *testing.T) {
+// TestStalledUploadEnds: a stalled upload ends when there is a response, and when the server stops. Later bytes are
+// not read as a request.
+func TestStalledUploadEnds(t *testing.T) {
 	const stalled = " HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789"
 	c := newCluster(t)
 	came := make(chan struct{}, 1)
@@ -91,16 +91,16 @@ func TestStalledUploadsEnd(t *testing.T) {
 	assert.Contains(t, text, "the server is shutting down")
 }
 
-// TestStalledBodiesOfRefusedRequestsEnd: nobody reads them, but net/http does.
-func TestStalledBodiesOfRefusedRequestsEnd(t *testing.T) {
+// TestStalledBodyOfRefusedRequestEnds: net/http reads the unread body of a refused request, but not forever.
+func TestStalledBodyOfRefusedRequestEnds(t *testing.T) {
 	c := newCluster(t, func(b *server.Builder) { b.Limits.RequestTime = time.Second })
 	_, in := c.dial("POST " + apitest.PodsPath + "/one/log HTTP/1.1\nHost: a\nContent-Length: 100\n\n0123456789")
 	code, _ := answered(t, in)
 	assert.Equal(t, 405, code)
 }
 
-// TestUpgradesHaveNoBody: nobody could tell where it ends and the other protocol begins.
-func TestUpgradesHaveNoBody(t *testing.T) {
+// TestUpgradeWithBodyIsRefused: the end of the body and the start of the other protocol could not be distinguished.
+func TestUpgradeWithBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	for _, body := range []string{"Content-Length: 5\n\nabcd\n", "Content-Length: 100\n\nabc", "Transfer-Encoding: chunked\n\n1\na\n0\n\n"} {
@@ -194,9 +194,9 @@ func TestResponseCutByShutdownIsIncomplete(t *testing.T) {
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// TestOtherProtocols: a target that changes to a protocol that the caller did not ask for is
-// an error, and its connection is not kept.
-func TestOtherProtocols(t *testing.T) {
+// TestUnrequestedProtocolIsAnError: if a target switches to a protocol that the caller did not request, the response
+// is an error and the connection is not reused.
+func TestUnrequestedProtocolIsAnError(t *testing.T) {
 	t.Parallel()
 	closed := make(chan error, 2)
 	c := newCluster(t)

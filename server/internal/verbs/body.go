@@ -89,7 +89,7 @@ func (h *Handler) checkWidth(body []byte, tree map[string]any) error {
 	return meta.TooLarge("Request entity too large: limit is %d entries of one object or list", h.o.Limits.Entries)
 }
 
-// width returns the largest number of entries of an object or list in v, whose depth is bounded.
+// width returns the largest number of entries of an object or list in v. The depth of v is bounded.
 func width(v any) int {
 	n := 0
 	switch v := v.(type) {

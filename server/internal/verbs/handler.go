@@ -155,7 +155,7 @@ func (h *Handler) resolve(r *exchange.Request) error {
 	return nil
 }
 
-// isNamespace reports whether the request is for Namespace objects, whose paths have their name in place of a
+// isNamespace reports whether the request is for Namespace objects. Their paths have their name in place of a
 // namespace. A path inside a namespace has no Namespace objects, because a right in one namespace must not apply to
 // another.
 func isNamespace(r *exchange.Request) bool {

@@ -199,7 +199,7 @@ func parseDryRun(values []string) (dry bool, faults []meta.Cause) {
 	return true, nil
 }
 
-// unsupported returns the violation for a parameter whose value is not supported.
+// unsupported returns the violation for a parameter with an unsupported value.
 func unsupported(field, value string, supported ...string) meta.Cause {
 	for i, word := range supported {
 		supported[i] = strconv.Quote(word)

@@ -247,7 +247,7 @@ func conditions(r *exchange.Request, in, live *meta.Object) error {
 	return sameVersion(r, in, live)
 }
 
-// badPatch returns the error for a patch whose result is not an object of the kind.
+// badPatch returns the error for a patch if its result is not an object of the kind.
 func badPatch(why string) error {
 	return meta.Invalid(meta.GroupKind{}, "", []meta.Cause{{Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: " + why}})
 }

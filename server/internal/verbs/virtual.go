@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// readVirtual serves a get or a list of a virtual kind, whose objects are made for each read.
+// readVirtual serves a get or a list of a virtual kind. Its objects are made for each read.
 func (h *Handler) readVirtual(ctx context.Context, w *exchange.Response, r *exchange.Request) error {
 	list, err := h.listOptions(r, false)
 	if err != nil {
