@@ -45,10 +45,10 @@ func (a *Aggregator) Register(ctx context.Context, client client.Client) error {
 	if err != nil {
 		return err
 	}
-	for _, there := range list {
-		want := wanted[there.Name()]
-		delete(wanted, there.Name())
-		if err := a.update(ctx, client, there, want, first); err != nil {
+	for _, existing := range list {
+		want := wanted[existing.Name()]
+		delete(wanted, existing.Name())
+		if err := a.update(ctx, client, existing, want, first); err != nil {
 			return err
 		}
 	}
@@ -65,17 +65,17 @@ func (a *Aggregator) Register(ctx context.Context, client client.Client) error {
 }
 
 // update corrects an existing object, or deletes it if want is nil.
-func (a *Aggregator) update(ctx context.Context, client client.Client, there, want *meta.Object, first bool) error {
-	mark := a.managedLabel(there)
-	if there.Terminating() || mark != always && (mark != onStart || !first) {
+func (a *Aggregator) update(ctx context.Context, client client.Client, existing, want *meta.Object, first bool) error {
+	mark := a.managedLabel(existing)
+	if existing.Terminating() || mark != always && (mark != onStart || !first) {
 		return nil
 	}
 	var err error
 	switch {
 	case want == nil:
-		err = client.Delete(ctx, a.Resource(), meta.Key{Name: there.Name()}, registry.DeleteOptions{UID: there.UID()})
-	case a.managedLabel(want) != mark || !meta.Equal(there.Map("spec"), want.Map("spec")):
-		_, err = client.Update(ctx, a.Resource(), meta.Key{Name: there.Name()}, "", func(o *meta.Object) error {
+		err = client.Delete(ctx, a.Resource(), meta.Key{Name: existing.Name()}, registry.DeleteOptions{UID: existing.UID()})
+	case a.managedLabel(want) != mark || !meta.Equal(existing.Map("spec"), want.Map("spec")):
+		_, err = client.Update(ctx, a.Resource(), meta.Key{Name: existing.Name()}, "", func(o *meta.Object) error {
 			o.Set(meta.Clone(want.Map("spec")), "spec")
 			o.Set(a.managedLabel(want), "metadata", "labels", a.label())
 			return nil

@@ -98,9 +98,9 @@ func (a *Aggregator) sync() {
 	if upTo == a.synced.Load() {
 		return
 	}
-	there, changed := map[string]bool{}, a.table.Load() == nil
+	present, changed := map[string]bool{}, a.table.Load() == nil
 	for _, r := range a.o.Objects.List() {
-		there[r.Name] = true
+		present[r.Name] = true
 		old := a.known[r.Name]
 		if old != nil && old.revision == r.Revision {
 			continue
@@ -110,7 +110,7 @@ func (a *Aggregator) sync() {
 		a.known[r.Name] = now
 	}
 	for name := range a.known {
-		if !there[name] {
+		if !present[name] {
 			delete(a.known, name)
 			changed = true
 		}

@@ -111,19 +111,19 @@ func (f FlowControl) apply(ctx context.Context, client client.Client) error {
 	}
 	var config flowcontrol.Config
 	byDefault := flowcontrol.Default(f.Names)
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, o := range levels {
-		there[o.Name()] = true
+		exists[o.Name()] = true
 		config.Levels = append(config.Levels, level(o))
 	}
 	for _, l := range byDefault.Levels {
-		if mandatory(l.Name) && !there[l.Name] {
-			there[l.Name] = true
+		if mandatory(l.Name) && !exists[l.Name] {
+			exists[l.Name] = true
 			config.Levels = append(config.Levels, l)
 		}
 	}
 	for _, o := range schemas {
-		if s := schema(o); there[s.Level] {
+		if s := schema(o); exists[s.Level] {
 			config.Schemas = append(config.Schemas, s)
 		}
 	}

@@ -204,8 +204,8 @@ func (g *graph) classifyOwners(o *object, k *known) (s owners) {
 			}
 			continue
 		}
-		switch uid, asked := k.uids[at.place]; {
-		case !asked:
+		switch uid, wasRead := k.uids[at.place]; {
+		case !wasRead:
 			k.ask = append(k.ask, at.place)
 			s.unresolved++
 		case uid == r.UID:

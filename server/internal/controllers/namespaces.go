@@ -103,8 +103,8 @@ func (e ending) existing() (list []string) {
 // observe records an event and returns the namespaces to reconcile.
 func (e ending) observe(c client.Event) []string {
 	if c.Resource != namespaces {
-		deleted, ends := e[c.Key.Namespace]
-		if created := c.Old == nil; ends && (deleted.IsZero() || created) {
+		deleted, deleting := e[c.Key.Namespace]
+		if created := c.Old == nil; deleting && (deleted.IsZero() || created) {
 			return []string{c.Key.Namespace}
 		}
 		return nil
@@ -142,13 +142,13 @@ type content struct {
 // deleted; then emptyNamespace returns pollInterval. An object that cannot be deleted delays only its namespace,
 // unless it is a pod.
 func emptyNamespace(ctx context.Context, cl Content, f *foreign, name, finalizer string) (again time.Duration, err error) {
-	there, ends, err := namespaceState(ctx, cl, name)
-	if err != nil || !ends {
+	exists, deleting, err := namespaceState(ctx, cl, name)
+	if err != nil || !deleting {
 		return 0, err
 	}
 	var c content
 	var others []Collection
-	if there {
+	if exists {
 		others, c.unknown = f.elsewhere()
 	}
 	if c.deleteTypes(ctx, cl, name) && len(others) > 0 {
@@ -164,7 +164,7 @@ func emptyNamespace(ctx context.Context, cl Content, f *foreign, name, finalizer
 		again = pollInterval
 	}
 	switch {
-	case !there:
+	case !exists:
 		return again, errors.Join(c.failed...)
 	case c.noSlot || len(c.left) > 0 || len(c.failed) > 0 || len(c.unknown) > 0:
 		return again, errors.Join(append(c.failed, c.writeStatus(ctx, cl, name))...)
@@ -180,7 +180,7 @@ func emptyNamespace(ctx context.Context, cl Content, f *foreign, name, finalizer
 }
 
 // namespaceState reports whether a namespace exists, and whether its content must be deleted.
-func namespaceState(ctx context.Context, cl client.Client, name string) (there, ends bool, err error) {
+func namespaceState(ctx context.Context, cl client.Client, name string) (exists, deleting bool, err error) {
 	ns, err := cl.Get(ctx, namespaces, meta.Key{Name: name})
 	switch {
 	case meta.IsNotFound(err):
@@ -232,8 +232,8 @@ func (c *content) deleteOthers(ctx context.Context, cl client.Client, all []Coll
 	ctx, cancel := context.WithTimeout(ctx, foreignTime)
 	defer cancel()
 	for _, of := range all {
-		there, ends, err := namespaceState(ctx, cl, name)
-		if err == nil && !(there && ends) {
+		exists, deleting, err := namespaceState(ctx, cl, name)
+		if err == nil && !(exists && deleting) {
 			return
 		}
 		if err == nil {
@@ -289,7 +289,7 @@ func DeleteAll(ctx context.Context, cl client.Client, t *registry.Type, namespac
 	if namespace != "" {
 		// A new namespace of the same name may exist by now. If the namespace is seen to be deleted after the list,
 		// the listed objects are not in the new one.
-		if _, ends, err := namespaceState(ctx, cl, namespace); err != nil || !ends {
+		if _, deleting, err := namespaceState(ctx, cl, namespace); err != nil || !deleting {
 			return Remaining{Resource: left.Resource}, err
 		}
 	}

@@ -27,7 +27,7 @@ func ClaimProtection(p names.Profile, c client.Client) client.Controller {
 	return client.Controller{
 		Name: "pvc-protection", Types: []meta.GroupResource{claims, pods},
 		MapEvent: func(e client.Event) (keys []string) {
-			if e.Resource == claims && awaitsRemoval(e.Object, finalizer) {
+			if e.Resource == claims && heldBy(e.Object, finalizer) {
 				return []string{e.Key.String()}
 			}
 			if e.Resource == pods {
@@ -58,7 +58,7 @@ func VolumeProtection(p names.Profile) client.Controller {
 	return client.Controller{
 		Name: "pv-protection", Types: []meta.GroupResource{volumes},
 		MapEvent: func(e client.Event) []string {
-			if !awaitsRemoval(e.Object, finalizer) {
+			if !heldBy(e.Object, finalizer) {
 				return nil
 			}
 			return []string{e.Key.Name}
@@ -85,7 +85,7 @@ func ClassProtection(p names.Profile) client.Controller {
 				now := classesOf(e.Object)
 				return slices.DeleteFunc(classesOf(e.Old), func(class string) bool { return slices.Contains(now, class) })
 			}
-			if !awaitsRemoval(e.Object, finalizer) {
+			if !heldBy(e.Object, finalizer) {
 				return nil
 			}
 			return []string{e.Key.Name}
@@ -124,8 +124,8 @@ func classesOf(o *meta.Object) (classes []string) {
 	return classes
 }
 
-// awaitsRemoval reports whether an object is being deleted and still has a finalizer.
-func awaitsRemoval(o *meta.Object, finalizer string) bool {
+// heldBy reports whether an object is being deleted and a finalizer keeps it.
+func heldBy(o *meta.Object, finalizer string) bool {
 	return o != nil && o.Terminating() && slices.Contains(o.Finalizers(), finalizer)
 }
 
@@ -133,14 +133,14 @@ func awaitsRemoval(o *meta.Object, finalizer string) bool {
 // state that is written, too, because the object may have changed or have been replaced since it was read.
 func removeFinalizer(ctx context.Context, cl client.Client, r meta.GroupResource, key meta.Key, finalizer string, used func(*meta.Object) (bool, error)) error {
 	o, err := cl.Get(ctx, r, key)
-	if err != nil || !awaitsRemoval(o, finalizer) {
+	if err != nil || !heldBy(o, finalizer) {
 		return unlessGone(err)
 	}
 	if use, err := used(o); use || err != nil {
 		return err
 	}
 	_, err = cl.Update(ctx, r, key, "", func(now *meta.Object) error {
-		if !awaitsRemoval(now, finalizer) {
+		if !heldBy(now, finalizer) {
 			return nil
 		}
 		use, err := used(now)

@@ -58,7 +58,7 @@ func (n ServiceNetworks) Controller() client.Controller {
 			}
 			delete(leaving, e.Key.Name)
 			keys := append(slices.Collect(maps.Keys(leaving)), e.Key.Name)
-			if awaitsRemoval(e.Object, n.Names.Wire(wellknown.NetworkProtection)) {
+			if heldBy(e.Object, n.Names.Wire(wellknown.NetworkProtection)) {
 				leaving[e.Key.Name] = true
 			}
 			return keys

@@ -92,7 +92,7 @@ func TestWatchWithSlowConversion(t *testing.T) {
 	assert.Equal(t, "MODIFIED b2", v1.Next().String())
 }
 
-// storeV2 makes v2 the version that bars are stored in.
+// storeV2 makes v2 the storage version of bars.
 func storeV2(a *apitest.Client) {
 	a.Must(200, "PATCH", apitest.DefinitionsPath+"/bars.example.com", `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 		"Content-Type", "application/json-patch+json")

@@ -28,8 +28,8 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// barDefinition defines bars, whose length of v1, the stored version, is the size of v2.
-// webhook is where their webhook is.
+// barDefinition defines the kind Bar. The field length of v1, the stored version, is the field size of v2. webhook is
+// the client configuration of the conversion webhook.
 func barDefinition(webhook string) string {
 	version := func(name, field string, storage bool) string {
 		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%t,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.%[3]s","statusReplicasPath":".status.n"}},
@@ -58,7 +58,7 @@ func (b *barWebhook) lies(answer func(review map[string]any) string) {
 	}
 }
 
-// does lets the webhook do something before it answers.
+// does sets a function that the webhook calls before each response.
 func (b *barWebhook) does(first func(context.Context)) { b.first.Store(&first) }
 
 func (b *barWebhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -57,7 +57,7 @@ func (r *reconciler) remove(ctx context.Context, cl client.Client, name string) 
 				return removalRetry, r.setTerminating(ctx, cl, key, reason, message)
 			}
 			err = fmt.Errorf("deleting %s: %w", t.GroupResource(), err)
-			if reports(crd, reason, left.Objects) {
+			if conditionReports(crd, reason, left.Objects) {
 				return removalRetry, err
 			}
 			return removalRetry, errors.Join(err, r.setTerminating(ctx, cl, key, reason, message))
@@ -97,10 +97,10 @@ func removalState(left controllers.Remaining, err error, since time.Duration) (r
 	return reason, message
 }
 
-// reports reports whether the Terminating condition of a definition already has the reason and the number of objects.
+// conditionReports reports whether the Terminating condition of a definition already has the reason and the number of objects.
 // It is then not written again, even if the text of the error differs, because each write of the condition triggers
 // the controller at once.
-func reports(crd *meta.Object, reason string, objects int) bool {
+func conditionReports(crd *meta.Object, reason string, objects int) bool {
 	for _, v := range crd.List("status", "conditions") {
 		m, _ := v.(map[string]any)
 		c := meta.NewObject(m)

@@ -21,7 +21,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// siteDefinition defines sites: the address of v1, the stored version, is host and port in v2.
+// siteDefinition defines the kind Site. The field address of v1, the stored version, is host and port in v2.
 const siteDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"sites.example.com"},
 	"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"sites","kind":"Site"},
 	"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"service":{"name":"sites","namespace":"default","path":"/convert"}}}},
@@ -31,7 +31,7 @@ const siteDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomRe
 		{"host":{"type":"string"},"port":{"type":"integer"},"kind2":{"type":"string","default":"plain"}}}},
 		"additionalPrinterColumns":[{"name":"Host","type":"string","jsonPath":".host"}]}]}}`
 
-// siteWebhook converts sites, and shows the label zone of v1 as area in v2.
+// siteWebhook converts sites. The label zone of v1 is the label area in v2.
 type siteWebhook struct {
 	objects atomic.Int64
 	away    atomic.Bool
@@ -91,7 +91,7 @@ func siteServer(t *testing.T) (*apitest.Client, *siteWebhook) {
 	return a, hook
 }
 
-// site makes a site of v1.
+// site returns the body of a Site in v1.
 func createSite(a *apitest.Client, name, address string, labels ...string) {
 	a.T.Helper()
 	own := map[string]any{}
@@ -340,7 +340,7 @@ func TestSelectionByDefaults(t *testing.T) {
 	}
 }
 
-// valveHub and valveOld say whether a valve is open in words of their own.
+// valveHub and valveOld represent the state of a valve with different values.
 type valveHub struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata,omitempty"`

@@ -18,7 +18,7 @@ func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry)
 	if renamed := a.renamed; renamed != nil {
 		r := renamed.request
 		a.renamed, a.required = nil, renamed.required
-		a.admitting(s, r)
+		a.setRequest(s, r)
 		r.Forms = (*representations)(a.Write)
 		return r.Object, nil, nil
 	}
@@ -46,7 +46,7 @@ func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry)
 			return nil, nil, err
 		}
 	}
-	a.admitting(s, s.admissionRequest(a.Write, obj, live))
+	a.setRequest(s, s.admissionRequest(a.Write, obj, live))
 	return obj, live, s.runMutating(ctx, a, sent)
 }
 
@@ -69,7 +69,7 @@ func (s *Store) runMutating(ctx context.Context, a *attempt, sent map[string]any
 	r := a.request
 	given := maps.Clone(r.Object.Metadata())
 	for _, f := range identity {
-		keep(r.Object.Metadata(), sent, f)
+		copyField(r.Object.Metadata(), sent, f)
 	}
 	if r.Operation == admission.Create {
 		if a.generated {
@@ -81,7 +81,7 @@ func (s *Store) runMutating(ctx context.Context, a *attempt, sent map[string]any
 		return err
 	}
 	for _, f := range identity {
-		keep(r.Object.Metadata(), given, f)
+		copyField(r.Object.Metadata(), given, f)
 	}
 	if r.Operation != admission.Create {
 		return nil

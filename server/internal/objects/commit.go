@@ -190,7 +190,7 @@ func (s *Store) commit(ctx context.Context, w storage.Write, required []*precond
 			return rev, err
 		}
 		cancel()
-		err = uncertain(failed(err, compared))
+		err = uncertain(preconditionFailure(err, compared))
 		var failed *preconditionError
 		var conflict *storage.ConflictError
 		if !errors.As(err, &failed) || failed.renew == nil || !errors.As(err, &conflict) || pause(ctx, tries) != nil {
@@ -234,7 +234,7 @@ func (s *Store) transact(ctx context.Context, required []*precondition, ws ...st
 		return 0, err
 	}
 	rev, err := s.backend.Commit(ctx, all...)
-	return rev, failed(err, compared)
+	return rev, preconditionFailure(err, compared)
 }
 
 // commitEach commits ws together if no record has changed, and one by one otherwise. It skips writes of records that

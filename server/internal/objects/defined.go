@@ -27,8 +27,8 @@ func (s *Store) inStorageVersion(ctx context.Context, a *attempt, obj *meta.Obje
 		definitions := meta.GroupResource{Group: s.o.Names.Group(wellknown.GroupExtensions), Resource: "customresourcedefinitions"}
 		key := meta.Key{Name: t.GroupResource().String()}
 		e := s.o.Hub.Cache(definitions).Get(key) // read before the type, so the type is of this state or a later one
-		there := s.o.Types().Type(t.GroupResource())
-		if a.entry == nil && (e == nil || there == nil || there.Closed || !sameDefinition(there, t)) {
+		served := s.o.Types().Type(t.GroupResource())
+		if a.entry == nil && (e == nil || served == nil || served.Closed || !sameDefinition(served, t)) {
 			return nil, definitionTerminating(a.Version.Resource().GroupResource(), a.Key.Name)
 		}
 		if e != nil {

@@ -115,7 +115,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	}
 	r, chain := s.admissionRequest(a.Write, nil, live), s.admissionChain(a.Write)
 	r.Operation = admission.Delete
-	a.admitting(s, r)
+	a.setRequest(s, r)
 	if err := chain.Mutate(ctx, r); err != nil {
 		return change{}, err
 	}
@@ -153,8 +153,8 @@ func (s *Store) erase(ctx context.Context, a *attempt) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		gone := storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}
-		if _, err = s.commit(ctx, gone, a.required, released); err != nil {
+		removal := storage.Write{Key: a.Version.StorageKey(a.Key), Expect: a.entry.Revision()}
+		if _, err = s.commit(ctx, removal, a.required, released); err != nil {
 			return nil, err
 		}
 	}

@@ -28,13 +28,13 @@ func requireLeader(ctx context.Context, required []*precondition, ws []storage.W
 		return append(slices.Clip(required), &precondition{
 			Write: storage.Write{Key: f.Record, Expect: f.Revision, Guard: true}, reason: becauseLeader, lost: f.Lost,
 		}), nil
-	case slices.ContainsFunc(ws, writes), slices.ContainsFunc(required, func(p *precondition) bool { return writes(p.Write) }):
+	case slices.ContainsFunc(ws, setsValue), slices.ContainsFunc(required, func(p *precondition) bool { return setsValue(p.Write) }):
 		return nil, storage.ErrFull
 	}
 	return required, nil
 }
 
-func writes(w storage.Write) bool { return w.Value != nil }
+func setsValue(w storage.Write) bool { return w.Value != nil }
 
 // Led is the Client of a controller that works under a LeaderFence. The fence applies to every write, whatever its
 // context.

@@ -53,9 +53,9 @@ func (e *preconditionError) Error() string {
 
 func (e *preconditionError) Unwrap() error { return e.err }
 
-// failed wraps err as a preconditionError if it is a conflict on the record of a precondition. It returns other
+// preconditionFailure wraps err as a preconditionError if it is a conflict on the record of a precondition. It returns other
 // errors unchanged.
-func failed(err error, required []*precondition) error {
+func preconditionFailure(err error, required []*precondition) error {
 	var conflict *storage.ConflictError
 	if !errors.As(err, &conflict) {
 		return err

@@ -162,16 +162,16 @@ func (s *Store) initialize(w *Write, obj *meta.Object) {
 func inherit(obj, live *meta.Object) {
 	m, old := obj.Metadata(), live.Metadata()
 	for _, f := range []string{"uid", "creationTimestamp", "generation", "namespace"} {
-		keep(m, old, f)
+		copyField(m, old, f)
 	}
 	if _, sent := m["deletionTimestamp"]; !sent || live.Terminating() {
-		keep(m, old, "deletionTimestamp")
+		copyField(m, old, "deletionTimestamp")
 	}
 	if m["deletionGracePeriodSeconds"] == nil {
-		keep(m, old, "deletionGracePeriodSeconds")
+		copyField(m, old, "deletionGracePeriodSeconds")
 	}
 	delete(m, "selfLink")
-	keep(m, old, "resourceVersion")
+	copyField(m, old, "resourceVersion")
 }
 
 // dropRepeatedOwners removes duplicates from metadata.ownerReferences.
@@ -193,7 +193,7 @@ func dropRepeatedOwners(obj *meta.Object) {
 	}
 }
 
-func keep(m, old map[string]any, field string) {
+func copyField(m, old map[string]any, field string) {
 	if v, ok := old[field]; ok {
 		m[field] = v
 		return

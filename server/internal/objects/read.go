@@ -51,8 +51,8 @@ func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
 }
 
 // tooLarge returns the 504 for a resourceVersion that the store has not reached.
-func tooLarge(asked, current storage.Revision) *meta.Status {
-	st := meta.Timeout("Timeout: Too large resource version: %d, current: %d", asked, current)
+func tooLarge(requested, current storage.Revision) *meta.Status {
+	st := meta.Timeout("Timeout: Too large resource version: %d, current: %d", requested, current)
 	st.Details = &meta.Details{RetryAfterSeconds: 1, Causes: []meta.Cause{{
 		Reason: meta.CauseTooLargeRV, Message: "Too large resource version",
 	}}}

@@ -158,7 +158,7 @@ func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, isNew bool) 
 		return errors.New("metadata.uid may not change")
 	}
 	for _, f := range append([]string{"namespace", "managedFields"}, identity...) {
-		keep(is, was, f)
+		copyField(is, was, f)
 	}
 	return nil
 }

@@ -241,8 +241,8 @@ func (s *Store) orphaned(ctx context.Context, rec storage.Record) (bool, error) 
 	if !ok {
 		return rec.Value != nil && s.o.Types().Type(r) != nil, nil
 	}
-	there, err := s.UID(ctx, of, key)
-	return err == nil && there != uid, nil // an unreadable object may be the holder
+	stored, err := s.UID(ctx, of, key)
+	return err == nil && stored != uid, nil // an unreadable object may be the holder
 }
 
 // allReservations returns all reservations by key. When it returns, the caches show the holders.
@@ -251,14 +251,14 @@ func (s *Store) allReservations(ctx context.Context) (map[string]storage.Record,
 	if err != nil {
 		return nil, err
 	}
-	there := map[string]storage.Record{}
+	stored := map[string]storage.Record{}
 	for rec, err := range records {
 		if damaged := (*storage.DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
 			return nil, err
 		}
-		there[rec.Key] = rec
+		stored[rec.Key] = rec
 	}
-	return there, s.o.Hub.Wait(ctx, at)
+	return stored, s.o.Hub.Wait(ctx, at)
 }
 
 // unreserved returns the missing reservations of an object. It adds them to reserved, and the keys of all

@@ -40,8 +40,8 @@ func (s *Store) lastOf(ctx context.Context, key string) (storage.Revision, error
 	return last.Revision, s.wait(ctx, last.Revision)
 }
 
-// admitting sets the admission request of an attempt.
-func (a *attempt) admitting(s *Store, r *admission.Request) {
+// setRequest sets the admission request of an attempt.
+func (a *attempt) setRequest(s *Store, r *admission.Request) {
 	a.request = r
 	r.Serialize = func(ctx context.Context, sequence meta.Key) error {
 		return s.joinSequence(ctx, a, resource.SequenceKey(sequence))

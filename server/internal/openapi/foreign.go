@@ -343,19 +343,19 @@ func (b *builder) freeName(name string, part map[string]meta.RawJSON) string {
 // sameDefinition reports whether def equals the document's definition of that name. A definition that is made when it
 // is encoded, as of a custom kind, equals no other.
 func (b *builder) sameDefinition(name string, def meta.RawJSON) bool {
-	there, late := b.definitions[name], false
-	switch is := there.(type) {
+	present, late := b.definitions[name], false
+	switch is := present.(type) {
 	case map[string]any:
-		there = meta.RawJSON(codec.EncodeValue(nil, is)).Value()
+		present = meta.RawJSON(codec.EncodeValue(nil, is)).Value()
 	case meta.RawJSON:
 		if is == def {
 			return true
 		}
-		there = is.Value()
+		present = is.Value()
 	default:
 		late = true
 	}
-	own, other := treeOf(there), treeOf(def.Value())
+	own, other := treeOf(present), treeOf(def.Value())
 	key := b.names.Extension("group-version-kind") // ignore the kinds, which differ between servers
 	delete(own, key)
 	delete(other, key)

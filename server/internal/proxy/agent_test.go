@@ -44,7 +44,7 @@ func newAgent(t testing.TB, secure bool) *agent {
 	return a
 }
 
-// asked is the request that was answered.
+// asked is the request that the agent received, as its response shows it.
 func (a *agent) asked(t testing.TB) *http.Request {
 	t.Helper()
 	select {
@@ -94,7 +94,7 @@ func (a *agent) follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// echo switches to a protocol that sends back what comes, in capitals.
+// echo switches to a protocol that returns its input in capitals.
 func (a *agent) echo(w http.ResponseWriter, r *http.Request) {
 	defer func() { a.left <- struct{}{} }()
 	conn, buffered, err := http.NewResponseController(w).Hijack()

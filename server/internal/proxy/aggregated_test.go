@@ -39,7 +39,7 @@ type Berth struct {
 	Spec            BerthSpec `json:"spec"`
 }
 
-// BerthSpec is what a berth is for.
+// BerthSpec is the spec of a Berth.
 type BerthSpec struct {
 	Length int `json:"length" schema:"min=1" doc:"Length of the longest ship, in metres."`
 }
@@ -64,7 +64,7 @@ type harbor struct {
 	shown *tls.Certificate
 }
 
-// leads has the service lead to a server.
+// leads makes the service resolve to a server.
 func (h *harbor) leads(e server.Endpoint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *harbor) find(_ context.Context, of server.Service) (server.Endpoint, er
 	return h.where, nil
 }
 
-// certificate is the one by which other servers know the front.
+// certificate is the client certificate of the front server for extension servers.
 func (h *harbor) certificate() (*tls.Certificate, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func newHarbor(t *testing.T, configure ...func(*server.Builder)) *harbor {
 	return h
 }
 
-// listen serves a handler by TLS, as the service.
+// listen serves a handler over TLS with a certificate of the service.
 func (h *harbor) listen(handler http.Handler) *httptest.Server { return h.listenBy(handler, true) }
 
 func (h *harbor) listenBy(handler http.Handler, http2 bool) *httptest.Server {
@@ -129,14 +129,14 @@ func (h *harbor) listenBy(handler http.Handler, http2 bool) *httptest.Server {
 	return web
 }
 
-// register makes the APIService and waits until it was looked at.
+// register creates the APIService and waits until it was probed.
 func (h *harbor) register() {
 	h.T.Helper()
 	h.Must(201, "POST", apiService, h.apiService())
 	h.settle()
 }
 
-// apiService is the APIService.
+// apiService returns the body of the APIService.
 func (h *harbor) apiService() map[string]any {
 	return map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": harborName},
@@ -147,10 +147,10 @@ func (h *harbor) apiService() map[string]any {
 	}
 }
 
-// settle waits until what is there was looked at.
+// settle waits until the controllers have no more work.
 func (h *harbor) settle() { h.front.Settle() }
 
-// condition is status, reason and message of the condition Available.
+// condition returns status, reason and message of the condition Available.
 func (h *harbor) condition(name string) []string {
 	h.T.Helper()
 	list, _ := apitest.Nested(h.Must(200, "GET", apiService+"/"+name, nil).Body, "status", "conditions").([]any)
@@ -158,7 +158,7 @@ func (h *harbor) condition(name string) []string {
 	return []string{apitest.NestedString(list[0], "status"), apitest.NestedString(list[0], "reason"), apitest.NestedString(list[0], "message")}
 }
 
-// back returns a server with the kind Berth that believes the front.
+// back returns a server with the kind Berth that trusts the identity headers of the front server.
 func (h *harbor) back(configure ...func(*server.Builder)) *servertest.Server {
 	h.T.Helper()
 	proxy, err := requestheader.New(requestheader.Config{
@@ -379,11 +379,11 @@ func TestAggregatedUpgrade(t *testing.T) {
 	}
 }
 
-// echoes has a stream of another protocol than WebSocket, as exec is one, go to a server and
-// back.
+// echoes sends data through an upgraded connection with a protocol other than WebSocket, such as that of exec, and
+// expects it back.
 func (h *harbor) echoes() {
 	h.T.Helper()
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		conn, rest, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
@@ -461,7 +461,7 @@ func TestLocalAPIServices(t *testing.T) {
 	assert.EqualValues(t, 15, apitest.Nested(h.Must(200, "GET", apiService+"/v1.batch", nil).Body, "spec", "versionPriority"))
 }
 
-// widgetFiles holds a definition.
+// widgetFiles has a file with a definition.
 func widgetFiles() fstest.MapFS {
 	return fstest.MapFS{"widgets.yaml": {Data: []byte(apitest.WidgetManifest)}}
 }

@@ -119,7 +119,7 @@ func TestNamespaceDeletionEmptiesExtensionServers(t *testing.T) {
 	}
 }
 
-// conditions are the messages of an object's conditions.
+// conditions returns the messages of the conditions of an object.
 func (h *harbor) conditions(path string) map[string]string {
 	got := map[string]string{}
 	list, _ := apitest.Nested(h.Must(200, "GET", path, nil).Body, "status", "conditions").([]any)

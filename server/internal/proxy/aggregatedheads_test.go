@@ -22,7 +22,7 @@ import (
 func TestInformationalHeadersOfExtensionServersAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
-	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</other>; rel=preload")
 		w.WriteHeader(http.StatusEarlyHints)
 		fmt.Fprint(w, "{}")
@@ -46,7 +46,7 @@ func TestInformationalHeadersOfExtensionServersAreDropped(t *testing.T) {
 func TestTrailersOfExtensionServersAreDropped(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
-	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "Set-Cookie")
 		fmt.Fprint(w, "{}")
 		w.Header().Set("Set-Cookie", "a=b")
@@ -69,7 +69,7 @@ func TestWebSocketTokensAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan http.Header, 10)
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, berths) {
 			seen <- r.Header.Clone()
 		}
@@ -138,7 +138,7 @@ func TestServerIsReadyAfterFirstAvailabilityCheck(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}
-		says(http.NotFound)(w, r)
+		serveDiscoveryAnd(http.NotFound)(w, r)
 	}))
 	h.register()
 	holds.Store(true)
@@ -160,7 +160,7 @@ func TestForwardedHeadersAreSetByTheServer(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	seen := make(chan *http.Request, 10)
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, berths) {
 			seen <- r
 		}

@@ -18,8 +18,8 @@ import (
 const berthList = `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"harbor.example.com/v1","resources":[
 	{"name":"berths","singularName":"berth","namespaced":true,"kind":"Berth","verbs":["get","list"]}]}`
 
-// says answers discovery as it should be, and everything else by a handler.
-func says(rest http.HandlerFunc) http.HandlerFunc {
+// serveDiscoveryAnd serves a valid discovery document, and all other paths with a handler.
+func serveDiscoveryAnd(rest http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == berthAPI {
 			fmt.Fprint(w, berthList)
@@ -29,8 +29,8 @@ func says(rest http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// floods writes until the client disconnects.
-func floods(w http.ResponseWriter, r *http.Request) {
+// flood writes until the client disconnects.
+func flood(w http.ResponseWriter, r *http.Request) {
 	text := []byte(strings.Repeat(" ", 64<<10))
 	for r.Context().Err() == nil {
 		if _, err := w.Write(text); err != nil {
@@ -59,7 +59,7 @@ func TestHostileDiscovery(t *testing.T) {
 		back http.HandlerFunc
 		want string
 	}{
-		"endless":     {floods, "document of more than 2097152 bytes"},
+		"endless":     {flood, "document of more than 2097152 bytes"},
 		"other group": {text(strings.Replace(berthList, "harbor.example.com/v1", "apps/v1", 1)), "not a discovery document of harbor.example.com/v1"},
 		"other kind":  {text(`{"kind":"APIGroupList"}`), "not a discovery document of"},
 		"no JSON":     {text(`<html>`), "not a discovery document"},
@@ -71,7 +71,7 @@ func TestHostileDiscovery(t *testing.T) {
 			http.Redirect(w, r, "https://localhost:1/", http.StatusFound)
 		}, "bad status: 302"},
 		"refuses":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, "bad status: 403"},
-		"other switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, "bad status: 101"},
+		"other switch": {func(w http.ResponseWriter, _ *http.Request) { switchProtocol(w) }, "bad status: 101"},
 		"panics":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, ""},
 		"long head":    {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2<<20)) }, ""},
 	} {
@@ -105,7 +105,7 @@ func TestHostileResponses(t *testing.T) {
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://localhost:1/", http.StatusTemporaryRedirect)
 		}, 502, "redirect"},
-		"switch": {func(w http.ResponseWriter, _ *http.Request) { switches(w) }, 502, "invalid upgrade response"},
+		"switch": {func(w http.ResponseWriter, _ *http.Request) { switchProtocol(w) }, 502, "invalid upgrade response"},
 		"hangs": {func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, "/openapi/") { // read before the server is available
 				http.NotFound(w, r)
@@ -119,7 +119,7 @@ func TestHostileResponses(t *testing.T) {
 		"cuts":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 503, "error trying to reach service"},
 		"long head": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 2<<20)) }, 503, "error trying"},
 		"no code": {func(w http.ResponseWriter, _ *http.Request) {
-			speaks(w, "HTTP/1.1 000 Nothing\r\nContent-Length: 2\r\n\r\n{}")
+			writeRaw(w, "HTTP/1.1 000 Nothing\r\nContent-Length: 2\r\n\r\n{}")
 		}, 502, "status code 0"},
 		"origin": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Link", "theirs")
@@ -144,7 +144,7 @@ func TestHostileResponses(t *testing.T) {
 					b.Limits.RequestTime = 3 * time.Second
 				}
 			})
-			h.listenBy(says(c.back), name != "switch" && name != "no code")
+			h.listenBy(serveDiscoveryAnd(c.back), name != "switch" && name != "no code")
 			h.register()
 			require.Equal(t, "Passed", h.condition(harborName)[1])
 			got := h.Do("GET", berths, nil)
@@ -158,13 +158,13 @@ func TestHostileResponses(t *testing.T) {
 	}
 }
 
-// switches switches to a protocol that the client did not request.
-func switches(w http.ResponseWriter) {
-	speaks(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+// switchProtocol switches to a protocol that the client did not request.
+func switchProtocol(w http.ResponseWriter) {
+	writeRaw(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 }
 
-// speaks writes a text to the connection.
-func speaks(w http.ResponseWriter, text string) {
+// writeRaw writes a text to the connection.
+func writeRaw(w http.ResponseWriter, text string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return // an HTTP/2 connection
@@ -203,7 +203,7 @@ func TestHostileOpenAPIDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarbor(t)
-			h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+			h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 				switch r.URL.Path {
 				case "/openapi/v2":
 					fmt.Fprint(w, c.v2)
@@ -274,7 +274,7 @@ func TestAggregatedLoopIsDetected(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t)
 	behind := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		says(func(w http.ResponseWriter, r *http.Request) {
+		serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set("Authorization", "Bearer "+h.front.As("admin", auth.Masters).Token())
 			h.front.ServeHTTP(w, r)
 		})(w, r)

@@ -17,7 +17,7 @@ func TestUncleanPathsAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	h := newHarbor(t, servertest.RBAC)
 	var asked atomic.Int64
-	h.listen(says(func(w http.ResponseWriter, r *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.Path) > len(berths) && r.URL.Path[:len(berths)] == berths {
 			asked.Add(1)
 		}

@@ -20,7 +20,7 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// backend makes a pod named web of a handler.
+// backend creates a pod named web that is served by a handler.
 func (c *cluster) backend(h http.HandlerFunc) *httptest.Server {
 	back := httptest.NewServer(h)
 	c.T.Cleanup(back.Close)
@@ -28,7 +28,7 @@ func (c *cluster) backend(h http.HandlerFunc) *httptest.Server {
 	return back
 }
 
-// dial sends the beginning of a request, its lines and maybe a part of its body.
+// dial sends the beginning of a request: its head, and possibly a part of its body.
 func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
 	c.T.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(c.Base, "http://"))
@@ -39,7 +39,7 @@ func (c *cluster) dial(lines string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// answered reads an answer, and that it is the last of its connection.
+// answered reads a response and checks that it is the last on its connection.
 func answered(t *testing.T, in *bufio.Reader) (code int, text string) {
 	t.Helper()
 	res, err := http.ReadResponse(in, nil)
@@ -148,7 +148,7 @@ func TestInformationalResponsesAreForwarded(t *testing.T) {
 		assert.Equal(t, want, res.StatusCode)
 		assert.Equal(t, []string{"yes"}, before)
 		assert.Empty(t, res.Header.Get("X-Before"))
-		for name := range plain.Header { // who was served how
+		for name := range plain.Header { // no header of this server is lost or repeated
 			assert.Len(t, res.Header.Values(name), 1, name)
 		}
 		assert.Equal(t, want, apitest.InProcess(t, c.s).Do("GET", apitest.PodsPath+"/web/proxy/"+path, nil).Code)

@@ -16,13 +16,13 @@ import (
 	"orch.io/controlplane/server/internal/apitest"
 )
 
-// upgrade asks for another protocol.
+// upgrade sends a request for another protocol.
 func (c *cluster) upgrade(ctx context.Context, method, path string, headers ...string) *http.Response {
 	c.T.Helper()
 	return c.Open(ctx, method, path, nil, append([]string{"Connection", "Upgrade", "Upgrade", "SPDY/3.1"}, headers...)...)
 }
 
-// tunnel is an upgraded connection; it says a word, and hears it.
+// tunnel sends and receives a word through an upgraded connection.
 func (c *cluster) tunnel(res *http.Response) io.ReadWriteCloser {
 	c.T.Helper()
 	require.Equal(c.T, 101, res.StatusCode)

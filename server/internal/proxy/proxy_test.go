@@ -22,7 +22,7 @@ import (
 	"orch.io/controlplane/server/nodeagent"
 )
 
-// hasAddress gives a pod the address of a server, and its container the port.
+// hasAddress sets the address of a pod, and the port of its container, to those of a server.
 func (c *cluster) hasAddress(name string, at net.Addr) (ip, port string) {
 	ip, port, err := net.SplitHostPort(at.String())
 	require.NoError(c.T, err)
@@ -183,7 +183,7 @@ func TestServiceProxy(t *testing.T) {
 	}
 	c.Must(201, "POST", "/api/v1/namespaces/default/endpoints", endpoints(""))
 	none := c.Must(503, "GET", services+"/svc:web/proxy/x", nil)
-	assert.Equal(t, `no endpoints available for service "svc:web"`, none.Body["message"]) // it is no pod's
+	assert.Equal(t, `no endpoints available for service "svc:web"`, none.Body["message"]) // the service has no pods
 	c.Must(200, "PUT", "/api/v1/namespaces/default/endpoints/svc", endpoints(`,"targetRef":{"kind":"Pod","namespace":"default","name":"web"}`))
 	for _, name := range []string{"svc:web", "svc:80", "http:svc:web"} {
 		got := c.Must(200, "GET", services+"/"+name+"/proxy/x?y=1", nil)

@@ -63,7 +63,7 @@ func TestNewAPIServiceCountsTowardsConnectionLimits(t *testing.T) {
 			b.RunControllers = []string{"*", "-apiservice-availability"} // it would read the APIServices
 		}
 	})
-	h.listen(says(func(w http.ResponseWriter, _ *http.Request) {
+	h.listen(serveDiscoveryAnd(func(w http.ResponseWriter, _ *http.Request) {
 		conn, rest, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return

@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/storage/badgerstore"
 )
 
-// refuser refuses deletions by name and marks the options of each, which are
-// nobody else's.
+// refuser refuses deletions by name, and marks the options of each deletion, which must not be shared with other
+// deletions.
 func refuser(refuse func(name string) error) admission.Plugin {
 	return admission.Plugin{
 		Name: "refuser",

@@ -62,7 +62,7 @@ func minimal(t *testing.T, typ *resource.Type) (obj map[string]any) {
 	return obj
 }
 
-// boatDefinition is one of a kind with both usual subresources.
+// boatDefinition returns a definition with both subresources, status and scale.
 func boatDefinition(plural, kind string) map[string]any {
 	return map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": plural + ".sea.example.com"},
@@ -102,8 +102,8 @@ func metadataThroughSubresources(t *testing.T) {
 			s.Settle()
 			writeMetadata(a, item+"/"+e.sub, how)
 			got := a.Must(200, "GET", item, nil)
-			taken, owned := metadataOf(got.Body, e.sub)
-			assert.Equal(t, e.takes, taken, "%s of %s by %s", e.sub, e.kind, how)
+			written, owned := metadataOf(got.Body, e.sub)
+			assert.Equal(t, e.takes, written, "%s of %s by %s", e.sub, e.kind, how)
 			if e.kind != "CertificateSigningRequest" && e.sub != "ephemeralcontainers" && e.sub != "resize" { // these have special ownership rules
 				assert.Equal(t, e.takes, owned, "owned through %s of %s by %s", e.sub, e.kind, how)
 			}
@@ -142,11 +142,11 @@ func writeMetadata(a *apitest.Client, path, how string) {
 }
 
 // metadataOf returns the metadata that callers have set, and the part of it that writers of a subresource own.
-func metadataOf(obj map[string]any, sub string) (taken, owned string) {
+func metadataOf(obj map[string]any, sub string) (written, owned string) {
 	o := meta.NewObject(obj)
 	for _, f := range compat.CallersMetadata() {
 		if text := fmt.Sprint(o.Metadata()[f]); strings.Contains(text, "example.com") {
-			taken += f[:1]
+			written += f[:1]
 		}
 		if slices.ContainsFunc(o.List("metadata", "managedFields"), func(v any) bool {
 			entry := meta.NewObject(v.(map[string]any))
@@ -156,7 +156,7 @@ func metadataOf(obj map[string]any, sub string) (taken, owned string) {
 			owned += f[:1]
 		}
 	}
-	return taken, owned
+	return written, owned
 }
 
 // TestStoredVersionsOfDefinitionAreKept: no write of the status of a definition can remove a version in which objects

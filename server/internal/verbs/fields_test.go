@@ -118,13 +118,13 @@ func TestFieldValidation(t *testing.T) {
 			media = "application/json"
 		}
 		got := a.Do(c.method, path, strings.ReplaceAll(c.body, "NAME", name), "Content-Type", media)
-		told := apitest.NestedString(got.Body, "message")
+		messages := apitest.NestedString(got.Body, "message")
 		if c.code < 300 {
-			told = strings.ReplaceAll(strings.ReplaceAll(strings.Join(got.Header.Values("Warning"), ", "), `299 - "`, ""), `\"`, "\x00")
-			told = strings.ReplaceAll(strings.ReplaceAll(told, `"`, ""), "\x00", `"`)
+			messages = strings.ReplaceAll(strings.ReplaceAll(strings.Join(got.Header.Values("Warning"), ", "), `299 - "`, ""), `\"`, "\x00")
+			messages = strings.ReplaceAll(strings.ReplaceAll(messages, `"`, ""), "\x00", `"`)
 		}
 		assert.Equal(t, c.code, got.Code, "%s %s %s: %s", c.method, path, c.body, got.Raw)
-		assert.Equal(t, c.want, told, "%s %s %s", c.method, path, c.body)
+		assert.Equal(t, c.want, messages, "%s %s %s", c.method, path, c.body)
 	}
 }
 

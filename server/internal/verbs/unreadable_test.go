@@ -127,9 +127,9 @@ func TestUnreadableObjectKeepsNamespaceAndDefinition(t *testing.T) {
 			a.Must(200, "DELETE", path, nil)
 		}
 		time.Sleep(time.Minute)
-		for path, told := range map[string]string{"/api/v1/namespaces/ends": "ends/bad", definition: "1 objects of this kind are left"} {
+		for path, message := range map[string]string{"/api/v1/namespaces/ends": "ends/bad", definition: "1 objects of this kind are left"} {
 			got := a.Must(200, "GET", path, nil)
-			require.Contains(t, string(got.Raw), told)
+			require.Contains(t, string(got.Raw), message)
 		}
 		for _, list := range []string{"/api/v1/namespaces/ends/configmaps", widgets} {
 			a.Must(404, "GET", list+"/a", nil)

@@ -252,7 +252,7 @@ func TestVersionedUpdateRacesDelete(t *testing.T) {
 	}
 }
 
-// admitting is a plugin that runs a function on the updates of ConfigMap x.
+// admitting is a plugin that calls a function for each update of the ConfigMap x.
 func admitting(run func(ctx context.Context, r *admission.Request) error) func(*server.Builder) {
 	return func(b *server.Builder) {
 		b.Admission = append(b.Admission, admission.Plugin{Name: "test", Mutate: func(ctx context.Context, r *admission.Request) error {
