@@ -19,7 +19,7 @@ func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry)
 		r := renamed.request
 		a.renamed, a.required = nil, renamed.required
 		a.setRequest(s, r)
-		r.Forms = (*representations)(a.Write)
+		r.Representations = (*representations)(a.Write)
 		return r.Object, nil, nil
 	}
 	obj, live, err = s.mutate(ctx, a.Write, entry)

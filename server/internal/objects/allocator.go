@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// allocator tracks which unique values the objects of a type hold: those of its registry.Pool and those of its unique
+// allocator tracks which unique values the objects of a type hold: those of its registry.Allocator and those of its unique
 // fields. It follows the cache by a feed, and also knows the values of the writes under way in this server, so that
 // no two of these writes choose the same value. It only avoids conflicts: the commit decides which object gets a
 // value, see Store.reserve.
@@ -55,7 +55,7 @@ func (p *allocator) poolClaims(obj *meta.Object) (claims []string) {
 	if p.t.Pool == nil {
 		return nil
 	}
-	for _, value := range p.t.Pool.Held(obj) {
+	for _, value := range p.t.Pool.Values(obj) {
 		claims = append(claims, resource.PoolClaim(value))
 	}
 	return claims
@@ -73,12 +73,12 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 // objects that define the pool. Values that other objects hold are not chosen. If the only free value, or the value
 // that obj requests, is claimed by a write under way, the error is a *storage.ConflictError. The next attempt then
 // competes for the value, because the other write may fail.
-func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.Cause, error) {
+func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.StatusCause, error) {
 	p.Lock()
 	defer p.Unlock()
 	p.catchUp()
 	missed := false
-	causes, err := p.t.Pool.Allot(&registry.Allotment{Object: obj, Old: live, Sources: sources, Free: func(v string) bool {
+	causes, err := p.t.Pool.Allocate(&registry.Allocation{Object: obj, Old: live, Sources: sources, Free: func(v string) bool {
 		claim := resource.PoolClaim(v)
 		if _, own := slices.BinarySearch(a.held, claim); own {
 			return true
@@ -161,7 +161,7 @@ func (p *allocator) catchUp() {
 
 // duplicates returns a cause for each unique value of obj that another object holds. It does not check values that
 // the live object already holds.
-func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (causes []meta.Cause, err error) {
+func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (causes []meta.StatusCause, err error) {
 	claims := a.added()
 	if len(claims) == 0 {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 // conform normalizes an object that a component of the server made. A field that the kind does not have is an error,
 // because it is a mistake of the component.
 func (s *Store) conform(v *resource.Version, obj *meta.Object) error {
-	unknown, faults := v.Conform(obj)
+	unknown, faults := v.Normalize(obj)
 	if len(faults) > 0 {
 		return v.DecodeError(faults)
 	}

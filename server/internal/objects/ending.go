@@ -49,7 +49,7 @@ func Ending(t *resource.Type) client.Controller {
 // finished reports whether the record of an object can be deleted: its grace period is over, and neither a finalizer
 // nor the kind retains it.
 func finished(t *resource.Type, obj *meta.Object) bool {
-	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.Held != nil && t.Held(obj))
+	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.RetainOnDelete != nil && t.RetainOnDelete(obj))
 }
 
 // ending reports whether an object is being deleted and its grace period is 0.

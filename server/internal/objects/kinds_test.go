@@ -89,7 +89,7 @@ func TestRecordsWithoutUnshownDataAreSigned(t *testing.T) {
 		return string(rec.Value)
 	}
 	text := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"size":`
-	assert.Equal(t, text+"3}\n"+one.Shape(), stored())
+	assert.Equal(t, text+"3}\n"+one.Fingerprint(), stored())
 	two := opened(t, b, thingOf[named](t, "Thing"))
 	load(t, two)
 	change(t, two.Store(), "metadata", map[string]any{"name": "a"})
@@ -97,7 +97,7 @@ func TestRecordsWithoutUnshownDataAreSigned(t *testing.T) {
 	change(t, two.Store(), "size", "large")
 	assert.Equal(t, text+`"large"}`, stored(), "the record was not signed, so it may have unshown data")
 	change(t, two.Store(), "size", "small")
-	assert.Equal(t, text+`"small"}`+"\n"+thingOf[named](t, "Thing").Shape(), stored())
+	assert.Equal(t, text+`"small"}`+"\n"+thingOf[named](t, "Thing").Fingerprint(), stored())
 	rec, err := opened(t, b).Store().Get(t.Context(), aThing, 0)
 	require.NoError(t, err)
 	assert.Equal(t, text+`"small"}`, string(rec.Value), "the signature is removed for unregistered kinds too")
@@ -133,14 +133,14 @@ func TestUnreadableServedRecordIsReplaced(t *testing.T) {
 		assert.NotContains(t, values[0], "size", text)
 		rec, err := b.Get(t.Context(), resource.KindsKey, 0)
 		require.NoError(t, err)
-		assert.Equal(t, fmt.Sprintf(`{"things.example.com":{"seen":[%q]}}`, two.Shape()), string(rec.Value))
+		assert.Equal(t, fmt.Sprintf(`{"things.example.com":{"seen":[%q]}}`, two.Fingerprint()), string(rec.Value))
 	}
 }
 
 // TestUnsignedRecordsAreFitted: unsigned records are fitted one by one, whatever an older release has recorded about
 // all of them, and Accept does not report problems if a release of the same shape served the store.
 func TestUnsignedRecordsAreFitted(t *testing.T) {
-	shape := thingOf[sized](t, "Thing").Shape()
+	shape := thingOf[sized](t, "Thing").Fingerprint()
 	for _, all := range []string{shape, "0123456789abcdef", ""} {
 		b := memstore.New(memstore.Options{})
 		defer b.Close()

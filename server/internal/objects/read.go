@@ -53,7 +53,7 @@ func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
 // tooLarge returns the 504 for a resourceVersion that the store has not reached.
 func tooLarge(requested, current storage.Revision) *meta.Status {
 	st := meta.Timeout("Timeout: Too large resource version: %d, current: %d", requested, current)
-	st.Details = &meta.Details{RetryAfterSeconds: 1, Causes: []meta.Cause{{
+	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1, Causes: []meta.StatusCause{{
 		Reason: meta.CauseTooLargeRV, Message: "Too large resource version",
 	}}}
 	return st
@@ -123,7 +123,7 @@ func AsStored(ctx context.Context, e *objectcache.Entry, v *resource.Version) bo
 type Selection struct {
 	Namespace string // "": all
 	Name      string // "": all
-	Labels    meta.LabelSelector
+	Labels    meta.Selector
 	Fields    meta.FieldSelector
 
 	Version  string           // resourceVersion as it was sent

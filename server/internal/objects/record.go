@@ -254,7 +254,7 @@ func toCurrentHub(ctx context.Context, hub *resource.Version, obj *meta.Object) 
 	if err != nil {
 		return nil, err
 	}
-	if _, faults := hub.Conform(obj); len(faults) > 0 {
+	if _, faults := hub.Normalize(obj); len(faults) > 0 {
 		return nil, hub.DecodeError(faults)
 	}
 	return obj, nil
@@ -408,7 +408,7 @@ func (rec *record) refusal(obj *meta.Object, why error) *meta.Status {
 	if len(unshown) > maxUnshown {
 		unshown = append(unshown[:maxUnshown], "...")
 	}
-	return meta.Invalid(rec.t.GroupKind(), obj.Name(), []meta.Cause{{Reason: meta.CauseForbidden, Message: fmt.Sprintf(
+	return meta.Invalid(rec.t.GroupKind(), obj.Name(), []meta.StatusCause{{Reason: meta.CauseForbidden, Message: fmt.Sprintf(
 		"Forbidden: the object is stored in version %s with data of another release that this release does not know (%s), and that version cannot hold the change: %s",
 		rec.version.GVK().APIVersion(), strings.Join(unshown, ", "), reason(why))}})
 }

@@ -27,10 +27,10 @@ type Records struct {
 	noted     bool        // the store has recorded that this release served it; used by Begin and Accept
 }
 
-// historic is a Records over a storage.Historian.
+// historic is a Records over a storage.HistoryReader.
 type historic struct {
 	*Records
-	storage.Historian
+	storage.HistoryReader
 }
 
 // OpenRecords returns the Records of a backend for types. Use it through Store. The first Scan collects problems of
@@ -58,9 +58,9 @@ func (r *Records) Begin(ctx context.Context) error {
 	return r.noteServed(ctx)
 }
 
-// Store returns the backend that converts records. It is a storage.Historian if the wrapped backend is.
+// Store returns the backend that converts records. It is a storage.HistoryReader if the wrapped backend is.
 func (r *Records) Store() storage.Backend {
-	if h, ok := r.Backend.(storage.Historian); ok {
+	if h, ok := r.Backend.(storage.HistoryReader); ok {
 		return &historic{r, h}
 	}
 	return r
@@ -247,9 +247,9 @@ func (r *Records) Follow(ctx context.Context, after storage.Revision) iter.Seq2[
 	return r.events(ctx, r.Backend.Watch(ctx, "", after), false)
 }
 
-// History implements storage.Historian.
+// History implements storage.HistoryReader.
 func (h *historic) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return h.events(ctx, h.Historian.History(ctx, prefix, after, last), true)
+	return h.events(ctx, h.HistoryReader.History(ctx, prefix, after, last), true)
 }
 
 // events converts the records of stored events. It sets Event.Prev.Value only if previous is true.

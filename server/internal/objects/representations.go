@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// representations implements admission.Forms for a write: it converts objects to the versions and subresource bodies
+// representations implements admission.Representations for a write: it converts objects to the versions and subresource bodies
 // that callers of the endpoint see.
 type representations Write
 
@@ -36,7 +36,7 @@ func (f *representations) body(version meta.GroupVersion) *resource.Version {
 	return nil
 }
 
-// Kind implements admission.Forms.
+// Kind implements admission.Representations.
 func (f *representations) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 	v := f.Version.VersionIn(version)
 	if v == nil {
@@ -48,7 +48,7 @@ func (f *representations) Kind(version meta.GroupVersion) (meta.GroupVersionKind
 	return v.GVK(), true
 }
 
-// Show implements admission.Forms.
+// Show implements admission.Representations.
 func (f *representations) Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
 	switch {
 	case f.Sub != nil && f.Sub.Show != nil:
@@ -63,7 +63,7 @@ func (f *representations) Show(ctx context.Context, obj *meta.Object, version me
 	return v.Convert(ctx, obj)
 }
 
-// Merge implements admission.Forms.
+// Merge implements admission.Representations.
 func (f *representations) Merge(shown *meta.Object, patch map[string]any, version meta.GroupVersion) (*meta.Object, error) {
 	v := f.body(version)
 	if v == nil {
@@ -81,7 +81,7 @@ func (f *representations) Merge(shown *meta.Object, patch map[string]any, versio
 	return meta.NewObject(tree), nil
 }
 
-// Take implements admission.Forms.
+// Take implements admission.Representations.
 func (f *representations) Take(ctx context.Context, r *admission.Request, shown, changed *meta.Object, version meta.GroupVersion) ([]string, error) {
 	v := f.body(version)
 	if v == nil {
@@ -95,7 +95,7 @@ func (f *representations) Take(ctx context.Context, r *admission.Request, shown,
 			return nil, errors.New("apiVersion and kind may not change")
 		}
 	}
-	dropped, faults := v.Conform(changed)
+	dropped, faults := v.Normalize(changed)
 	if len(faults) > 0 {
 		return nil, errors.New(v.DecodeError(faults).Error()) // a plain error, because the caller did not cause it
 	}
@@ -149,7 +149,7 @@ func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, isNew bool) 
 	}
 	switch {
 	case changed.Name() == "" && shown.Name() != "":
-		return meta.Invalid(kind, "", []meta.Cause{{Reason: meta.CauseRequired, Field: "metadata.name", Message: "Required value: name or generateName is required"}})
+		return meta.Invalid(kind, "", []meta.StatusCause{{Reason: meta.CauseRequired, Field: "metadata.name", Message: "Required value: name or generateName is required"}})
 	case changed.Name() != shown.Name() && !isNew:
 		return errors.New("metadata.name may not change")
 	case changed.Namespace() != "" && changed.Namespace() != shown.Namespace():

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Each unique value of an object, of a registry.Pool or of a unique field, is reserved by a record of its own. The
+// Each unique value of an object, of a registry.Allocator or of a unique field, is reserved by a record of its own. The
 // record names the holder by storage key and uid. Commits of the holder write and delete it, so two servers that
 // share a store never give a value to two objects, whatever their caches show. A record reserves nothing if its
 // holder does not have the value, for example because another program wrote it.

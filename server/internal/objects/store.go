@@ -42,7 +42,7 @@
 // The code above [Records] sees only objects in the hub version, the version of a kind through which all others are
 // converted, as the current type defines it. The code below sees each record as some release wrote it, in some
 // version. A record is the JSON of an object, a newline and a signature. The signature is the shape of the type that
-// wrote the record: a hash of everything that determines how a stored object is read (resource.Type.Shape).
+// wrote the record: a hash of everything that determines how a stored object is read (resource.Type.Fingerprint).
 //
 //   - If a record has the shape of the current type, this type encoded it. It is used unchanged, or converted if it
 //     is in another version than the hub.
@@ -72,7 +72,7 @@
 // # Locks
 //
 // writeQueues.mu, usage.mu and the lock of an allocator are never held together, nor while waiting for the backend,
-// admission or another writer. The lock of an allocator is held while the kind chooses values (registry.Pool.Allot)
+// admission or another writer. The lock of an allocator is held while the kind chooses values (registry.Allocator.Allot)
 // and the cache is read. usage.mu is held while the byte count of the cache set is read. A write releases its claim
 // on a value, or on bytes, only after the cache shows the object or the write has failed, so that nothing in use
 // looks free in between.

@@ -121,7 +121,7 @@ func TestEventValidationDependsOnGroup(t *testing.T) {
 func TestEventAuthorizationDependsOnGroup(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, act auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, act auth.Attributes) (auth.Decision, string, error) {
 			if act.Group == "events.k8s.io" {
 				return auth.Allow, "", nil
 			}
