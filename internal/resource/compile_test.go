@@ -178,7 +178,7 @@ func TestCompileReportsEveryFault(t *testing.T) {
 		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}, {Name: "spec.color", Else: []string{"spec", "gone"}}}}),
 			[]string{`"spec.nope" does not exist`, `"spec.color" does not exist`, `"spec" is not a scalar`}},
 		{"scope", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scope: 9}), []string{"Scope 9"}},
-		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, resource_test.Widget"}},
+		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"T must be the struct resource_test.Widget"}},
 		{"tags", registry.Of(registry.Definition[misplaced]{Group: "g.io", Version: "v1"}), []string{
 			"(Go type resource_test.misplaced)", "field Range: tag schema: a range is for numbers", "field Length: tag schema: a length is for strings",
 			"field Items: tag schema: a rule for items is for lists", "field Order: tag schema: the minimum exceeds the maximum",
@@ -255,7 +255,7 @@ func TestCompileRejectsInvalidVersions(t *testing.T) {
 	}{
 		{good, "", ""},
 		{good, "v0", ""},
-		{good, "v3", `Storage "v3" is none of the versions`},
+		{good, "v3", `Storage "v3" is not a version of the kind`},
 		{half, "", `version "v0": a spoke needs ToHub and FromHub`},
 		{unnamed, "", "Version"},
 		{same, "", `duplicate version "v1"`},

@@ -35,8 +35,8 @@ func TestEditingHooksMustLeaveValidObjects(t *testing.T) {
 		kind registry.Definition[scored]
 		want string
 	}{
-		{registry.Definition[scored]{Default: unwritable}, "hook Default of example.com/v1, Kind=Scored: left an object that cannot be written: score: "},
-		{registry.Definition[scored]{Prepare: unwritable}, "hook Prepare of example.com/v1, Kind=Scored: left an object that cannot be written: score: "},
+		{registry.Definition[scored]{Default: unwritable}, "hook Default of example.com/v1, Kind=Scored: left an object that cannot be encoded: score: "},
+		{registry.Definition[scored]{Prepare: unwritable}, "hook Prepare of example.com/v1, Kind=Scored: left an object that cannot be encoded: score: "},
 		{registry.Definition[scored]{Default: faulty}, "hook Default of example.com/v1, Kind=Scored added a violation, which only Validate may do: note: "},
 		{registry.Definition[scored]{Prepare: faulty}, "hook Prepare of example.com/v1, Kind=Scored added a violation, which only Validate may do: note: "},
 		{registry.Definition[scored]{Behavior: registry.Behavior{Prepare: faultyTree}}, "hook Prepare of example.com/v1, Kind=Scored added a violation, which only Validate may do: note: "},
