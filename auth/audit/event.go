@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // event is the wire form of one stage of a request.
@@ -84,4 +85,4 @@ func refOf(a auth.Action) *objectRef {
 }
 
 // groupVersion is the apiVersion of events.
-func groupVersion(p names.Profile) string { return p.Group(names.GroupAudit) + "/v1" }
+func groupVersion(p names.Profile) string { return p.Group(wellknown.GroupAudit) + "/v1" }

@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Names of the identities, and of the keys in a Secret's data.
@@ -124,7 +125,7 @@ func read(secret *meta.Object, p names.Profile) (token, bool) {
 	}
 	slices.Sort(t.Groups)
 	t.Groups = slices.Compact(t.Groups)
-	return t, secret.String("type") == p.Wire(names.SecretBootstrap) && t.ID != "" && t.Secret != ""
+	return t, secret.String("type") == p.Wire(wellknown.SecretBootstrap) && t.ID != "" && t.Secret != ""
 }
 
 // expired reports whether the token's time is over; an expiration that cannot

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/certificates"
 )
@@ -32,7 +33,7 @@ const (
 const resource = "certificatesigningrequests"
 
 func requests(p names.Profile) meta.GroupResource {
-	return meta.GroupResource{Group: p.Group(names.GroupCertificates), Resource: resource}
+	return meta.GroupResource{Group: p.Group(wellknown.GroupCertificates), Resource: resource}
 }
 
 // controller is a controller over requests, by name.
@@ -111,11 +112,11 @@ var errDecided = errors.New("decided meanwhile")
 func Approver(a auth.Authorizer, p names.Profile) client.Controller {
 	return loop(p, "csrapproving", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if condition(o, certificates.Approved) || condition(o, certificates.Denied) || o.String("status", "certificate") != "" ||
-			o.String("spec", "signerName") != p.Wire(names.SignerClientNode) {
+			o.String("spec", "signerName") != p.Wire(wellknown.SignerClientNode) {
 			return 0, nil
 		}
 		req, err := parse(o)
-		if err != nil || check(names.SignerClientNode, req, o.Strings("spec", "usages")) != nil {
+		if err != nil || check(wellknown.SignerClientNode, req, o.Strings("spec", "usages")) != nil {
 			return 0, nil
 		}
 		message := ""
@@ -151,7 +152,7 @@ func mayCreate(ctx context.Context, a auth.Authorizer, r meta.GroupResource, o *
 type Signer struct {
 	// Authority signs for all built-in signers but those in Authorities.
 	Authority *Authority
-	// Authorities by the spec name of a signer (names.SignerClient, ...); nil
+	// Authorities by the spec name of a signer (wellknown.SignerClient, ...); nil
 	// for a signer that signs nothing.
 	Authorities map[string]*Authority
 	// MaxDuration bounds the validity; zero is DefaultDuration.
@@ -208,7 +209,7 @@ func (s Signer) now() time.Time {
 // find returns the spec name of a signer and its authority, nil if it is none
 // of ours.
 func (s Signer) find(wire string, p names.Profile) (string, *Authority) {
-	for _, n := range []string{names.SignerClient, names.SignerClientNode, names.SignerNodeServing, names.SignerLegacyUnknown} {
+	for _, n := range []string{wellknown.SignerClient, wellknown.SignerClientNode, wellknown.SignerNodeServing, wellknown.SignerLegacyUnknown} {
 		if p.Wire(n) != wire {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Aggregator returns the controller that fills the rules of every ClusterRole that has
@@ -37,7 +38,7 @@ type aggregator struct {
 }
 
 func (g *aggregator) resource() meta.GroupResource {
-	return meta.GroupResource{Group: g.names.Group(names.GroupRBAC), Resource: clusterRoles}
+	return meta.GroupResource{Group: g.names.Group(wellknown.GroupRBAC), Resource: clusterRoles}
 }
 
 // reconcile fills all aggregated roles once. Roles that are made of others can

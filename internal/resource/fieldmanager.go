@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // FieldManager returns the field manager of the type, which is compiled on first use. ctx bounds
@@ -17,7 +17,7 @@ func (t *Type) FieldManager(ctx context.Context) *apply.FieldManager {
 	t.fieldManager.once.Do(func() {
 		c := apply.Config{Kind: t.Kind, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
 			UntrackedReset:     t.Rules.Has(compat.ClearedOwners),
-			ReservedAnnotation: t.Names.Wire(names.HubForm), LastAppliedAnnotation: t.Names.Wire(names.LastApplied)}
+			ReservedAnnotation: t.Names.Wire(wellknown.HubForm), LastAppliedAnnotation: t.Names.Wire(wellknown.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema(), Status: v.hasStatus()})
 		}

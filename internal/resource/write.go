@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Conform normalizes a decoded object to the version, see schema.Schema.Normalize. Normalize drops
@@ -224,7 +224,7 @@ func partUnchanged(path string, now, before map[string]any) bool {
 func (v *Version) metadataRules() meta.MetadataRules {
 	return meta.MetadataRules{
 		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, FreeFinalizers: v.FreeFinalizers,
-		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
+		Finalizers: []string{v.Names.Wire(wellknown.NamespaceFinalizer), v.Names.Wire(wellknown.DefinitionFinalizer)},
 	}
 }
 
