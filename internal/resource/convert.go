@@ -274,11 +274,12 @@ func (v *Version) withTypeAndMetadata(tree map[string]any, metadata any) map[str
 }
 
 // FillIn fills the defaults of v into sent, an object that a client sent. shown is the stored
-// object as v shows it, or nil on create. If it is not nil, FillIn returns the base of the
-// three-way merge: shown with the same defaults, except for fields that the client sent itself. So
-// a default that the server filled in is no change, whereas a value that the client sent is a
-// change even if it equals the default. If applied is true, the defaults are those of a server-side
-// apply.
+// object as v shows it, or nil on create. If applied is true, the defaults are those of a
+// server-side apply.
+//
+// If shown is not nil, FillIn returns the base of the three-way merge: shown with the same
+// defaults, except for fields that the client sent itself. So a default that the server filled in
+// is no change, whereas a value that the client sent is a change even if it equals the default.
 func (v *Version) FillIn(ctx context.Context, sent, shown *meta.Object, subresource string, applied bool) (base *meta.Object, err error) {
 	original, defaults := sent, v.Defaults
 	if applied {
@@ -325,7 +326,7 @@ func (v *Version) Merge(ctx context.Context, live, before, after *meta.Object) (
 func (v *Version) readStored(stored *meta.Object) *meta.Object {
 	obj := v.pruned(stored)
 	if v.ConformOnRead && v.Schema() != nil && v.Schema().FillDefaults(obj.Tree()) != nil {
-		return v.pruned(stored) // the defaults exceed the limit, and which ones were filled in is random: use none
+		return v.pruned(stored) // the defaults exceed the limit; use none, because those filled in are random
 	}
 	return obj
 }

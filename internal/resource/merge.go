@@ -217,7 +217,7 @@ func mergeList(base, ours, theirs []any) []any {
 	return out
 }
 
-// isSubset reports whether item has no fields and values that whole does not have.
+// isSubset reports whether whole has all fields and values of item.
 func isSubset(item, whole any) bool {
 	fields, ok := item.(map[string]any)
 	all, same := whole.(map[string]any)

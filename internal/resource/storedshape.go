@@ -62,7 +62,7 @@ func (v *Version) FitStored(stored *meta.Object) (*meta.Object, Unshown) {
 	obj := stored.Clone()
 	unknown, misfits := v.Schema().Coerce(obj.Tree())
 	if v.Schema().FillDefaults(obj.Tree()) != nil {
-		obj = stored.Clone() // the defaults exceed the limit, and which ones were filled in is random: use none
+		obj = stored.Clone() // the defaults exceed the limit; use none, because those filled in are random
 		v.Schema().Coerce(obj.Tree())
 	}
 	return obj, Unshown{unknown, misfits}

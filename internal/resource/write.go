@@ -99,7 +99,7 @@ func (v *Version) statusApart(w *change) bool {
 // hasStatus reports whether the version has the status subresource.
 func (v *Version) hasStatus() bool { return v.Status && !slices.Contains(v.lacks, "status") }
 
-// keepStatus resets the status to that of the old object, or to an empty status on create.
+// keepStatus replaces the status of obj by the status of old, or by an empty status on create.
 func (v *Version) keepStatus(obj, old *meta.Object) {
 	from := old
 	if old == nil {
@@ -189,10 +189,10 @@ func (v *Version) validateContent(w *change) ([]meta.Cause, error) {
 	return v.Schema().InFieldOrder(w.Found, w.Faults), nil
 }
 
-// keepsViolations reports whether the write may keep violations that the object already had, because it
-// changes only metadata. The object may have been stored before a rule existed, and removing a
-// finalizer must still be possible. Custom kinds use the validation ratcheting of kube-apiserver
-// instead.
+// keepsViolations reports whether the write may keep violations that the object already had,
+// because it changes only metadata. The object may have been stored before a rule existed, and
+// removing a finalizer must still be possible. Custom kinds use the validation ratcheting of
+// kube-apiserver instead.
 func (v *Version) keepsViolations(found []meta.Cause, w *change) bool {
 	return len(found) > 0 && w.Old != nil && !v.ConformOnRead && sameContent(w.New, w.Old)
 }
