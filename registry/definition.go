@@ -33,11 +33,11 @@ type Definition[T any] struct {
 	// Group. The default is the hub. An older version allows going back to a release of the program
 	// that does not know the newer versions.
 	//
-	// What the storage version cannot represent is stored beside it, so a record can take up to
-	// twice the size of the hub object more; the Limits of a server do not count this. An object
-	// that cannot be converted to the storage version at all is stored in the hub version. Objects
-	// that were stored in another version can still be read, and the next write stores them in the
-	// storage version.
+	// If the storage version cannot represent all of an object, the record also holds the rest.
+	// This can add up to twice the size of the hub object to the record, and the Limits of a server
+	// do not count it. An object that cannot be converted to the storage version at all is stored
+	// in the hub version. Objects that were stored in another version can still be read, and the
+	// next write stores them in the storage version.
 	Storage string
 
 	Status       bool   // the status subresource exists; spec and status are written separately

@@ -169,8 +169,8 @@ type Behavior struct {
 	// requested, or nil. If Grace is nil, objects have no grace period.
 	Grace func(obj *meta.Object, asked *int64) int64
 
-	// Terminate modifies an object whose deletion begins but which stays for now, because it has a
-	// grace period or finalizers.
+	// Terminate modifies an object whose deletion begins but which stays for now, for example
+	// because it has finalizers.
 	Terminate func(w *Change[meta.Object])
 
 	// Held reports whether a deleted object stays although it has no finalizers in its metadata.
@@ -208,8 +208,8 @@ type Pool struct {
 	Source meta.GroupResource
 
 	// Initial returns the objects of Source that describe the values which Allot uses without any
-	// objects of Source; only the pool of services has them. The server creates them, again if they
-	// are deleted.
+	// objects of Source; only the pool of services has them. The server creates them at start, and
+	// again if they are deleted.
 	Initial func(p names.Profile) []*meta.Object
 }
 

@@ -33,8 +33,8 @@ type Candidate struct {
 
 	Log *slog.Logger
 
-	// Seen is called with the holder of the lease each time it is read, and with "" when this
-	// candidate stops holding it. It may be nil.
+	// Seen is called with the holder of the lease when an attempt to acquire the lease finds it,
+	// and with "" when this candidate stops holding the lease. It may be nil.
 	Seen func(holder string)
 
 	// Slow is called when a renewal finds that another client has changed the lease. It may be nil.

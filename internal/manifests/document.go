@@ -27,9 +27,9 @@ var errTooLarge = fmt.Errorf("the file has more than %d bytes", maxBytes)
 
 // Documents returns the documents of a file: YAML documents between separators, and JSON objects
 // one after the other. rest is the text after the last document; the heads, bodies and rest
-// together are the file. Text that consists of comments is no document, and neither is null, which
-// templates may leave. A duplicate key is an error. If there is an error, the documents before it
-// are returned with it. The documents share data.
+// together are the file, as slices of data. Text that consists of comments is no document, and
+// neither is null, which templates may leave. A duplicate key is an error. If there is an error,
+// the documents before it are returned with it.
 func Documents(data []byte) (docs []Document, rest []byte, err error) {
 	if len(data) > maxBytes {
 		return nil, nil, errTooLarge

@@ -60,8 +60,7 @@ func (f *Family) hidden(release int) bool {
 	return f.deprecated(release) && release >= f.Deprecated+f.Stability.window()
 }
 
-// Set creates the families of one component. It is not safe for concurrent use, except for Read and
-// Before.
+// Set creates the families of one component. It must be used by one goroutine.
 type Set struct {
 	to  prometheus.Registerer
 	err error
