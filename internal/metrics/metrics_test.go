@@ -128,7 +128,7 @@ func TestSetWithoutRegistry(t *testing.T) {
 // change clears the cache.
 func TestKeptMakesHandleOncePerChange(t *testing.T) {
 	var k metrics.Kept[string, *int]
-	made, forgot := 0, 0 // under its lock
+	made, forgot := 0, 0 // guarded by the lock of k
 	get := func(number int64) *int {
 		return k.Get(number, "a", func() *int { made++; return new(int) }, func() { forgot++ })
 	}
