@@ -34,13 +34,13 @@ type Change[T any] struct {
 	// is the hub.
 	Version meta.GroupVersion
 
-	// Found holds the violations of the schema. Validate can read it to avoid checking values
+	// SchemaViolations holds the violations of the schema. Validate can read it to avoid checking values
 	// again.
-	Found check.Faults
+	SchemaViolations check.Violations
 
 	// Faults collects the violations that Validate finds. If Default or Prepare adds a violation,
 	// the write fails with a 500.
-	check.Faults
+	check.Violations
 
 	// Err is set by Default, Prepare, Validate or Terminate if the hook could not complete, for
 	// example because a read failed. The write then fails: a *meta.Status is the answer, any other
@@ -67,7 +67,7 @@ func hookOf[T any](hook func(*Change[T])) typedHook {
 	return func(w *Change[meta.Object], new, old any) {
 		own := changeOf[T](w, new, old)
 		hook(own)
-		w.Faults, w.Err = append(w.Faults, own.Faults...), own.Err
+		w.Violations, w.Err = append(w.Violations, own.Violations...), own.Err
 	}
 }
 
@@ -81,7 +81,7 @@ func warningOf[T any](hook func(*Change[T]) []string) typedWarning {
 
 // changeOf returns the Change for a hook on T, without the violations found so far.
 func changeOf[T any](w *Change[meta.Object], new, old any) *Change[T] {
-	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Rules: w.Rules, Version: w.Version, Found: w.Found}
+	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Rules: w.Rules, Version: w.Version, SchemaViolations: w.SchemaViolations}
 	own.New, _ = new.(*T)
 	own.Old, _ = old.(*T)
 	return own
@@ -165,7 +165,7 @@ func (t *typed) validate(first func(*Change[meta.Object]), hook typedHook) func(
 		}
 		own, old, err := t.objects(w)
 		if err != nil {
-			w.Faults = append(w.Faults, decodeFault(err))
+			w.Violations = append(w.Violations, decodeFault(err))
 			return
 		}
 		hook(w, own, old)
@@ -203,10 +203,10 @@ func (h *hooks) appendTo(b *Behavior, t *typed) {
 }
 
 // decodeFault returns the cause for a value that does not have the type of its field.
-func decodeFault(err error) meta.Cause {
+func decodeFault(err error) meta.StatusCause {
 	field, why, ok := strings.Cut(err.Error(), ": ")
 	if !ok {
 		field, why = "", err.Error()
 	}
-	return meta.Cause{Reason: meta.CauseTypeInvalid, Field: field, Message: why}
+	return meta.StatusCause{Reason: meta.CauseTypeInvalid, Field: field, Message: why}
 }

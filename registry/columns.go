@@ -7,17 +7,17 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Age returns the column with the time since an object was created. Most kinds have it as the last
+// AgeColumn returns the column with the time since an object was created. Most kinds have it as the last
 // column.
-func Age() Column {
+func AgeColumn() Column {
 	return Column{Name: "Age", Type: "string", Doc: "How long ago the object was created.", Cell: func(o *meta.Object) any {
 		return meta.FormatAge(o.CreationTimestamp(), time.Now())
 	}}
 }
 
-// Text returns a column with the string at a path, empty if there is none. If the schema of the
+// TextColumn returns a column with the string at a path, empty if there is none. If the schema of the
 // kind does not have the path, Build of a server fails.
-func Text(name, doc string, path ...string) Column {
+func TextColumn(name, doc string, path ...string) Column {
 	return Column{Name: name, Type: "string", Doc: doc, JSONPath: jsonPath(path), Cell: func(o *meta.Object) any { return o.String(path...) }}
 }
 

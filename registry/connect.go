@@ -45,11 +45,11 @@ type Target struct {
 	// from the agent's own, the request goes to that port of the node with the scheme of URL.
 	URL url.URL
 
-	// Chosen reports that the client chose the address. Such a request must not reach addresses
+	// CallerChosen reports that the client chose the address. Such a request must not reach addresses
 	// that mean something else to the server than to the client, such as loopback and link-local
 	// addresses.
-	Chosen bool
+	CallerChosen bool
 
-	// Unverified disables the verification of the target's certificate.
-	Unverified bool
+	// InsecureSkipVerify disables the verification of the target's certificate.
+	InsecureSkipVerify bool
 }

@@ -43,7 +43,7 @@ type Spoke[V, H any] struct {
 	// ToHub and FromHub may both be nil if V is the same type as H.
 
 	// ToHub sets the fields of out, which is empty, from an object of the version. If it fails,
-	// the client's object is rejected: a *check.Error, as Err of check.Faults returns it, becomes
+	// the client's object is rejected: a *check.Error, as Err of check.Violations returns it, becomes
 	// a 422 that names fields of the version; any other error becomes a 400 with its text.
 	//
 	// If a value has several notations, such as 1024Mi and 1Gi, Default should set the notation
@@ -73,16 +73,16 @@ type Spoke[V, H any] struct {
 	// the same, and if the version has a scalar at the path of a field, the field has the version's
 	// value.
 	Fields map[string]string
-	// Own lists additional selectable fields. Their paths lead into objects of the version; to read
+	// OwnFields lists additional selectable fields. Their paths lead into objects of the version; to read
 	// their values, stored objects must be converted.
-	Own []SelectableField
+	OwnFields []SelectableField
 
-	Columns     []Column // nil: the columns of the hub, read from the hub object
-	Lacks       []string // subresources of the kind that the version does not serve; a status without its subresource is written with the object
-	Unserved    bool     // the version is only a storage version
-	Lifetime    Lifetime // see Definition
-	Deprecated  string   // see Definition
-	Replacement meta.GroupVersionKind
+	Columns             []Column // nil: the columns of the hub, read from the hub object
+	MissingSubresources []string // subresources of the kind that the version does not serve; a status without its subresource is written with the object
+	Unserved            bool     // the version is only a storage version
+	Lifetime            Lifetime // see Definition
+	Deprecated          string   // see Definition
+	Replacement         meta.GroupVersionKind
 
 	// Source holds the embedded Go files of V's package, if it is not the package of H.
 	Source fs.FS
@@ -90,7 +90,7 @@ type Spoke[V, H any] struct {
 
 func (s Spoke[V, H]) versionOf(*H) (KindVersion, fs.FS) {
 	return KindVersion{
-		Group: s.Group, Name: s.Version, Fields: s.Fields, Own: s.Own, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
+		Group: s.Group, Name: s.Version, Fields: s.Fields, OwnFields: s.OwnFields, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, MissingSubresources: s.MissingSubresources, Columns: s.Columns,
 		Conversion: s.untyped().conversion, goType: reflect.TypeFor[V](),
 	}, s.Source
 }

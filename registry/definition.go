@@ -60,9 +60,9 @@ type Definition[T any] struct {
 	// Warn returns warnings about a valid object for the client that writes it.
 	Warn func(w *Change[T]) []string
 
-	// Pool allocates values that are unique among the objects of the kind, such as addresses. It
+	// Allocator allocates values that are unique among the objects of the kind, such as addresses. It
 	// may be nil.
-	Pool *Pool
+	Allocator *Allocator
 
 	Lifetime    Lifetime              // the releases that serve the version
 	Deprecated  string                // warning for clients; empty: not deprecated, or derived from Lifetime
@@ -87,7 +87,7 @@ func Of[T any](d Definition[T]) *Kind {
 	k := &Kind{
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
-		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
+		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Allocator: d.Allocator},
 		Behavior: d.Behavior, Reference: d.Reference, goType: reflect.TypeFor[T](),
 	}
 	k.addGo(KindVersion{

@@ -95,19 +95,19 @@ const (
 
 // KindVersion is one version of a Kind.
 type KindVersion struct {
-	Group       string // spec name, if it differs from the kind's group
-	Name        string
-	Schema      func(p names.Profile) (*schema.Schema, error) // a nil schema accepts any object
-	Storage     bool                                          // objects are stored in this version; set for exactly one version
-	Served      bool
-	Lifetime    Lifetime              // the releases that serve the version
-	Deprecated  string                // warning for clients; empty: not deprecated, or derived from Lifetime
-	Replacement meta.GroupVersionKind // what clients should use instead, for the warning; spec names
-	Lacks       []string              // subresources of the kind that the version does not serve; a status without its subresource is written with the object
-	Columns     []Column
-	Scale       *Scale            // paths of the scale subresource in this version; nil: those of the kind
-	Fields      map[string]string // see Spoke
-	Own         []SelectableField // see Spoke
+	Group               string // spec name, if it differs from the kind's group
+	Name                string
+	Schema              func(p names.Profile) (*schema.Schema, error) // a nil schema accepts any object
+	Storage             bool                                          // objects are stored in this version; set for exactly one version
+	Served              bool
+	Lifetime            Lifetime              // the releases that serve the version
+	Deprecated          string                // warning for clients; empty: not deprecated, or derived from Lifetime
+	Replacement         meta.GroupVersionKind // what clients should use instead, for the warning; spec names
+	MissingSubresources []string              // subresources of the kind that the version does not serve; a status without its subresource is written with the object
+	Columns             []Column
+	Scale               *Scale            // paths of the scale subresource in this version; nil: those of the kind
+	Fields              map[string]string // see Spoke
+	OwnFields           []SelectableField // see Spoke
 
 	// Conversion returns the conversion between the version and the hub; it is nil for the hub. If
 	// it is nil for all versions, the kind has no conversions: the versions have the same
@@ -133,9 +133,9 @@ type Features struct {
 	// nil, names must be DNS subdomains.
 	ValidateName func(name string, prefix bool) []string
 
-	// Pool allocates values that are unique among the objects of the kind, such as addresses. It
+	// Allocator allocates values that are unique among the objects of the kind, such as addresses. It
 	// may be nil.
-	Pool *Pool
+	Allocator *Allocator
 }
 
 // Behavior holds the hooks of a kind that work on untyped objects. The zero value is a kind of
@@ -165,16 +165,16 @@ type Behavior struct {
 	// outside metadata and status does.
 	Changed func(w *Change[meta.Object]) bool
 
-	// Grace returns the grace period of a deletion, in seconds. asked is the period that the client
+	// GracePeriod returns the grace period of a deletion, in seconds. asked is the period that the client
 	// requested, or nil. If Grace is nil, objects have no grace period.
-	Grace func(obj *meta.Object, asked *int64) int64
+	GracePeriod func(obj *meta.Object, asked *int64) int64
 
-	// Terminate modifies an object whose deletion begins but which stays for now, for example
+	// BeginDelete modifies an object whose deletion begins but which stays for now, for example
 	// because it has finalizers.
-	Terminate func(w *Change[meta.Object])
+	BeginDelete func(w *Change[meta.Object])
 
-	// Held reports whether a deleted object stays although it has no finalizers in its metadata.
-	Held func(obj *meta.Object) bool
+	// RetainOnDelete reports whether a deleted object stays although it has no finalizers in its metadata.
+	RetainOnDelete func(obj *meta.Object) bool
 
 	// Initial returns objects that each server creates at start, unless they exist.
 	Initial func(p names.Profile) []*meta.Object
@@ -190,18 +190,18 @@ type Behavior struct {
 	Warn func(w *Change[meta.Object]) []string
 }
 
-// Pool allocates values of which each may belong to one object of the kind at a time. The kind
+// Allocator allocates values of which each may belong to one object of the kind at a time. The kind
 // defines what a value is. The server reserves a value with a record in the store that it commits
 // together with the object, so that servers which share a store never allocate a value twice. If
 // another write reserves the value first, the server allocates again.
-type Pool struct {
+type Allocator struct {
 	// Held returns the values that an object holds.
-	Held func(obj *meta.Object) []string
+	Values func(obj *meta.Object) []string
 
-	// Allot sets missing values in a.Object and returns violations for values that the object
+	// Allocate sets missing values in a.Object and returns violations for values that the object
 	// cannot have. It runs after Prepare, but not for subresources. An error means that the pool is
 	// exhausted.
-	Allot func(a *Allotment) ([]meta.Cause, error)
+	Allocate func(a *Allocation) ([]meta.StatusCause, error)
 
 	// Source is the resource, by spec names, whose objects extend the range of values. It is empty
 	// if there is none.
@@ -213,8 +213,8 @@ type Pool struct {
 	Initial func(p names.Profile) []*meta.Object
 }
 
-// Allotment is a request to a Pool to allocate the values of an object.
-type Allotment struct {
+// Allocation is a request to a Pool to allocate the values of an object.
+type Allocation struct {
 	Object, Old *meta.Object // Old is the stored object, nil on create
 
 	// Free reports whether no object except Old holds a value.
@@ -229,10 +229,10 @@ type Allotment struct {
 // metadata.namespace. Path leads to a scalar. If the scalar is missing or empty, the value is read
 // at Else, and if that is missing, too, the value is Absent.
 type SelectableField struct {
-	Name   string
-	Path   []string // nil: Name split at dots
-	Else   []string // nil: no alternative
-	Absent string
+	Name     string
+	Path     []string // nil: Name split at dots
+	Fallback []string // nil: no alternative
+	Absent   string
 }
 
 // Subresource is an endpoint below an object. A subresource with Merge reads and updates the
@@ -291,7 +291,7 @@ type Act func(ctx context.Context, call *Call) (*meta.Object, error)
 
 // Call is a request to a virtual kind or to an acting or connecting subresource.
 type Call struct {
-	Resource    meta.Resource
+	Resource    meta.GroupVersionResource
 	Subresource string
 	Key         meta.Key
 	User        *meta.User

@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-func ExampleFaults() {
-	var f check.Faults
+func ExampleViolations() {
+	var f check.Violations
 	containers := check.At("spec", "containers")
 	f.Required(containers.Index(0).Field("name"), "")
 	f.OneOf(containers.Index(1).Field("env").Key("a.b"), "x", "y", "z")
@@ -30,9 +30,9 @@ func ExampleFaults() {
 }
 
 // A function returns an error that names the invalid fields, or nil.
-func ExampleFaults_Err() {
+func ExampleViolations_Err() {
 	parse := func(size string) (q meta.Quantity, err error) {
-		var f check.Faults
+		var f check.Violations
 		if q, err = meta.ParseQuantity(size); err != nil {
 			f.Invalid(check.At("spec", "size"), size, "is no quantity, such as 10Gi")
 		}
@@ -89,15 +89,15 @@ func TestSame(t *testing.T) {
 		{nil, nil, true},
 		{nil, "a", false},
 	} {
-		require.Equal(t, c.same, check.Same(c.a, c.b), "%+v %+v", c.a, c.b)
+		require.Equal(t, c.same, check.SemanticEqual(c.a, c.b), "%+v %+v", c.a, c.b)
 	}
 }
 
 func TestSelectors(t *testing.T) {
-	s := &meta.Selector{MatchLabels: map[string]string{"a b": "x", "ok": "no good"}, MatchExpressions: []meta.SelectorExpression{
+	s := &meta.LabelSelector{MatchLabels: map[string]string{"a b": "x", "ok": "no good"}, MatchExpressions: []meta.LabelSelectorRequirement{
 		{Key: "k", Operator: "In"}, {Key: "k", Operator: "Exists", Values: []string{"v"}}, {Key: "k", Operator: "Like"}, {Key: "", Operator: "Exists"},
 	}}
-	var f check.Faults
+	var f check.Violations
 	f.Selector(check.At("s"), s)
 	var got []string
 	for _, c := range f {
@@ -111,7 +111,7 @@ func TestSelectors(t *testing.T) {
 }
 
 func TestRangeAndOneOf(t *testing.T) {
-	var f check.Faults
+	var f check.Violations
 	at := check.At("n")
 	f.Range(at, 5, 1, 5)
 	f.OneOf(at, "a", "a")
@@ -132,7 +132,7 @@ func TestRangeAndOneOf(t *testing.T) {
 // TestMessagesAreNotEscaped checks that markup in values is not escaped, because people read the
 // messages.
 func TestMessagesAreNotEscaped(t *testing.T) {
-	var f check.Faults
+	var f check.Violations
 	f.Invalid(check.At("status", "certificate"), "<certificate data>", "a & b")
 	require.Len(t, f, 1)
 	assert.Equal(t, `Invalid value: "<certificate data>": a & b`, f[0].Message)
@@ -146,7 +146,7 @@ func (c counted) MarshalJSON() ([]byte, error) { *c.written++; return []byte(`"x
 // TestMessagesAreBounded checks that the length of a message is limited for long values and
 // reasons.
 func TestMessagesAreBounded(t *testing.T) {
-	var f check.Faults
+	var f check.Violations
 	written := 0
 	f.Invalid(check.At("a"), slices.Repeat([]counted{{&written}}, 100_000), "no")
 	require.Less(t, written, 1000)

@@ -110,7 +110,7 @@ func (s *State) Registered(group string) bool {
 }
 
 // Version returns the served version of a resource in a request path, or nil.
-func (s *State) Version(r meta.Resource) *Version {
+func (s *State) Version(r meta.GroupVersionResource) *Version {
 	t := s.types[r.GroupResource()]
 	if t == nil {
 		return nil

@@ -18,10 +18,10 @@ func (c *compiler) checkDeclaration(t *Type) {
 	if k.Act != nil && k.Read != nil {
 		c.errorf("Act and Read are mutually exclusive")
 	}
-	if t.Virtual && (k.Status || k.Scale != nil || len(k.Subresources) > 0 || k.Pool != nil) {
+	if t.Virtual && (k.Status || k.Scale != nil || len(k.Subresources) > 0 || k.Allocator != nil) {
 		c.errorf("a kind with Act or Read is not stored: it cannot have Status, Scale, Subresources or Pool")
 	}
-	if k.Pool != nil && (k.Pool.Held == nil || k.Pool.Allot == nil) {
+	if k.Allocator != nil && (k.Allocator.Values == nil || k.Allocator.Allocate == nil) {
 		c.errorf("Pool needs Held and Allot")
 	}
 	for _, kv := range k.Versions {

@@ -49,7 +49,7 @@ func TestInvalidDefinitionRejectsWrites(t *testing.T) {
 		func() *registry.Kind { return registry.FromDefinition(broken, nil) }, func(err error) { failure = err })
 	require.NoError(t, err)
 	box := meta.NewObject(map[string]any{"new": "thing"})
-	unknown, faults := typ.Storage.Conform(box)
+	unknown, faults := typ.Storage.Normalize(box)
 	assert.Empty(t, unknown, "stored objects are not pruned")
 	assert.Empty(t, faults)
 	causes, _ := typ.Storage.CheckRules(typ.Storage.NewChange(t.Context(), box, nil, ""), nil)

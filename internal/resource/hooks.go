@@ -20,12 +20,12 @@ func (v *Version) NewChange(ctx context.Context, obj, old *meta.Object, subresou
 
 // BeginDeletion runs the kind's Terminate hook on an object whose deletion begins but which is not
 // removed yet.
-func (v *Version) BeginDeletion(w *change) error { return v.runEdit("Terminate", v.Terminate, w) }
+func (v *Version) BeginDeletion(w *change) error { return v.runEdit("Terminate", v.BeginDelete, w) }
 
 // runHook runs a hook; nil is a no-op. If the hook fails, the error is the Status that it set, or a
 // 500 with the cause.
 func (v *Version) runHook(name string, hook func(*change), w *change) error {
-	w.Faults, w.Err = nil, nil
+	w.Violations, w.Err = nil, nil
 	if hook == nil {
 		return nil
 	}
@@ -39,8 +39,8 @@ func (v *Version) runHook(name string, hook func(*change), w *change) error {
 // runEdit runs a hook that modifies the new object. If the hook adds violations, runEdit returns a
 // 500: only violations of Validate are reported to the caller.
 func (v *Version) runEdit(name string, hook func(*change), w *change) error {
-	if err := v.runHook(name, hook, w); err != nil || len(w.Faults) == 0 {
+	if err := v.runHook(name, hook, w); err != nil || len(w.Violations) == 0 {
 		return err
 	}
-	return meta.Internal(fmt.Errorf("hook %s of %s added a violation, which only Validate may do: %s: %s", name, v.GVK(), w.Faults[0].Field, w.Faults[0].Message))
+	return meta.Internal(fmt.Errorf("hook %s of %s added a violation, which only Validate may do: %s: %s", name, v.GVK(), w.Violations[0].Field, w.Violations[0].Message))
 }

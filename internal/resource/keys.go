@@ -29,7 +29,7 @@ func ParseStorageKey(key string) (r meta.GroupResource, k meta.Key, ok bool) {
 }
 
 // ReservationPrefix begins the storage keys of reservations: records that reserve a value for the
-// object that they name, see registry.Pool and the schema tag "unique". Like the other keys with
+// object that they name, see registry.Allocator and the schema tag "unique". Like the other keys with
 // "~" it cannot clash with the key of an object, because no resource name contains that character.
 const ReservationPrefix = "~reserved/"
 

@@ -113,7 +113,7 @@ func scaleColumns() []registry.Column {
 		{Name: "Name", Type: "string", Doc: "Name of the object.", JSONPath: ".metadata.name"},
 		{Name: "Desired", Type: "integer", Doc: "How many instances are wanted.", JSONPath: ".spec.replicas"},
 		{Name: "Available", Type: "integer", Doc: "How many instances there are.", JSONPath: ".status.replicas"},
-		registry.Age(),
+		registry.AgeColumn(),
 	}
 }
 
@@ -151,7 +151,7 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 	if _, structured := m["matchLabels"]; !structured && m["matchExpressions"] == nil {
 		m = map[string]any{"matchLabels": m}
 	}
-	sel, err := meta.LabelSelectorFromObject(m)
+	sel, err := meta.LabelSelectorAsSelector(m)
 	if err != nil {
 		return ""
 	}
@@ -166,7 +166,7 @@ func (all scales) merge(obj, in *meta.Object) {
 // validateSizes adds the violations of the desired and the actual size.
 func (all scales) validateSizes(w *change) {
 	p := all.paths(w.New)
-	w.Faults = append(append(w.Faults, sizeCauses(w.New, p.spec)...), sizeCauses(w.New, p.status)...)
+	w.Violations = append(append(w.Violations, sizeCauses(w.New, p.spec)...), sizeCauses(w.New, p.status)...)
 }
 
 // validateWhole validates all values of a custom object that its Scale shows, because the schema
@@ -178,12 +178,12 @@ func (all scales) validateWhole(w *change) {
 		return
 	}
 	if _, wrong := valueAt[string](w.New, p.selector); wrong != "" {
-		w.Faults = append(w.Faults, meta.Cause{Reason: meta.CauseInvalid, Field: dotted(p.selector), Message: `Invalid value: "": ` + wrong})
+		w.Violations = append(w.Violations, meta.StatusCause{Reason: meta.CauseInvalid, Field: dotted(p.selector), Message: `Invalid value: "": ` + wrong})
 	}
 }
 
 // sizeCauses returns the violation if the number at path cannot be shown in a Scale.
-func sizeCauses(obj *meta.Object, path []string) []meta.Cause {
+func sizeCauses(obj *meta.Object, path []string) []meta.StatusCause {
 	n, why := valueAt[int64](obj, path)
 	switch {
 	case why != "":
@@ -194,7 +194,7 @@ func sizeCauses(obj *meta.Object, path []string) []meta.Cause {
 	default:
 		return nil
 	}
-	return []meta.Cause{{Reason: meta.CauseInvalid, Field: dotted(path), Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
+	return []meta.StatusCause{{Reason: meta.CauseInvalid, Field: dotted(path), Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
 }
 
 // valueAt returns the value at path, or the zero value if it is not set. If it or a value on the

@@ -67,9 +67,9 @@ func (c *compiler) selectables(t *Type) {
 	}
 	for _, v := range t.Versions {
 		kv := &c.kind.Versions[v.at]
-		for i, f := range kv.Own {
+		for i, f := range kv.OwnFields {
 			c.checkPath(&f, v.schema)
-			c.checkDuplicateField(kv.Own[:i], f.Name)
+			c.checkDuplicateField(kv.OwnFields[:i], f.Name)
 			own := Selectable{SelectableField: f}
 			if c.kind.Custom() && (t.Webhook == nil || v == t.Storage) {
 				own.Hub = f.Name
@@ -127,8 +127,8 @@ func (c *compiler) checkPath(f *registry.SelectableField, in *schema.Schema) {
 		f.Path = strings.Split(f.Name, ".")
 	}
 	paths := [][]string{f.Path}
-	if f.Else != nil {
-		paths = append(paths, f.Else)
+	if f.Fallback != nil {
+		paths = append(paths, f.Fallback)
 	}
 	for _, path := range paths {
 		s, ok := in.At(path...)

@@ -10,7 +10,7 @@ import (
 // kube-apiserver uses: the field of a cause is the whole path, but the message gives the path
 // relative to status. For example, the message for the field status.addresses[0].value is
 // "addresses[0].value in body must be of type string".
-func BelowStatus(causes []meta.Cause) {
+func BelowStatus(causes []meta.StatusCause) {
 	for i := range causes {
 		c := &causes[i]
 		if c.Field == "<nil>" { // only the message contains the path

@@ -15,9 +15,9 @@ import (
 // upgrades such an object when it is read, and keeps the fields that the current type cannot show
 // in the record when the object is written again.
 
-// Shape returns a fingerprint of the schemas and versions that determine how stored objects are
+// Fingerprint returns a fingerprint of the schemas and versions that determine how stored objects are
 // read. A record that a type of the same shape wrote needs neither UpgradeStored nor FitStored.
-func (t *Type) Shape() string {
+func (t *Type) Fingerprint() string {
 	shapes := make([]string, 0, len(t.Versions))
 	for _, v := range t.Versions {
 		shapes = append(shapes, v.GVK().String()+" "+v.Schema().Fingerprint())
@@ -31,8 +31,8 @@ func (t *Type) Shape() string {
 // Unshown lists the parts of a stored object that the type cannot represent. They stay in the
 // record.
 type Unshown struct {
-	Unknown []string     // paths of fields that the type does not have
-	Misfits []meta.Cause // values of another type than their field
+	Unknown []string           // paths of fields that the type does not have
+	Misfits []meta.StatusCause // values of another type than their field
 }
 
 // Any reports whether there are any such parts.

@@ -35,7 +35,7 @@ type Type struct {
 	Subresources []Subresource                           // the subresources of all versions; each Version has its own subset
 	Fields       []registry.SelectableField              // the selectable fields of the hub
 	ValidateName func(name string, prefix bool) []string // nil: names are DNS subdomains
-	Pool         *registry.Pool
+	Pool         *registry.Allocator
 	Names        names.Profile
 	Features     *features.Set // the server's feature gates, set by Enable
 	Rules        compat.Rules  // the server's compatibility rules

@@ -53,8 +53,8 @@ func (v *Version) ListGVK() meta.GroupVersionKind {
 
 // Resource returns the wire group, version and plural. Clients know the version by it; stores and
 // caches use the type's GroupResource instead.
-func (v *Version) Resource() meta.Resource {
-	return meta.Resource{Group: v.Group, Version: v.Name, Resource: v.Plural}
+func (v *Version) Resource() meta.GroupVersionResource {
+	return meta.GroupVersionResource{Group: v.Group, Version: v.Name, Resource: v.Plural}
 }
 
 // Verbs returns the verbs that clients of the version can use on objects, as discovery lists them.

@@ -10,10 +10,10 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// Conform normalizes a decoded object to the version, see schema.Schema.Normalize. Normalize drops
+// Normalize normalizes a decoded object to the version, see schema.Schema.Normalize. Normalize drops
 // empty lists; where an empty metadata.managedFields clears the field managers, Conform therefore
 // replaces it by a list with a single empty entry, which has the same meaning.
-func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
+func (v *Version) Normalize(obj *meta.Object) (unknown []string, faults []meta.StatusCause) {
 	const owners = "managedFields"
 	if list, ok := obj.Map("metadata")[owners].([]any); ok && len(list) == 0 && !v.DelegatedPaths && v.Rules.Has(compat.EmptyListClears) {
 		obj.Metadata()[owners] = []any{map[string]any{}}
@@ -22,7 +22,7 @@ func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cau
 }
 
 // DecodeError returns the error for an object with values of wrong types.
-func (v *Version) DecodeError(faults []meta.Cause) error {
+func (v *Version) DecodeError(faults []meta.StatusCause) error {
 	var texts []string
 	for _, f := range faults {
 		texts = append(texts, f.Message)
@@ -137,7 +137,7 @@ func (v *Version) changesSpec(w *change) bool {
 // ValidateWrite returns all violations of an object that is about to be written: of its metadata,
 // of the schema, and of the Validate hooks of the kind and the subresource. The error is set if a
 // hook could not complete.
-func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
+func (v *Version) ValidateWrite(w *change) ([]meta.StatusCause, error) {
 	rules := v.metadataRules()
 	sub := v.Type.Subresource(w.Subresource)
 	causes := meta.ValidateMetadata(w.New, w.Old, rules)
@@ -150,7 +150,7 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 		if err := v.runHook("Validate", sub.Validate, w); err != nil {
 			return nil, err
 		}
-		causes = append(causes, w.Faults...)
+		causes = append(causes, w.Violations...)
 	}
 	return causes, nil
 }
@@ -158,7 +158,7 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 // ValidateContent is ValidateWrite without the metadata, for bodies that are answered and not
 // stored. If the write changes only metadata, it leaves out violations that the stored object
 // already has.
-func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
+func (v *Version) ValidateContent(w *change) ([]meta.StatusCause, error) {
 	found, err := v.validateContent(w)
 	if err != nil || !v.keepsViolations(found, w) {
 		return found, err
@@ -168,32 +168,32 @@ func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 }
 
 // validateContent returns the violations of the schema and of the kind's Validate hook.
-func (v *Version) validateContent(w *change) ([]meta.Cause, error) {
-	w.Found = nil
+func (v *Version) validateContent(w *change) ([]meta.StatusCause, error) {
+	w.SchemaViolations = nil
 	if v.Schema() != nil {
 		var old map[string]any
 		if w.Old != nil {
 			old = w.Old.Tree()
 		}
-		w.Found = v.Schema().Validate(w.New.Tree(), old)
+		w.SchemaViolations = v.Schema().Validate(w.New.Tree(), old)
 		if w.Subresource != "" && old != nil {
-			w.Found = slices.DeleteFunc(w.Found, func(c meta.Cause) bool { return partUnchanged(c.Field, w.New.Tree(), old) })
+			w.SchemaViolations = slices.DeleteFunc(w.SchemaViolations, func(c meta.StatusCause) bool { return partUnchanged(c.Field, w.New.Tree(), old) })
 		}
 		if w.Subresource == "status" && v.ConformOnRead {
-			BelowStatus(w.Found)
+			BelowStatus(w.SchemaViolations)
 		}
 	}
 	if err := v.runHook("Validate", v.Validate, w); err != nil {
 		return nil, err
 	}
-	return v.Schema().InFieldOrder(w.Found, w.Faults), nil
+	return v.Schema().InFieldOrder(w.SchemaViolations, w.Violations), nil
 }
 
 // keepsViolations reports whether the write may keep violations that the object already had,
 // because it changes only metadata. The object may have been stored before a rule existed, and
 // removing a finalizer must still be possible. Custom kinds use the validation ratcheting of
 // kube-apiserver instead.
-func (v *Version) keepsViolations(found []meta.Cause, w *change) bool {
+func (v *Version) keepsViolations(found []meta.StatusCause, w *change) bool {
 	return len(found) > 0 && w.Old != nil && !v.ConformOnRead && sameContent(w.New, w.Old)
 }
 
@@ -203,8 +203,8 @@ func unchangedWrite(w *change) *change {
 }
 
 // removeKept removes from causes the violations outside the metadata that are also in kept.
-func removeKept(causes, kept []meta.Cause) []meta.Cause {
-	return slices.DeleteFunc(causes, func(c meta.Cause) bool {
+func removeKept(causes, kept []meta.StatusCause) []meta.StatusCause {
+	return slices.DeleteFunc(causes, func(c meta.StatusCause) bool {
 		part, _, _ := strings.Cut(c.Field, ".")
 		return part != "metadata" && slices.Contains(kept, c)
 	})

@@ -117,7 +117,7 @@ func (c *conversion) object(obj *meta.Object) (*meta.Object, error) {
 		return obj, err
 	}
 	given := obj.Clone()
-	unknown, faults := from.Conform(given)
+	unknown, faults := from.Normalize(given)
 	if len(faults) > 0 {
 		return nil, from.DecodeError(faults)
 	}
@@ -261,7 +261,7 @@ func rewrite(ctx context.Context, obj, given *meta.Object, from, to *resource.Ve
 func equivalent(ctx context.Context, v *resource.Version, a, b *meta.Object) (bool, error) {
 	a, b = a.Clone(), b.Clone()
 	for _, obj := range []*meta.Object{a, b} {
-		v.Conform(obj)
+		v.Normalize(obj)
 		if err := fill(ctx, v, obj); err != nil {
 			return false, err
 		}

@@ -44,14 +44,14 @@ func (c *conversion) warn(obj *meta.Object, text string) {
 }
 
 // rejection returns the violations of an object that is to be created in version v.
-func rejection(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.Cause, error) {
+func rejection(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.StatusCause, error) {
 	if v.Namespaced && obj.Namespace() == "" {
 		obj.SetNamespace("default")
 	}
 	if obj.Name() == "" && obj.GenerateName() != "" {
 		obj.SetName(obj.GenerateName() + "x")
 	}
-	v.Conform(obj)
+	v.Normalize(obj)
 	if err := fill(c.ctx, v, obj); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func rejection(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.Cau
 		return nil, err
 	}
 	if v.Pool != nil {
-		if causes, err := v.Pool.Allot(&registry.Allotment{Object: write.New, Free: func(string) bool { return true }}); err != nil || len(causes) > 0 {
+		if causes, err := v.Pool.Allocate(&registry.Allocation{Object: write.New, Free: func(string) bool { return true }}); err != nil || len(causes) > 0 {
 			return causes, err
 		}
 	}
