@@ -18,10 +18,10 @@ import (
 	"orch.io/controlplane/internal/webhookclient"
 )
 
-// The bounds of the cache and of an answer.
+// The bounds of the cache and of a response.
 const (
 	maxCached  = 4096
-	maxStrings = 4096 // groups and extra values of one user
+	maxStrings = 4096 // groups and extra values of a user
 )
 
 // Config configures an Authenticator.
@@ -34,7 +34,7 @@ type Config struct {
 	// value disables caching. Rejections are cached for a tenth of Keep, at most ten
 	// seconds. Failed calls are not cached.
 	Keep time.Duration
-	// Timeout bounds one call; zero is ten seconds.
+	// Timeout limits the duration of a call; zero is ten seconds.
 	Timeout time.Duration
 	// Audiences are the audiences of this server's API.
 	Audiences []string
@@ -85,7 +85,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	return auth.AuthenticateBearer(a, r)
 }
 
-// AuthenticateToken implements auth.TokenAuthenticator.
+// AuthenticateToken implements auth.TokenAuthenticator. Empty audiences mean the
+// audiences of this API. The caller must not modify the user, which is cached.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*auth.User, []string, error) {
 	if len(audiences) == 0 {
 		audiences = a.config.Audiences
@@ -101,6 +102,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	return got.user, got.audiences, got.err
 }
 
+// keepFor returns how long an answer may be cached.
 func (a *Authenticator) keepFor(got answer) time.Duration {
 	if got.user != nil {
 		return a.config.Keep
@@ -128,7 +130,7 @@ type user struct {
 	Extra    map[string][]string `json:"extra,omitempty"`
 }
 
-// ask makes one call. keep reports whether the answer can be cached; it is false if the call failed.
+// ask sends a TokenReview. keep reports whether the answer can be cached; it is false if the call failed.
 func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (got answer, keep bool) {
 	body, err := a.remote.Body(spec{token, audiences}, status{})
 	if err != nil {

@@ -24,11 +24,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hook answers with a status, by token.
+// hook is a webhook server that answers with the status for the token.
 type hook struct {
 	calls   atomic.Int32
 	body    atomic.Value // of the last request
-	version string       // answered instead of the asked one
+	version string       // if set, the version in responses
 	status  map[string]string
 }
 
@@ -72,7 +72,7 @@ func open(t testing.TB, h http.Handler, change func(*tokenwebhook.Config)) *toke
 	return a
 }
 
-func TestAnswers(t *testing.T) {
+func TestReviewStatusBecomesUser(t *testing.T) {
 	ctx := context.Background()
 	h := &hook{status: map[string]string{
 		"good":     `{"authenticated":true,"user":{"username":"alice","uid":"1","groups":["devs"],"extra":{"k":["v"]}}}`,
@@ -126,7 +126,7 @@ func TestAnswers(t *testing.T) {
 	assert.Equal(t, &auth.User{Name: "alice", UID: "1", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}}, u)
 }
 
-func TestVersions(t *testing.T) {
+func TestReviewVersions(t *testing.T) {
 	good := map[string]string{"t": `{"authenticated":true,"user":{"username":"alice"}}`}
 	for _, c := range []struct {
 		asked, answered string
@@ -162,7 +162,7 @@ func TestVersions(t *testing.T) {
 	assert.Error(t, err)
 }
 
-func TestCache(t *testing.T) {
+func TestAnswersAreCached(t *testing.T) {
 	now := time.Unix(0, 0)
 	ctx := context.Background()
 	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`}}
@@ -174,17 +174,17 @@ func TestCache(t *testing.T) {
 	}
 	assert.Equal(t, int32(1), ask("good"))
 	assert.Equal(t, int32(0), ask("good"))
-	assert.Equal(t, int32(1), ask("good", "x"), "another question")
+	assert.Equal(t, int32(1), ask("good", "x"), "other audiences are another cache entry")
 	now = now.Add(2*time.Minute - 1)
 	assert.Equal(t, int32(0), ask("good"))
 	now = now.Add(1)
-	assert.Equal(t, int32(1), ask("good"), "two minutes are over")
+	assert.Equal(t, int32(1), ask("good"), "the entry expires after two minutes")
 	assert.Equal(t, int32(1), ask("no"))
 	assert.Equal(t, int32(0), ask("no"))
 	now = now.Add(10 * time.Second)
-	assert.Equal(t, int32(1), ask("no"), "a refusal is kept briefly")
+	assert.Equal(t, int32(1), ask("no"), "a rejection is cached briefly")
 	assert.Equal(t, int32(1), ask("failing"))
-	assert.Equal(t, int32(1), ask("failing"), "a failure is not kept")
+	assert.Equal(t, int32(1), ask("failing"), "a failed call is not cached")
 	h.status["failing"] = `{"authenticated":true,"user":{"username":"bob"}}`
 	u, _, err := a.AuthenticateToken(ctx, "failing", nil)
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestCache(t *testing.T) {
 	assert.Equal(t, before+2, h.calls.Load())
 }
 
-func TestTimeout(t *testing.T) {
+func TestSlowServerTimesOut(t *testing.T) {
 	release := make(chan struct{})
 	a := open(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-release }),
 		func(c *tokenwebhook.Config) { c.Timeout = 20 * time.Millisecond })
