@@ -1,17 +1,19 @@
 package quota
 
-// Accounts returns how many namespaces have writes or counts in progress.
-func (l *Ledger) Accounts() int { return l.those(func(a *account) bool { return a.users > 0 }) }
+// Accounts returns the number of namespaces with writes or counts in progress.
+func (l *Ledger) Accounts() int { return l.countAccounts(func(a *account) bool { return a.users > 0 }) }
 
-// Standings returns of how many namespaces the ledger knows anything.
+// Standings returns the number of namespaces with a standing.
 func (l *Ledger) Standings() int {
-	return l.those(func(a *account) bool { return a.standing != standing{} })
+	return l.countAccounts(func(a *account) bool { return a.standing != standing{} })
 }
 
-// Stale returns how many namespaces wait for a count.
-func (l *Ledger) Stale() int { return l.those(func(a *account) bool { return a.standing.stale }) }
+// Stale returns the number of namespaces with a scheduled count.
+func (l *Ledger) Stale() int {
+	return l.countAccounts(func(a *account) bool { return a.standing.stale })
+}
 
-func (l *Ledger) those(is func(*account) bool) (n int) {
+func (l *Ledger) countAccounts(is func(*account) bool) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.accounts {
