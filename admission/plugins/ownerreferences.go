@@ -80,8 +80,8 @@ func mayBlock(ctx context.Context, r *admission.Request, owners []meta.OwnerRefe
 	return nil
 }
 
-// maxBlockers bounds the new owner references with blockOwnerDeletion in one write, because each needs a call
-// of the authorizer, which may be a webhook.
+// maxBlockers bounds the new owner references with blockOwnerDeletion in a write, because each needs a call of the
+// authorizer, which may be a webhook.
 const maxBlockers = 100
 
 // finalizersOf identifies the owner of a finalizers check, so that each owner is checked once.
