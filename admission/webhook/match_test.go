@@ -30,7 +30,7 @@ func TestMatching(t *testing.T) {
 			{"DELETE configmaps/a", ""}, {"POST configmaps?dryRun=All", "metadata: {name: c}"}, {"DELETE configmaps", ""},
 			{"POST secrets", "metadata: {name: a}"}, {"DELETE secrets/a", ""},
 		}, []string{"CREATE configmaps a", "CREATE configmaps b", "CREATE configmaps c", "DELETE configmaps a", "DELETE configmaps b", "UPDATE configmaps a"}},
-		{"sub-resources", `rules: [{operations: [CREATE, UPDATE, CONNECT], apiGroups: [""], apiVersions: [v1], resources: [pods/*, serviceaccounts/token]}]`, [][2]string{
+		{"subresources", `rules: [{operations: [CREATE, UPDATE, CONNECT], apiGroups: [""], apiVersions: [v1], resources: [pods/*, serviceaccounts/token]}]`, [][2]string{
 			{"POST pods", "metadata: {name: p}\n" + pod}, {"PATCH pods/p/status", "status: {phase: Running}"}, {"POST pods/p/exec?command=ls", ""},
 			{"POST pods/p/eviction", "metadata: {name: p}"},
 			{"POST serviceaccounts", "metadata: {name: s}"}, {"DELETE serviceaccounts/s", ""},

@@ -94,7 +94,7 @@ func TestOrder(t *testing.T) {
 	assert.Equal(t, []string{"a", "ba", "bab", "aabb", "babba"}, order)
 }
 
-// TestOrderOfConvertingKinds checks the same for a kind with conversions and for the bodies of sub-resources.
+// TestOrderOfConvertingKinds checks the same for a kind with conversions and for the bodies of subresources.
 func TestOrderOfConvertingKinds(t *testing.T) {
 	k := newKit(t)
 	rule := func(group, resource string) string {
