@@ -129,7 +129,7 @@
 // and admission implement the interfaces of their parent; those below admission may import
 // those below auth, not the other way round. The server imports none of them but memstore and
 // the table of admission plugins. Tests in the root enforce this, and that names on the wire
-// are defined in api/names only.
+// are defined in internal/wellknown and translated by api/names.
 //
 // # The way of a request
 //

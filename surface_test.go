@@ -16,7 +16,7 @@ import (
 // more raises the bounds and says why; one that needs less lowers them.
 const (
 	maxPackages = 43
-	maxNames    = 1291
+	maxNames    = 1111
 )
 
 func TestSurfaceDoesNotGrow(t *testing.T) {

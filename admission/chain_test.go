@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // journal returns plugins that record their calls.
@@ -53,7 +54,7 @@ func TestChainOrder(t *testing.T) {
 	}
 	table := []admission.Plugin{
 		j.plugin("a"), j.plugin("pods", on([]string{""}, "pods")), j.plugin("b", on(nil, "*")),
-		j.plugin("requests", on([]string{names.GroupCertificates}, "certificatesigningrequests")),
+		j.plugin("requests", on([]string{wellknown.GroupCertificates}, "certificatesigningrequests")),
 		j.plugin("both", on(nil, "pods"), on(nil, "certificatesigningrequests")), j.plugin("c"),
 	}
 	c := chain(t, table, admission.Options{})

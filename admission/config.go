@@ -15,6 +15,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // maxConfig is the maximum size of a configuration file in bytes.
@@ -45,8 +46,8 @@ func LoadConfig(path string, table []Plugin, p names.Profile) (config map[string
 	}
 	if err == nil {
 		err = l.kind(file.TypeMeta, []meta.GroupVersionKind{
-			{Group: names.GroupServerConfig, Version: "v1", Kind: "AdmissionConfiguration"},
-			{Group: names.GroupServerAlpha, Version: "v1alpha1", Kind: "AdmissionConfiguration"},
+			{Group: wellknown.GroupServerConfig, Version: "v1", Kind: "AdmissionConfiguration"},
+			{Group: wellknown.GroupServerAlpha, Version: "v1alpha1", Kind: "AdmissionConfiguration"},
 		})
 	}
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/election"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -56,7 +56,7 @@ func (e Election) Run(ctx context.Context, lead func(ctx context.Context) error)
 	if !segment(e.Namespace) || !segment(e.Name) || lead == nil {
 		return fmt.Errorf("an election by the lease %q in the namespace %q needs both, and what to do", e.Name, e.Namespace)
 	}
-	kind := registry.Of(registry.Definition[election.Lease]{Group: names.GroupCoordination, Version: "v1", Kind: "Lease"})
+	kind := registry.Of(registry.Definition[election.Lease]{Group: wellknown.GroupCoordination, Version: "v1", Kind: "Lease"})
 	identity := cmp.Or(e.Identity, uuid.NewString())
 	duration := max(time.Second, cmp.Or(e.Duration, 15*time.Second).Truncate(time.Second))
 	c := election.Candidate{

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // EventType says what happened.
@@ -220,7 +220,7 @@ func (w *watch[T]) frame(line []byte) error {
 		case w.version != "":
 			w.version = obj.ResourceVersion()
 			w.quiet(w.version)
-		case obj.Annotation(w.conn.Names.Wire(names.InitialEventsEnd)) == "true":
+		case obj.Annotation(w.conn.Names.Wire(wellknown.InitialEventsEnd)) == "true":
 			return w.synced(obj.ResourceVersion())
 		}
 		return nil

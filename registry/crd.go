@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/internal/manifests"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // definitionKind is the kind of the documents that FromCRD reads.
@@ -142,7 +143,7 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 		}
 	}
 	kv.Schema = func(p names.Profile) (*schema.Schema, error) {
-		if want := p.Group(names.GroupExtensions) + "/v1"; apiVersion != want {
+		if want := p.Group(wellknown.GroupExtensions) + "/v1"; apiVersion != want {
 			return nil, fmt.Errorf("the definition is of %s, this server knows %s", apiVersion, want)
 		}
 		at := check.At("spec", "versions").Index(i).Field("schema").Field("openAPIV3Schema")

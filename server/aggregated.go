@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/manager"
 )
 
 // openAggregation begins to follow APIServices, if their kind is registered.
 func (s *Server) openAggregation(b *Builder) (err error) {
-	r := meta.GroupResource{Group: s.names.Group(names.GroupAggregation), Resource: "apiservices"}
+	r := meta.GroupResource{Group: s.names.Group(wellknown.GroupAggregation), Resource: "apiservices"}
 	if s.catalog.Types().Type(r) == nil {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (s *Server) openAggregation(b *Builder) (err error) {
 	}, func(key string) { p.Enqueue(key, 0) })
 	p.Controller = s.aggregator.Availability(s.served(
 		meta.GroupResource{Resource: "services"}, meta.GroupResource{Resource: "endpoints"},
-		meta.GroupResource{Group: s.names.Group(names.GroupEndpoints), Resource: "endpointslices"})...)
+		meta.GroupResource{Group: s.names.Group(wellknown.GroupEndpoints), Resource: "endpointslices"})...)
 	b.plugins = append(b.plugins, p)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
@@ -62,7 +63,7 @@ func TestDeprecationSignals(t *testing.T) {
 				},
 			}))
 		}))
-		a.Must(201, "POST", "/apis/"+profile.Group(names.GroupExtensions)+"/v1/customresourcedefinitions", `{"metadata":{"name":"sheets.example.org"},
+		a.Must(201, "POST", "/apis/"+profile.Group(wellknown.GroupExtensions)+"/v1/customresourcedefinitions", `{"metadata":{"name":"sheets.example.org"},
 			"spec":{"group":"example.org","scope":"Namespaced","names":{"plural":"sheets","kind":"Sheet"},"versions":[
 			{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}},
 			{"name":"v1beta1","served":true,"storage":false,"deprecated":true,"schema":{"openAPIV3Schema":{"type":"object"}}},
@@ -71,7 +72,7 @@ func TestDeprecationSignals(t *testing.T) {
 			a.Must(200, "GET", "/readyz", nil)
 		}
 		trail.take()
-		rbac := profile.Group(names.GroupRBAC)
+		rbac := profile.Group(wellknown.GroupRBAC)
 		for _, c := range []struct{ group, version, resource, warning, removed string }{
 			{rbac, "v1beta1", "clusterroles", rbac + "/v1beta1 ClusterRole is deprecated in v1.17+, unavailable in v1.22+; use " + rbac + "/v1 ClusterRole", "1.22"},
 			{rbac, "v1", "clusterroles", "", ""},
@@ -91,12 +92,12 @@ func TestDeprecationSignals(t *testing.T) {
 				assert.Empty(t, got.Header.Get("Warning"), c)
 				assert.NotContains(t, metrics, metric)
 			} else {
-				want[profile.Wire(names.Deprecated)] = "true"
+				want[profile.Wire(wellknown.Deprecated)] = "true"
 				assert.Equal(t, `299 - "`+c.warning+`"`, got.Header.Get("Warning"))
 				assert.Contains(t, metrics, metric)
 			}
 			if c.removed != "" {
-				want[profile.Wire(names.RemovedRelease)] = c.removed
+				want[profile.Wire(wellknown.RemovedRelease)] = c.removed
 			}
 			assert.Equal(t, want, told, c)
 		}

@@ -12,9 +12,9 @@ import (
 
 	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/internal/suggest"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/health"
 	"orch.io/controlplane/server/internal/manager"
 )
@@ -162,7 +162,7 @@ func (b *Builder) servedFaults(types []*resource.Type) (faults []error) {
 	resources := map[string]*resource.Type{}
 	definitions := false
 	for _, t := range types {
-		definitions = definitions || t.GroupResource() == meta.GroupResource{Group: b.Names.Group(names.GroupExtensions), Resource: "customresourcedefinitions"}
+		definitions = definitions || t.GroupResource() == meta.GroupResource{Group: b.Names.Group(wellknown.GroupExtensions), Resource: "customresourcedefinitions"}
 		for _, v := range t.Versions {
 			resources[v.Resource().GroupResource().String()] = t
 		}

@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 	"orch.io/controlplane/server"
@@ -129,7 +130,7 @@ func TestBuilderFaults(t *testing.T) {
 		{"of a type by its spec name", func(b *server.Builder) {
 			b.Names = names.Kubernetes
 			b.Register(builtin.Kinds()...)
-			b.Controllers = []client.Controller{of(meta.GroupResource{Group: names.GroupStorage, Resource: "storageclasses"})}
+			b.Controllers = []client.Controller{of(meta.GroupResource{Group: wellknown.GroupStorage, Resource: "storageclasses"})}
 		}, `Controllers[0].Types[0]: no kind serves storageclasses.storage.orch.io; did you mean "storageclasses.storage.k8s.io"? Types have the names that are on the wire`},
 		{"of what is not stored", func(b *server.Builder) {
 			b.Register(builtin.Kinds()...)

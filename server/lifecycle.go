@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/manager"
 	"orch.io/controlplane/server/internal/objects"
@@ -48,7 +48,7 @@ func (s *Server) builtinControllers() []client.Controller {
 			list = append(list, controllers.ClaimProtection(s.names, s.client))
 		case meta.GroupResource{Resource: "persistentvolumes"}:
 			list = append(list, controllers.VolumeProtection(s.names))
-		case meta.GroupResource{Group: s.names.Group(names.GroupStorage), Resource: "volumeattributesclasses"}:
+		case meta.GroupResource{Group: s.names.Group(wellknown.GroupStorage), Resource: "volumeattributesclasses"}:
 			list = append(list, controllers.ClassProtection(s.names))
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/release"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -38,7 +38,7 @@ func (b *Builder) rules() compat.Rules {
 func (b *Builder) releaseOf(k *registry.Kind) release.Release {
 	r, _ := b.release() // a fault of it fails Build
 	const plugin = "PodSecurityPolicy"
-	if k.Group != names.GroupPolicy || k.Kind != plugin || !slices.Contains(b.AdmissionOptions.Enable, plugin) {
+	if k.Group != wellknown.GroupPolicy || k.Kind != plugin || !slices.Contains(b.AdmissionOptions.Enable, plugin) {
 		return r
 	}
 	if last, _ := release.Parse("1.24"); r.Compare(last) > 0 {

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/internal/suggest"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The keys of Serving.RuntimeConfig that stand for many versions.
@@ -91,7 +92,7 @@ func (c runtimeConfig) withhold(types []*resource.Type) {
 // faults returns the keys that name nothing of all that could be served.
 func (c runtimeConfig) faults(p names.Profile, types []*resource.Type) (faults []error) {
 	known := []string{allVersions, gaVersions, betaVersions, alphaVersions, legacyVersions}
-	known = append(known, p.Group(names.GroupImagePolicy)+"/v1alpha1") // it has no resources: the server only sends its reviews
+	known = append(known, p.Group(wellknown.GroupImagePolicy)+"/v1alpha1") // it has no resources: the server only sends its reviews
 	some, left := false, false
 	for _, t := range types {
 		for _, v := range t.Versions {

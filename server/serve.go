@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/capacity"
@@ -80,7 +81,7 @@ func (s *Server) SetFlowControl(config flowcontrol.Config) error { return s.capa
 // flowObjects returns the parts that follow the objects of flow control, if their kinds are
 // registered.
 func (s *Server) flowObjects() (f controllers.FlowControl, ok bool) {
-	group := s.names.Group(names.GroupFlowControl)
+	group := s.names.Group(wellknown.GroupFlowControl)
 	for _, resource := range []string{"flowschemas", "prioritylevelconfigurations"} {
 		if s.catalog.Known().Type(meta.GroupResource{Group: group, Resource: resource}) == nil {
 			return f, false

@@ -10,10 +10,10 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // certificateApproval requires the verb approve on the signer of the request for writes of the subresource
@@ -21,7 +21,7 @@ import (
 func certificateApproval() admission.Plugin {
 	return admission.Plugin{
 		Name:  "CertificateApproval",
-		Rules: on(names.GroupCertificates, []string{"certificatesigningrequests/approval"}, admission.Update),
+		Rules: on(wellknown.GroupCertificates, []string{"certificatesigningrequests/approval"}, admission.Update),
 		Validate: func(ctx context.Context, r *admission.Request) error {
 			return mayUseSigner(ctx, r, "approve")
 		},
@@ -33,7 +33,7 @@ func certificateApproval() admission.Plugin {
 func certificateSigning() admission.Plugin {
 	return admission.Plugin{
 		Name:  "CertificateSigning",
-		Rules: on(names.GroupCertificates, []string{"certificatesigningrequests/status"}, admission.Update),
+		Rules: on(wellknown.GroupCertificates, []string{"certificatesigningrequests/status"}, admission.Update),
 		Validate: func(ctx context.Context, r *admission.Request) error {
 			if r.Old.String("status", "certificate") == r.Object.String("status", "certificate") &&
 				meta.Equal(r.Old.List("status", "conditions"), r.Object.List("status", "conditions")) {
@@ -69,9 +69,9 @@ func mayUseSigner(ctx context.Context, r *admission.Request, verb string) error 
 func certificateSubjectRestriction() admission.Plugin {
 	return admission.Plugin{
 		Name:  "CertificateSubjectRestriction",
-		Rules: on(names.GroupCertificates, []string{"certificatesigningrequests"}, admission.Create),
+		Rules: on(wellknown.GroupCertificates, []string{"certificatesigningrequests"}, admission.Create),
 		Validate: func(_ context.Context, r *admission.Request) error {
-			client := r.Server.Wire(names.SignerClient)
+			client := r.Server.Wire(wellknown.SignerClient)
 			if r.Object.String("spec", "signerName") != client {
 				return nil
 			}

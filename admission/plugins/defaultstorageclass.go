@@ -9,8 +9,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // defaultStorageClass sets the default class on a new claim that names no class. An empty storageClassName
@@ -20,11 +20,11 @@ func defaultStorageClass() admission.Plugin {
 		Name:  "DefaultStorageClass",
 		Rules: on("", []string{"persistentvolumeclaims"}, admission.Create),
 		Mutate: func(ctx context.Context, r *admission.Request) error {
-			if _, old := r.Object.Annotations()[r.Server.Wire(names.StorageClassBeta)]; old {
+			if _, old := r.Object.Annotations()[r.Server.Wire(wellknown.StorageClassBeta)]; old {
 				return nil
 			}
 			newest := r.Server.Rules.Has(compat.NewestStorageClass)
-			return fillClass(ctx, r, newest, "storageClassName", names.GroupStorage, "storageclasses", names.DefaultStorageClass, names.DefaultStorageClassBeta)
+			return fillClass(ctx, r, newest, "storageClassName", wellknown.GroupStorage, "storageclasses", wellknown.DefaultStorageClass, wellknown.DefaultStorageClassBeta)
 		},
 	}
 }

@@ -6,8 +6,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // TolerationSeconds configures the plugin DefaultTolerationSeconds: how many seconds a pod stays on a node
@@ -34,7 +34,7 @@ func defaultTolerationSeconds() admission.Plugin {
 				for _, of := range []struct {
 					taint   string
 					seconds int64
-				}{{names.TaintNotReady, seconds.NotReady}, {names.TaintUnreachable, seconds.Unreachable}} {
+				}{{wellknown.TaintNotReady, seconds.NotReady}, {wellknown.TaintUnreachable, seconds.Unreachable}} {
 					key := env.Wire(of.taint)
 					if !hasTolerationFor(spec, key, "NoExecute") {
 						podspec.Tolerate(spec, map[string]any{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": of.seconds})

@@ -7,7 +7,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // deviceAdminAccess refuses claims with admin access, which shares devices that are in use, unless their
@@ -17,8 +17,8 @@ func deviceAdminAccess() admission.Plugin {
 	return admission.Plugin{
 		Name: "DeviceAdminAccess", Default: admission.Required,
 		Rules: slices.Concat(
-			on(names.GroupDevices, []string{"resourceclaims", "resourceclaimtemplates"}, admission.Create),
-			on(names.GroupDevices, []string{"resourceclaims/status"}, admission.Update)),
+			on(wellknown.GroupDevices, []string{"resourceclaims", "resourceclaimtemplates"}, admission.Create),
+			on(wellknown.GroupDevices, []string{"resourceclaims/status"}, admission.Update)),
 		Validate: func(ctx context.Context, r *admission.Request) error {
 			fields := adminAccess(r)
 			if len(fields) == 0 {
@@ -28,7 +28,7 @@ func deviceAdminAccess() admission.Plugin {
 			if err != nil {
 				return err
 			}
-			label := r.Server.Wire(names.DeviceAdminAccess)
+			label := r.Server.Wire(wellknown.DeviceAdminAccess)
 			if namespace.Labels()[label] == "true" {
 				return nil
 			}

@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The prefixes of the verbs on resourceclaims/driver, followed by the verb of the request: onItsNode is for
@@ -28,10 +28,10 @@ func deviceStatusAccess() admission.Plugin {
 	return admission.Plugin{
 		Name: "DeviceStatusAccess", Default: admission.Required,
 		Rules: []admission.Rule{{
-			Operations: []admission.Operation{admission.Update}, Groups: []string{names.GroupDevices}, Resources: []string{"resourceclaims/status"},
+			Operations: []admission.Operation{admission.Update}, Groups: []string{wellknown.GroupDevices}, Resources: []string{"resourceclaims/status"},
 		}},
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
-			nodeName := env.Names.Wire(names.ExtraNodeName)
+			nodeName := env.Names.Wire(wellknown.ExtraNodeName)
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
 				f := bindingRight(ctx, env.Authorizer, r)
 				f = append(f, driverRights(ctx, env.Authorizer, r, nodeName)...)

@@ -13,8 +13,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/cache"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The bounds of a limit.
@@ -48,7 +48,7 @@ func eventRateLimit() admission.Plugin {
 		Name: "EventRateLimit", Default: admission.Off,
 		Rules:       on("", []string{"events"}, admission.Create, admission.Update),
 		Config:      eventLimits{},
-		ConfigKinds: []meta.GroupVersionKind{{Group: names.GroupEventRate, Version: "v1alpha1", Kind: "Configuration"}},
+		ConfigKinds: []meta.GroupVersionKind{{Group: wellknown.GroupEventRate, Version: "v1alpha1", Kind: "Configuration"}},
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(eventLimits)
 			if err := config.check(); err != nil {

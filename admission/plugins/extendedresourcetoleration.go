@@ -8,8 +8,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // extendedResourceToleration adds tolerations to pods that request an extended resource, such as a GPU, for
@@ -20,7 +20,7 @@ func extendedResourceToleration() admission.Plugin {
 		Rules: on("", []string{"pods"}, admission.Create, admission.Update),
 		Mutate: func(_ context.Context, r *admission.Request) error {
 			spec, asked := meta.NewObject(r.Object.Map("spec")), map[string]bool{}
-			own := r.Server.Wire(names.NativeResource)
+			own := r.Server.Wire(wellknown.NativeResource)
 			for _, c := range podspec.Of(spec, podspec.Containers, podspec.Init) {
 				for name := range podspec.Resources(c, "requests") {
 					if strings.Contains(name, "/") && !strings.Contains(name, own) {

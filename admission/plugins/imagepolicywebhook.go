@@ -18,6 +18,7 @@ import (
 	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/internal/podspec"
 	"orch.io/controlplane/internal/webhookclient"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The limits of calls to the image policy backend.
@@ -56,7 +57,7 @@ func imagePolicyWebhook() admission.Plugin {
 			p.Mutate = func(ctx context.Context, r *admission.Request) error {
 				answer, err := policy.check(ctx, r)
 				if err == nil && answer.failed {
-					r.Object.Set("true", "metadata", "annotations", env.Wire(names.ImagePolicyFailedOpen))
+					r.Object.Set("true", "metadata", "annotations", env.Wire(wellknown.ImagePolicyFailedOpen))
 				}
 				return err
 			}
@@ -136,7 +137,7 @@ func newImagePolicy(env admission.PluginContext) (*imagePolicy, error) {
 	if backend.URL.Scheme != "https" {
 		return nil, fmt.Errorf("%s: the image policy backend must use https, not %s", c.KubeConfigFile, backend.URL.Scheme)
 	}
-	policy.remote, err = webhookclient.NewReviewer(backend, env.Names.Group(names.GroupImagePolicy), "v1alpha1", "ImageReview", maxReviewCall)
+	policy.remote, err = webhookclient.NewReviewer(backend, env.Names.Group(wellknown.GroupImagePolicy), "v1alpha1", "ImageReview", maxReviewCall)
 	return policy, err
 }
 
@@ -152,11 +153,11 @@ func (p *imagePolicy) check(ctx context.Context, r *admission.Request) (imageAns
 		return answer, err
 	}
 	for key, text := range answer.Audit {
-		r.AnnotateExternal(p.names.Wire(names.AuditImagePolicy)+key, text)
+		r.AnnotateExternal(p.names.Wire(wellknown.AuditImagePolicy)+key, text)
 	}
 	switch {
 	case answer.failed && p.open:
-		r.Annotate(p.names.Wire(names.AuditImagePolicy)+"failed-open", "true")
+		r.Annotate(p.names.Wire(wellknown.AuditImagePolicy)+"failed-open", "true")
 		return answer, nil
 	case answer.failed:
 		return answer, errors.New("the image policy webhook backend did not answer")
@@ -185,7 +186,7 @@ func (p *imagePolicy) review(pod *meta.Object, r *admission.Request) imageReview
 		}
 	}
 	for key, text := range pod.Annotations() {
-		if strings.Contains(key, p.names.Wire(names.ImagePolicyKeys)) && key != p.names.Wire(names.ImagePolicyFailedOpen) {
+		if strings.Contains(key, p.names.Wire(wellknown.ImagePolicyKeys)) && key != p.names.Wire(wellknown.ImagePolicyFailedOpen) {
 			review.Annotations[key] = text
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // limitRanger fills in default requests and limits of the containers of new pods from the limit ranges of the
@@ -26,7 +26,7 @@ func limitRanger() admission.Plugin {
 			if r.Operation != admission.Create || r.Resource.Resource != "pods" {
 				return nil
 			}
-			spec, annotation := meta.NewObject(r.Object.Map("spec")), r.Server.Wire(names.LimitsSet)
+			spec, annotation := meta.NewObject(r.Object.Map("spec")), r.Server.Wire(wellknown.LimitsSet)
 			ranges, err := r.Server.List(ctx, "", "limitranges", r.Namespace)
 			for _, of := range ranges {
 				for _, limit := range of.Objects("spec", "limits") {

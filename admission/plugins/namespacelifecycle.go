@@ -7,7 +7,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // namespaceLifecycle refuses new objects in namespaces that do not exist or are terminating, and the deletion
@@ -42,7 +42,7 @@ var namespacesResource = meta.GroupResource{Resource: "namespaces"}
 // openNamespace checks that the namespace of a new object exists and is not terminating. A precondition keeps
 // that true until the object is committed.
 func openNamespace(ctx context.Context, env admission.PluginContext, r *admission.Request) error {
-	access := meta.GroupResource{Group: env.Names.Group(names.GroupAuthorization), Resource: "localsubjectaccessreviews"}
+	access := meta.GroupResource{Group: env.Names.Group(wellknown.GroupAuthorization), Resource: "localsubjectaccessreviews"}
 	if r.Resource.GroupResource() == access {
 		return nil // every user may ask about access; a refusal would tell them whether the namespace exists
 	}

@@ -10,10 +10,10 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/node"
 	"orch.io/controlplane/internal/pki"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // nodeRestriction limits a node agent to its own Node, the pods bound to it and the objects that these need.
@@ -25,10 +25,10 @@ func nodeRestriction() admission.Plugin {
 		Rules: slices.Concat(
 			on("", []string{"pods", "pods/*", "nodes", "nodes/*", "persistentvolumeclaims", "persistentvolumeclaims/*"}, admission.Create, admission.Update, admission.Delete),
 			on("", []string{"serviceaccounts/token"}, admission.Create),
-			on(names.GroupCoordination, []string{"leases"}, admission.Create, admission.Update, admission.Delete),
-			on(names.GroupStorage, []string{"csinodes"}, admission.Create, admission.Update, admission.Delete),
-			on(names.GroupDevices, []string{"resourceslices"}, admission.Create, admission.Update, admission.Delete),
-			on(names.GroupCertificates, []string{"certificatesigningrequests"}, admission.Create)),
+			on(wellknown.GroupCoordination, []string{"leases"}, admission.Create, admission.Update, admission.Delete),
+			on(wellknown.GroupStorage, []string{"csinodes"}, admission.Create, admission.Update, admission.Delete),
+			on(wellknown.GroupDevices, []string{"resourceslices"}, admission.Create, admission.Update, admission.Delete),
+			on(wellknown.GroupCertificates, []string{"certificatesigningrequests"}, admission.Create)),
 		Mutate: func(ctx context.Context, r *admission.Request) error {
 			name, ok := node.Name(r.User)
 			switch {
@@ -78,8 +78,8 @@ func nodeRights() []nodeRight {
 // except the Node, because the references of its pods give a node access to these objects.
 func mirrorPod(ctx context.Context, node string, r *admission.Request) error {
 	pod := r.Object
-	if _, mirror := pod.Annotations()[r.Server.Wire(names.MirrorPod)]; !mirror {
-		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", r.Server.Wire(names.MirrorPod), node)
+	if _, mirror := pod.Annotations()[r.Server.Wire(wellknown.MirrorPod)]; !mirror {
+		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", r.Server.Wire(wellknown.MirrorPod), node)
 	}
 	if pod.String("spec", "nodeName") != node {
 		return fmt.Errorf("node %q can only create pods with spec.nodeName set to itself", node)
@@ -219,7 +219,7 @@ func setsConfigSource(r *admission.Request) bool {
 // of the product and not free for agents.
 func reservedLabels(r *admission.Request) (list []string) {
 	p := r.Server.Names
-	free := []string{p.Wire(names.LabelHostname)}
+	free := []string{p.Wire(wellknown.LabelHostname)}
 	for _, label := range p.OldNodeLabels() {
 		free = append(free, label.Before, label.Now)
 	}
@@ -232,8 +232,8 @@ func reservedLabels(r *admission.Request) (list []string) {
 		domain, _, prefixed := strings.Cut(label, "/")
 		was, had := before[label]
 		is, has := now[label]
-		own := slices.Contains(free, label) || inDomain(domain, p.Wire(names.AgentLabels)) || inDomain(domain, p.Wire(names.NodeLabels))
-		reserved := inDomain(domain, p.Wire(names.RestrictedLabels)) ||
+		own := slices.Contains(free, label) || inDomain(domain, p.Wire(wellknown.AgentLabels)) || inDomain(domain, p.Wire(wellknown.NodeLabels))
+		reserved := inDomain(domain, p.Wire(wellknown.RestrictedLabels)) ||
 			!own && slices.ContainsFunc(p.Domains(), func(of string) bool { return inDomain(domain, of) })
 		if prefixed && reserved && (had != has || was != is) {
 			list = append(list, label)
@@ -326,7 +326,7 @@ func sliceOfNode(_ context.Context, node string, r *admission.Request) error {
 
 // certificateOfNode checks that a request to a signer for node agents is for the name of the agent.
 func certificateOfNode(_ context.Context, _ string, r *admission.Request) error {
-	signers := []string{r.Server.Wire(names.SignerClientNode), r.Server.Wire(names.SignerNodeServing)}
+	signers := []string{r.Server.Wire(wellknown.SignerClientNode), r.Server.Wire(wellknown.SignerNodeServing)}
 	if !slices.Contains(signers, r.Object.String("spec", "signerName")) {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // taintNodes taints new nodes as not ready; a controller removes the taint when the node is ready.
@@ -15,7 +15,7 @@ func taintNodes() admission.Plugin {
 		Name:  "TaintNodesByCondition",
 		Rules: on("", []string{"nodes"}, admission.Create),
 		Mutate: func(_ context.Context, r *admission.Request) error {
-			key := r.Server.Wire(names.TaintNotReady)
+			key := r.Server.Wire(wellknown.TaintNotReady)
 			tainted := slices.ContainsFunc(r.Object.Objects("spec", "taints"), func(taint *meta.Object) bool {
 				return taint.String("key") == key && taint.String("effect") == "NoSchedule"
 			})

@@ -8,8 +8,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // tokenForNode allows a node agent to request service account tokens that are bound to a pod on its node. A token may
@@ -92,7 +92,7 @@ func driverOf(ctx context.Context, r *admission.Request, pod, v *meta.Object) (*
 	if name == "" {
 		return nil, nil
 	}
-	return r.Server.Find(ctx, names.GroupStorage, "csidrivers", meta.Key{Name: name})
+	return r.Server.Find(ctx, wellknown.GroupStorage, "csidrivers", meta.Key{Name: name})
 }
 
 // mayRequestAudience reports whether the node has the right to request tokens of the account for an audience

@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // persistentVolumeClaimResize allows a claim to grow if it is bound and its class has allowVolumeExpansion.
@@ -27,9 +27,9 @@ func persistentVolumeClaimResize() admission.Plugin {
 			}
 			name := r.Object.String("spec", "storageClassName")
 			if name == "" {
-				name = r.Object.Annotation(r.Server.Wire(names.StorageClassBeta))
+				name = r.Object.Annotation(r.Server.Wire(wellknown.StorageClassBeta))
 			}
-			class, err := r.Server.Find(ctx, names.GroupStorage, "storageclasses", meta.Key{Name: name})
+			class, err := r.Server.Find(ctx, wellknown.GroupStorage, "storageclasses", meta.Key{Name: name})
 			if err == nil && !class.Bool("allowVolumeExpansion") {
 				err = errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
 			}

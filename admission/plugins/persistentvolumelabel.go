@@ -10,7 +10,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // VolumeLabels returns the topology labels of a new PersistentVolume, such as its region and zone, by their
@@ -50,7 +50,7 @@ func persistentVolumeLabel() admission.Plugin {
 // requireNodes adds the labels to the required node affinity of the volume, unless the affinity already has a
 // requirement for any of them.
 func requireNodes(r *admission.Request, labels map[string]string) {
-	zones := []string{r.Server.Wire(names.LabelZone), r.Server.Wire(names.LabelZoneBeta)}
+	zones := []string{r.Server.Wire(wellknown.LabelZone), r.Server.Wire(wellknown.LabelZoneBeta)}
 	path := []string{"spec", "nodeAffinity", "required", "nodeSelectorTerms"}
 	terms := r.Object.Objects(path...)
 	for _, term := range terms {

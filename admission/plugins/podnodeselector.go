@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // NodeSelectors configures the plugin PodNodeSelector. Selectors maps a namespace to the node labels that its
@@ -79,7 +79,7 @@ func namespaceNodes(ctx context.Context, r *admission.Request, defaults map[stri
 	if err != nil {
 		return nil, err
 	}
-	text, found := namespace.Annotations()[r.Server.Wire(names.NodeSelector)]
+	text, found := namespace.Annotations()[r.Server.Wire(wellknown.NodeSelector)]
 	if !found {
 		return defaults, nil
 	}

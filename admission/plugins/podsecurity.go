@@ -10,8 +10,8 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/podstandards"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // PodSecurityConfig is the configuration of the plugin PodSecurity.
@@ -50,12 +50,12 @@ var templates = []template{
 	{"", "pods", nil},
 	{"", "podtemplates", []string{"template"}},
 	{"", "replicationcontrollers", []string{"spec", "template"}},
-	{names.GroupApps, "daemonsets", []string{"spec", "template"}},
-	{names.GroupApps, "deployments", []string{"spec", "template"}},
-	{names.GroupApps, "replicasets", []string{"spec", "template"}},
-	{names.GroupApps, "statefulsets", []string{"spec", "template"}},
-	{names.GroupBatch, "jobs", []string{"spec", "template"}},
-	{names.GroupBatch, "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
+	{wellknown.GroupApps, "daemonsets", []string{"spec", "template"}},
+	{wellknown.GroupApps, "deployments", []string{"spec", "template"}},
+	{wellknown.GroupApps, "replicasets", []string{"spec", "template"}},
+	{wellknown.GroupApps, "statefulsets", []string{"spec", "template"}},
+	{wellknown.GroupBatch, "jobs", []string{"spec", "template"}},
+	{wellknown.GroupBatch, "cronjobs", []string{"spec", "jobTemplate", "spec", "template"}},
 }
 
 // podSecurity applies the Pod Security Standards that the labels of a namespace name: enforce refuses pods;
@@ -70,13 +70,13 @@ func podSecurity() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodSecurity", Rules: rules, Config: PodSecurityConfig{},
 		ConfigKinds: []meta.GroupVersionKind{
-			{Group: names.GroupPodSecurity, Version: "v1", Kind: "PodSecurityConfiguration"},
-			{Group: names.GroupPodSecurity, Version: "v1beta1", Kind: "PodSecurityConfiguration"},
-			{Group: names.GroupPodSecurity, Version: "v1alpha1", Kind: "PodSecurityConfiguration"},
+			{Group: wellknown.GroupPodSecurity, Version: "v1", Kind: "PodSecurityConfiguration"},
+			{Group: wellknown.GroupPodSecurity, Version: "v1beta1", Kind: "PodSecurityConfiguration"},
+			{Group: wellknown.GroupPodSecurity, Version: "v1alpha1", Kind: "PodSecurityConfiguration"},
 		},
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(PodSecurityConfig)
-			s := &securityStandards{exempt: config.Exemptions, prefix: env.Wire(names.PodSecurity)}
+			s := &securityStandards{exempt: config.Exemptions, prefix: env.Wire(wellknown.PodSecurity)}
 			for i, mode := range []string{"enforce", "audit", "warn"} {
 				s.labels[i] = standardLabels{s.prefix + mode, s.prefix + mode + "-version"}
 			}
@@ -203,8 +203,8 @@ func sameToStandards(now, old *podstandards.Pod) bool {
 	profiles := func(p *podstandards.Pod) map[string]string {
 		annotations := maps.Clone(p.Annotations)
 		maps.DeleteFunc(annotations, func(key, _ string) bool {
-			return key != p.Names.Wire(names.SeccompPod) &&
-				!strings.HasPrefix(key, p.Names.Wire(names.SeccompContainer)) && !strings.HasPrefix(key, p.Names.Wire(names.AppArmorProfile))
+			return key != p.Names.Wire(wellknown.SeccompPod) &&
+				!strings.HasPrefix(key, p.Names.Wire(wellknown.SeccompContainer)) && !strings.HasPrefix(key, p.Names.Wire(wellknown.AppArmorProfile))
 		})
 		return annotations
 	}

@@ -9,9 +9,9 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/securitypolicy"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // podSecurityPolicy admits a pod if its creator or its service account may use a policy that allows it. If several
@@ -24,7 +24,7 @@ func podSecurityPolicy() admission.Plugin {
 			on("", []string{"pods"}, admission.Create, admission.Update),
 			on("", []string{"pods/ephemeralcontainers", "pods/resize"}, admission.Update)),
 		Mutate: func(ctx context.Context, r *admission.Request) error {
-			chosen := r.Server.Wire(names.SecurityPolicy)
+			chosen := r.Server.Wire(wellknown.SecurityPolicy)
 			first := ""
 			switch {
 			case r.Operation == admission.Update && r.Subresource != "ephemeralcontainers":
@@ -43,7 +43,7 @@ func podSecurityPolicy() admission.Plugin {
 			return nil
 		},
 		Validate: func(ctx context.Context, r *admission.Request) error {
-			_, _, err := choosePolicy(ctx, r, r.Object.Annotation(r.Server.Wire(names.SecurityPolicy)), "validate")
+			_, _, err := choosePolicy(ctx, r, r.Object.Annotation(r.Server.Wire(wellknown.SecurityPolicy)), "validate")
 			return err
 		},
 	}
@@ -56,10 +56,10 @@ func choosePolicy(ctx context.Context, r *admission.Request, first, action strin
 	if r.Old != nil && meta.Equal(r.Object.Map("spec"), r.Old.Map("spec")) {
 		return "", nil, nil
 	}
-	if !r.Server.Serves(names.GroupPolicy, "podsecuritypolicies") {
+	if !r.Server.Serves(wellknown.GroupPolicy, "podsecuritypolicies") {
 		return "", nil, fmt.Errorf("PodSecurityPolicy: unable to %s pod: the server does not serve podsecuritypolicies", action)
 	}
-	policies, err := r.Server.List(ctx, names.GroupPolicy, "podsecuritypolicies", "")
+	policies, err := r.Server.List(ctx, wellknown.GroupPolicy, "podsecuritypolicies", "")
 	if err != nil {
 		return "", nil, err
 	}
@@ -82,7 +82,7 @@ func choosePolicy(ctx context.Context, r *admission.Request, first, action strin
 		if action == "admit" {
 			fillByPolicy(r, policy, profiles, spec)
 		}
-		found := append(securitypolicy.Check(policy, spec, r.Server.Wire(names.RootCAConfigMap)), profiles.Check(r.Object.Annotations(), spec)...)
+		found := append(securitypolicy.Check(policy, spec, r.Server.Wire(wellknown.RootCAConfigMap)), profiles.Check(r.Object.Annotations(), spec)...)
 		for _, cause := range found {
 			faults = append(faults, cause.Field+": "+cause.Message)
 		}
@@ -124,7 +124,7 @@ func mayUsePolicy(ctx context.Context, r *admission.Request, name string) bool {
 			Name: auth.ServiceAccountUser(r.Namespace, account), Groups: append(auth.ServiceAccountGroups(r.Namespace), auth.Authenticated),
 		})
 	}
-	policies := meta.GroupResource{Group: r.Server.Names.Group(names.GroupPolicy), Resource: "podsecuritypolicies"}
+	policies := meta.GroupResource{Group: r.Server.Names.Group(wellknown.GroupPolicy), Resource: "podsecuritypolicies"}
 	typ := r.Server.Type(policies)
 	if typ == nil {
 		return false

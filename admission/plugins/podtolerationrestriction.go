@@ -9,8 +9,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Tolerations configures the plugin PodTolerationRestriction for namespaces without its annotations: Default
@@ -26,7 +26,7 @@ func podTolerationRestriction() admission.Plugin {
 	return admission.Plugin{
 		Name: "PodTolerationRestriction", Default: admission.Off,
 		Config:      Tolerations{},
-		ConfigKinds: []meta.GroupVersionKind{{Group: names.GroupTolerations, Version: "v1alpha1", Kind: "Configuration"}},
+		ConfigKinds: []meta.GroupVersionKind{{Group: wellknown.GroupTolerations, Version: "v1alpha1", Kind: "Configuration"}},
 		Rules:       on("", []string{"pods"}, admission.Create, admission.Update),
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(Tolerations)
@@ -42,7 +42,7 @@ func podTolerationRestriction() admission.Plugin {
 				if r.Old != nil {
 					return nil
 				}
-				given, err := namespaceTolerations(ctx, r, names.DefaultTolerations, defaults)
+				given, err := namespaceTolerations(ctx, r, wellknown.DefaultTolerations, defaults)
 				if err != nil {
 					return err
 				}
@@ -51,12 +51,12 @@ func podTolerationRestriction() admission.Plugin {
 					podspec.MergeTolerations(spec, given...)
 				}
 				if podspec.QoS(podspec.Shares(spec.Tree())) != "BestEffort" {
-					podspec.MergeTolerations(spec, meta.NewObject(map[string]any{"key": env.Wire(names.TaintMemoryPressure), "operator": "Exists", "effect": "NoSchedule"}))
+					podspec.MergeTolerations(spec, meta.NewObject(map[string]any{"key": env.Wire(wellknown.TaintMemoryPressure), "operator": "Exists", "effect": "NoSchedule"}))
 				}
 				return nil
 			}
 			p.Validate = func(ctx context.Context, r *admission.Request) error {
-				allowed, err := namespaceTolerations(ctx, r, names.AllowedTolerations, whitelist)
+				allowed, err := namespaceTolerations(ctx, r, wellknown.AllowedTolerations, whitelist)
 				if err != nil || len(allowed) == 0 {
 					return err
 				}

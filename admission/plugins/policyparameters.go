@@ -9,8 +9,8 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // policyParameters prevents users from reading objects through admission policies that they may not read
@@ -20,7 +20,7 @@ import (
 func policyParameters() admission.Plugin {
 	return admission.Plugin{
 		Name: "AdmissionPolicyParameters", Default: admission.Required,
-		Rules: on(names.GroupRegistration, []string{
+		Rules: on(wellknown.GroupRegistration, []string{
 			"validatingadmissionpolicies", "mutatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicybindings",
 		}, admission.Create, admission.Update),
 		Validate: func(ctx context.Context, r *admission.Request) error {

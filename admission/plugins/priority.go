@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // priority sets the priority and the preemption policy of new pods from their PriorityClass, refuses a second default
@@ -17,7 +17,7 @@ func priority() admission.Plugin {
 	return admission.Plugin{
 		Name: "Priority",
 		Rules: append(on("", []string{"pods"}, admission.Create, admission.Update),
-			on(names.GroupScheduling, []string{"priorityclasses"}, admission.Create, admission.Update, admission.Delete)...),
+			on(wellknown.GroupScheduling, []string{"priorityclasses"}, admission.Create, admission.Update, admission.Delete)...),
 		Mutate: func(ctx context.Context, r *admission.Request) error {
 			switch {
 			case r.Resource.Resource != "pods":
@@ -59,7 +59,7 @@ func prioritize(ctx context.Context, r *admission.Request) error {
 	case err != nil:
 		return err
 	case class == nil && name != "":
-		if !r.Server.Serves(names.GroupScheduling, "priorityclasses") {
+		if !r.Server.Serves(wellknown.GroupScheduling, "priorityclasses") {
 			return nil
 		}
 		return fmt.Errorf("no PriorityClass with name %s was found", name)
@@ -89,13 +89,13 @@ func classNamed(ctx context.Context, r *admission.Request, name string) (*meta.O
 	if name == "" {
 		return defaultPriority(ctx, r)
 	}
-	return r.Server.Find(ctx, names.GroupScheduling, "priorityclasses", meta.Key{Name: name})
+	return r.Server.Find(ctx, wellknown.GroupScheduling, "priorityclasses", meta.Key{Name: name})
 }
 
 // defaultPriority returns the default class, or nil if no class is the default. If several classes were made the
 // default concurrently, it returns the class with the least value.
 func defaultPriority(ctx context.Context, r *admission.Request) (least *meta.Object, err error) {
-	classes, err := r.Server.List(ctx, names.GroupScheduling, "priorityclasses", "")
+	classes, err := r.Server.List(ctx, wellknown.GroupScheduling, "priorityclasses", "")
 	for _, class := range classes {
 		if class.Bool("globalDefault") && (least == nil || class.Int("value") < least.Int("value")) {
 			least = class

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // RBACEscalation returns a plugin that refuses roles and bindings which grant rights that the writer does not have, see
@@ -16,7 +16,7 @@ func RBACEscalation(roles *rbac.Authorizer) admission.Plugin {
 	return admission.Plugin{
 		Name: "RBACEscalation", Default: admission.Required,
 		Rules: []admission.Rule{{
-			Operations: []admission.Operation{admission.Create, admission.Update}, Groups: []string{names.GroupRBAC},
+			Operations: []admission.Operation{admission.Create, admission.Update}, Groups: []string{wellknown.GroupRBAC},
 			Resources: []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"},
 		}},
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {

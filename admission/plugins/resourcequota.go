@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/quota"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // QuotaConfig configures the plugin ResourceQuota: it lists the resources whose objects are refused unless a
@@ -51,9 +51,9 @@ func resourceQuota() admission.Plugin {
 		},
 		Config: QuotaConfig{},
 		ConfigKinds: []meta.GroupVersionKind{
-			{Group: names.GroupServerConfig, Version: "v1", Kind: "ResourceQuotaConfiguration"},
-			{Group: names.GroupQuotaConfig, Version: "v1beta1", Kind: "Configuration"},
-			{Group: names.GroupQuotaConfig, Version: "v1alpha1", Kind: "Configuration"},
+			{Group: wellknown.GroupServerConfig, Version: "v1", Kind: "ResourceQuotaConfiguration"},
+			{Group: wellknown.GroupQuotaConfig, Version: "v1beta1", Kind: "Configuration"},
+			{Group: wellknown.GroupQuotaConfig, Version: "v1alpha1", Kind: "Configuration"},
 		},
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			config := env.Config.(QuotaConfig)

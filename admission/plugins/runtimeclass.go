@@ -8,9 +8,9 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // runtimeClass sets the overhead, node selector and tolerations of new pods from their RuntimeClass.
@@ -66,10 +66,10 @@ func runtimeClass() admission.Plugin {
 // not serve the kind.
 func runtimeClassOf(ctx context.Context, r *admission.Request) (*meta.Object, error) {
 	name := r.Object.String("spec", "runtimeClassName")
-	if name == "" || !r.Server.Serves(names.GroupNode, "runtimeclasses") {
+	if name == "" || !r.Server.Serves(wellknown.GroupNode, "runtimeclasses") {
 		return nil, nil
 	}
-	class, err := r.Server.Find(ctx, names.GroupNode, "runtimeclasses", meta.Key{Name: name})
+	class, err := r.Server.Find(ctx, wellknown.GroupNode, "runtimeclasses", meta.Key{Name: name})
 	if err == nil && class == nil {
 		err = fmt.Errorf("pod rejected: RuntimeClass %q not found", name)
 	}

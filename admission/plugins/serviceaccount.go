@@ -12,8 +12,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 const defaultAccount = "default"
@@ -71,7 +71,7 @@ func serviceAccount() admission.Plugin {
 }
 
 func isMirrorPod(r *admission.Request) bool {
-	_, is := r.Object.Get("metadata", "annotations", r.Server.Wire(names.MirrorPod))
+	_, is := r.Object.Get("metadata", "annotations", r.Server.Wire(wellknown.MirrorPod))
 	return is
 }
 
@@ -143,7 +143,7 @@ func mountsToken(spec, account *meta.Object) bool {
 
 // mountToken mounts a token volume in every container that has no other mount at its path.
 func mountToken(r *admission.Request, spec *meta.Object) {
-	path, prefix := r.Server.Wire(names.AccountMount), r.Server.Wire(names.APIAccessVolume)
+	path, prefix := r.Server.Wire(wellknown.AccountMount), r.Server.Wire(wellknown.APIAccessVolume)
 	name, exists := "", false
 	for _, v := range spec.Objects("volumes") {
 		if strings.HasPrefix(v.String("name"), prefix) {
@@ -183,7 +183,7 @@ func tokenVolume(r *admission.Request, name string) map[string]any {
 		"sources": []any{
 			map[string]any{"serviceAccountToken": map[string]any{"expirationSeconds": int64(3607), "path": "token"}},
 			map[string]any{"configMap": map[string]any{
-				"name": r.Server.Wire(names.RootCAConfigMap), "items": []any{map[string]any{"key": "ca.crt", "path": "ca.crt"}},
+				"name": r.Server.Wire(wellknown.RootCAConfigMap), "items": []any{map[string]any{"key": "ca.crt", "path": "ca.crt"}},
 			}},
 			map[string]any{"downwardAPI": map[string]any{"items": []any{
 				map[string]any{"path": "namespace", "fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
@@ -195,7 +195,7 @@ func tokenVolume(r *admission.Request, name string) map[string]any {
 // checkMountable refuses secrets that the account does not list, if the account has the annotation that
 // enforces that.
 func checkMountable(r *admission.Request, account *meta.Object) error {
-	if enforced, _ := strconv.ParseBool(account.Annotation(r.Server.Wire(names.MountableSecrets))); !enforced {
+	if enforced, _ := strconv.ParseBool(account.Annotation(r.Server.Wire(wellknown.MountableSecrets))); !enforced {
 		return nil
 	}
 	list := func(field string) (secrets []string) {

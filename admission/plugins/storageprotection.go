@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/admission"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // storageProtection adds finalizers to new claims, volumes and volume attributes classes that keep them while
@@ -15,12 +15,12 @@ func storageProtection() admission.Plugin {
 		Name: "StorageObjectInUseProtection",
 		Rules: slices.Concat(
 			on("", []string{"persistentvolumeclaims", "persistentvolumes"}, admission.Create),
-			on(names.GroupStorage, []string{"volumeattributesclasses"}, admission.Create)),
+			on(wellknown.GroupStorage, []string{"volumeattributesclasses"}, admission.Create)),
 		Setup: func(p *admission.Plugin, env admission.PluginContext) error {
 			finalizers := map[string]string{
-				"persistentvolumeclaims":  env.Names.Wire(names.ClaimProtection),
-				"persistentvolumes":       env.Names.Wire(names.VolumeProtection),
-				"volumeattributesclasses": env.Names.Wire(names.ClassProtection),
+				"persistentvolumeclaims":  env.Names.Wire(wellknown.ClaimProtection),
+				"persistentvolumes":       env.Names.Wire(wellknown.VolumeProtection),
+				"volumeattributesclasses": env.Names.Wire(wellknown.ClassProtection),
 			}
 			p.Mutate = func(_ context.Context, r *admission.Request) error {
 				finalizer, have := finalizers[r.Resource.Resource], r.Object.Finalizers()

@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/internal/testclient"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -37,7 +38,7 @@ func paints(w http.ResponseWriter, r *http.Request) {
 // for the last part.
 func ExampleMutating() {
 	var client testclient.Client
-	group := names.Kubernetes.Group(names.GroupRegistration)
+	group := names.Kubernetes.Group(wellknown.GroupRegistration)
 	_, err := client.Create(context.Background(), meta.GroupResource{Group: group, Resource: "mutatingwebhookconfigurations"}, meta.NewObject(map[string]any{
 		"metadata": map[string]any{"name": "painter"},
 		"webhooks": []any{map[string]any{

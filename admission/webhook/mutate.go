@@ -11,10 +11,10 @@ import (
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/matcher"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The types of webhooks in metrics.
@@ -111,13 +111,13 @@ func (w *webhooks) call(ctx context.Context, r *request, h *hook, version meta.G
 	if err == nil && len(a.Patch) > 0 {
 		changed, err = w.patch(ctx, r, h, v, version, a.Patch, place)
 	}
-	r.Annotate(w.names.Wire(names.AuditMutation)+place, text(map[string]any{
+	r.Annotate(w.names.Wire(wellknown.AuditMutation)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "mutated": changed,
 	}))
 	if a != nil { // after the server's own annotations, because the size of the audit event is limited
 		w.passOn(r, h, a)
 	}
-	return changed, w.conclude(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(names.AuditMutation)+place)
+	return changed, w.conclude(ctx, r, h, err, time.Since(begun), "failed-open."+w.names.Wire(wellknown.AuditMutation)+place)
 }
 
 // patch applies the patch of a webhook, and reports whether it changed the object.
@@ -146,7 +146,7 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *matcher.Vi
 		}
 		return false, meta.Internal(fmt.Errorf("invalid patch of admission webhook %q: %w", h.name, err))
 	}
-	if !r.AnnotateExternal(w.names.Wire(names.AuditPatch)+place, text(map[string]any{
+	if !r.AnnotateExternal(w.names.Wire(wellknown.AuditPatch)+place, text(map[string]any{
 		"configuration": h.configuration, "webhook": h.name, "patchType": patchType, "patch": operations,
 	})) {
 		w.log.Warn("dropped the patch of an admission webhook from the audit event: too large", "webhook", h.name, "bytes", len(patch))

@@ -9,8 +9,8 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/admission/internal/matcher"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // maxConcurrentCalls is the maximum number of concurrent calls for a request.
@@ -56,7 +56,7 @@ func (w *webhooks) validate(ctx context.Context, ar *admission.Request) error {
 		if c.answer != nil {
 			w.passOn(r, c.hook, c.answer)
 		}
-		place := "failed-open." + w.names.Wire(names.AuditValidation) + "round_0_index_" + strconv.Itoa(c.index)
+		place := "failed-open." + w.names.Wire(wellknown.AuditValidation) + "round_0_index_" + strconv.Itoa(c.index)
 		if err := w.conclude(ctx, r, c.hook, c.err, c.took, place); err != nil && first == nil {
 			first = err
 		}

@@ -21,6 +21,7 @@ import (
 	"orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/webhookclient"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -36,8 +37,8 @@ type Config struct {
 // configKinds returns the kinds of a configuration file for Config.
 func configKinds() []meta.GroupVersionKind {
 	return []meta.GroupVersionKind{
-		{Group: names.GroupServerConfig, Version: "v1", Kind: "WebhookAdmissionConfiguration"},
-		{Group: names.GroupServerAlpha, Version: "v1alpha1", Kind: "WebhookAdmission"},
+		{Group: wellknown.GroupServerConfig, Version: "v1", Kind: "WebhookAdmissionConfiguration"},
+		{Group: wellknown.GroupServerAlpha, Version: "v1alpha1", Kind: "WebhookAdmission"},
 	}
 }
 
@@ -111,14 +112,14 @@ func open(env admission.PluginContext, plural, sort string) (*webhooks, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	source := meta.GroupResource{Group: env.Names.Group(names.GroupRegistration), Resource: plural}
+	source := meta.GroupResource{Group: env.Names.Group(wellknown.GroupRegistration), Resource: plural}
 	w := &webhooks{
 		names: env.Names, client: env.Client, has: env.Type, log: log, counts: counts,
 		expressions: sync.OnceValues(func() (*cel.RequestEnv, error) {
 			return cel.NewRequestEnv(env.Names, cel.Sees{Asks: true})
 		}),
-		source: source, review: env.Names.Group(names.GroupAdmission),
-		dialer: webhookclient.Dialer{Config: credentials, Services: env.Services, Agent: env.Names.Wire(names.ServerManager) + "-admission"},
+		source: source, review: env.Names.Group(wellknown.GroupAdmission),
+		dialer: webhookclient.Dialer{Config: credentials, Services: env.Services, Agent: env.Names.Wire(wellknown.ServerManager) + "-admission"},
 	}
 	w.index = client.NewIndex(env.Client, []meta.GroupResource{source},
 		func() table { return table{} },

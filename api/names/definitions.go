@@ -72,21 +72,6 @@ func (p Profile) Definition(pkg, name string) string {
 	return p.DefinitionName("api", group, strings.ReplaceAll(version, "/", "."), name)
 }
 
-// OpenAPI definition names of types with special encodings.
-const (
-	MetaDefinitions  = "apimachinery.pkg.apis.meta.v1"
-	QuantityForm     = "apimachinery.pkg.api.resource.Quantity"
-	IntOrStringForm  = "apimachinery.pkg.util.intstr.IntOrString"
-	RawExtensionForm = "apimachinery.pkg.runtime.RawExtension"
-)
-
-// OpenAPIProtobuf returns the media types of the protobuf encoding of an OpenAPI document of
-// version 2 or 3: the one to use in responses, and the older one that some clients request.
-func OpenAPIProtobuf(version string) (now, before string) {
-	const name = "application/com.github.proto-openapi.spec."
-	return name + "v" + version + ".v1.0+protobuf", name + "v" + version + "@v1.0+protobuf"
-}
-
 // GroupBase returns the wire name of a group without the domain that the API's own groups
 // share.
 func (p Profile) GroupBase(wire string) string {

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 func TestDefinitionNames(t *testing.T) {
@@ -34,7 +35,7 @@ func TestGroupBase(t *testing.T) {
 }
 
 func TestOpenAPIProtobuf(t *testing.T) {
-	now, before := names.OpenAPIProtobuf("2")
+	now, before := wellknown.OpenAPIProtobuf("2")
 	assert.Equal(t, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", now)
 	assert.Equal(t, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", before)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // A flag of a program selects the profile.
@@ -33,7 +34,7 @@ func ExampleProfile_OldNodeLabels() {
 
 // A client requests the OpenAPI document of a server as protobuf.
 func ExampleOpenAPIProtobuf() {
-	accept, _ := names.OpenAPIProtobuf("3")
+	accept, _ := wellknown.OpenAPIProtobuf("3")
 	fmt.Println("Accept:", accept)
 	// Output: Accept: application/com.github.proto-openapi.spec.v3.v1.0+protobuf
 }

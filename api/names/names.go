@@ -1,8 +1,8 @@
-// Package names is the naming table: it maps the product's own (spec) names to the names on the
-// wire, for the product itself and for Kubernetes clients.
+// Package names maps the product's own names (spec names) to the names on the wire: the same
+// names for the profile Orch, and those of Kubernetes for the profile Kubernetes.
 //
-// Code uses the constants of this package, which are spec names, and translates them when it
-// sends or reads them: p.Wire(names.LastApplied). No other package contains such names.
+// The server uses spec names throughout and translates them when it reads or writes them, as in
+// p.Wire("orch.io/metadata.name").
 package names
 
 import "strings"

@@ -18,6 +18,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Bounds of a policy file.
@@ -72,7 +73,7 @@ func Parse(r io.Reader, p names.Profile) (*Authorizer, error) {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		rule, err := parseLine(line, p.Wire(names.GroupABAC)+"/v1beta1")
+		rule, err := parseLine(line, p.Wire(wellknown.GroupABAC)+"/v1beta1")
 		if err != nil {
 			return nil, fmt.Errorf("abac: line %d: %w", n, err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // event is the audit.k8s.io/v1 Event of a stage of a request.
@@ -85,4 +86,4 @@ func refOf(a auth.Action) *objectRef {
 }
 
 // groupVersion returns the apiVersion of events.
-func groupVersion(p names.Profile) string { return p.Group(names.GroupAudit) + "/v1" }
+func groupVersion(p names.Profile) string { return p.Group(wellknown.GroupAudit) + "/v1" }

@@ -25,6 +25,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The bounds of an event.
@@ -183,7 +184,7 @@ func (t *trail) Annotate(key, value string) {
 // annotate adds an annotation, unless the key exists or a bound is reached. It is
 // called with mu held.
 func (t *trail) annotate(key, value string) {
-	if t.level < Request && strings.HasPrefix(key, t.log.config.Names.Wire(names.AuditPatch)) {
+	if t.level < Request && strings.HasPrefix(key, t.log.config.Names.Wire(wellknown.AuditPatch)) {
 		return // a webhook's patch has parts of the object, which this level omits
 	}
 	if t.event.Annotations == nil {
@@ -229,7 +230,7 @@ func (t *trail) object(body []byte) any {
 	case len(body) == 0:
 		return nil
 	case len(body) > maxObject:
-		t.annotate(t.log.config.Names.Group(names.GroupAudit)+"/truncated", "true")
+		t.annotate(t.log.config.Names.Group(wellknown.GroupAudit)+"/truncated", "true")
 		return nil
 	}
 	if t.omitManagedFields && bytes.Contains(body, []byte(`"managedFields"`)) {

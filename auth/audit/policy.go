@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // maxPolicy bounds a policy file, in bytes.
@@ -123,8 +124,8 @@ func ParsePolicy(data []byte, p names.Profile) (*Policy, error) {
 	fault := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("audit: policy: "+format, args...))
 	}
-	if gv := meta.ParseAPIVersion(policy.APIVersion); gv.Group != p.Group(names.GroupAudit) || gv.Version != "v1" || policy.Kind != "Policy" {
-		fault("unexpected kind %s, Kind=%s: expected %s/v1, Kind=Policy", policy.APIVersion, policy.Kind, p.Group(names.GroupAudit))
+	if gv := meta.ParseAPIVersion(policy.APIVersion); gv.Group != p.Group(wellknown.GroupAudit) || gv.Version != "v1" || policy.Kind != "Policy" {
+		fault("unexpected kind %s, Kind=%s: expected %s/v1, Kind=Policy", policy.APIVersion, policy.Kind, p.Group(wellknown.GroupAudit))
 	}
 	if len(policy.Rules) == 0 {
 		fault("no rules")

@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/internal/webhookclient"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Bounds of the cache and of the calls.
@@ -73,7 +74,7 @@ func New(c Config) (*Authorizer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthorization), c.Version, kind, c.Timeout)
+	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(wellknown.GroupAuthorization), c.Version, kind, c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("authzwebhook: %w", err)
 	}

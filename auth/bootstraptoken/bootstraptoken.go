@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Names of users, groups and Secrets, and the keys in a Secret's data.
@@ -126,7 +127,7 @@ func read(secret *meta.Object, p names.Profile) (token, bool) {
 	}
 	slices.Sort(t.Groups)
 	t.Groups = slices.Compact(t.Groups)
-	return t, secret.String("type") == p.Wire(names.SecretBootstrap) && t.ID != "" && t.Secret != ""
+	return t, secret.String("type") == p.Wire(wellknown.SecretBootstrap) && t.ID != "" && t.Secret != ""
 }
 
 // expired reports whether the token has expired. A token with an invalid expiration is

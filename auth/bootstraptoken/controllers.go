@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -45,7 +46,7 @@ func Signer(p names.Profile, now func() time.Time) client.Controller {
 	if now == nil {
 		now = time.Now
 	}
-	info := meta.Key{Namespace: p.SystemNamespace("public"), Name: names.ClusterInfo}
+	info := meta.Key{Namespace: p.SystemNamespace("public"), Name: wellknown.ClusterInfo}
 	return client.Controller{
 		Name:     "bootstrapsigner",
 		Types:    []meta.GroupResource{secretType, configMapType},
@@ -80,7 +81,7 @@ func Signer(p names.Profile, now func() time.Time) client.Controller {
 }
 
 func isToken(o *meta.Object, p names.Profile) bool {
-	return o != nil && o.String("type") == p.Wire(names.SecretBootstrap) && o.Namespace() == p.SystemNamespace("system")
+	return o != nil && o.String("type") == p.Wire(wellknown.SecretBootstrap) && o.Namespace() == p.SystemNamespace("system")
 }
 
 // signatures returns the signatures of all signing tokens by their keys in the

@@ -34,6 +34,7 @@ import (
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/testclient"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 )
@@ -255,27 +256,27 @@ func TestSignerRules(t *testing.T) {
 		usages       []string
 		ok           bool
 	}{
-		{"client", names.SignerClient, subject("x"), client, true},
-		{"client with names", names.SignerClient, node(email), []string{"client auth"}, true},
-		{"client without client auth", names.SignerClient, subject("x"), []string{"digital signature"}, false},
-		{"client with server auth", names.SignerClient, subject("x"), serving, false},
-		{"node", names.SignerClientNode, node(nil), client, true},
-		{"node, fewer usages", names.SignerClientNode, node(nil), client[:2], false},
-		{"node, more usages", names.SignerClientNode, node(nil), append([]string{"any"}, client...), false},
-		{"node, other organization", names.SignerClientNode, subject("system:node:n1", "x"), client, false},
-		{"node, two organizations", names.SignerClientNode, subject("system:node:n1", "system:nodes", "x"), client, false},
-		{"node, other name", names.SignerClientNode, subject("n1", "system:nodes"), client, false},
-		{"node, no name", names.SignerClientNode, subject("system:node:", "system:nodes"), client, false},
-		{"node with DNS", names.SignerClientNode, node(dns), client, false},
-		{"node with IP", names.SignerClientNode, node(ip), client, false},
-		{"serving", names.SignerNodeServing, node(dns), serving, true},
-		{"serving by IP", names.SignerNodeServing, node(ip), serving, true},
-		{"serving without names", names.SignerNodeServing, node(nil), serving, false},
-		{"serving with email", names.SignerNodeServing, node(email), serving, false},
-		{"serving with URI", names.SignerNodeServing, node(uri), serving, false},
-		{"serving with client usages", names.SignerNodeServing, node(dns), client, false},
-		{"serving, other organization", names.SignerNodeServing, subject("system:node:n1"), serving, false},
-		{"legacy", names.SignerLegacyUnknown, node(email), []string{"any"}, true},
+		{"client", wellknown.SignerClient, subject("x"), client, true},
+		{"client with names", wellknown.SignerClient, node(email), []string{"client auth"}, true},
+		{"client without client auth", wellknown.SignerClient, subject("x"), []string{"digital signature"}, false},
+		{"client with server auth", wellknown.SignerClient, subject("x"), serving, false},
+		{"node", wellknown.SignerClientNode, node(nil), client, true},
+		{"node, fewer usages", wellknown.SignerClientNode, node(nil), client[:2], false},
+		{"node, more usages", wellknown.SignerClientNode, node(nil), append([]string{"any"}, client...), false},
+		{"node, other organization", wellknown.SignerClientNode, subject("system:node:n1", "x"), client, false},
+		{"node, two organizations", wellknown.SignerClientNode, subject("system:node:n1", "system:nodes", "x"), client, false},
+		{"node, other name", wellknown.SignerClientNode, subject("n1", "system:nodes"), client, false},
+		{"node, no name", wellknown.SignerClientNode, subject("system:node:", "system:nodes"), client, false},
+		{"node with DNS", wellknown.SignerClientNode, node(dns), client, false},
+		{"node with IP", wellknown.SignerClientNode, node(ip), client, false},
+		{"serving", wellknown.SignerNodeServing, node(dns), serving, true},
+		{"serving by IP", wellknown.SignerNodeServing, node(ip), serving, true},
+		{"serving without names", wellknown.SignerNodeServing, node(nil), serving, false},
+		{"serving with email", wellknown.SignerNodeServing, node(email), serving, false},
+		{"serving with URI", wellknown.SignerNodeServing, node(uri), serving, false},
+		{"serving with client usages", wellknown.SignerNodeServing, node(dns), client, false},
+		{"serving, other organization", wellknown.SignerNodeServing, subject("system:node:n1"), serving, false},
+		{"legacy", wellknown.SignerLegacyUnknown, node(email), []string{"any"}, true},
 		{"unknown", "example.com/x", subject("x"), client, false},
 	}
 	for _, tt := range tests {

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/certificates"
 )
@@ -32,7 +33,7 @@ const (
 const resource = "certificatesigningrequests"
 
 func requests(p names.Profile) meta.GroupResource {
-	return meta.GroupResource{Group: p.Group(names.GroupCertificates), Resource: resource}
+	return meta.GroupResource{Group: p.Group(wellknown.GroupCertificates), Resource: resource}
 }
 
 // newController returns a controller that calls reconcile for each changed request.
@@ -117,11 +118,11 @@ var errDecided = errors.New("request is already decided")
 func Approver(a auth.Authorizer, p names.Profile) client.Controller {
 	return newController(p, "csrapproving", func(ctx context.Context, c client.Client, r meta.GroupResource, o *meta.Object) (time.Duration, error) {
 		if condition(o, certificates.Approved) || condition(o, certificates.Denied) || o.String("status", "certificate") != "" ||
-			o.String("spec", "signerName") != p.Wire(names.SignerClientNode) {
+			o.String("spec", "signerName") != p.Wire(wellknown.SignerClientNode) {
 			return 0, nil
 		}
 		req, err := parse(o)
-		if err != nil || check(names.SignerClientNode, req, o.Strings("spec", "usages")) != nil {
+		if err != nil || check(wellknown.SignerClientNode, req, o.Strings("spec", "usages")) != nil {
 			return 0, nil
 		}
 		message := ""
@@ -161,7 +162,7 @@ type Signer struct {
 	// If it is nil, their requests are not signed.
 	Authority *Authority
 	// Authorities are authorities by the spec name of the signer
-	// (names.SignerClient, ...). A nil entry disables the signer.
+	// (wellknown.SignerClient, ...). A nil entry disables the signer.
 	Authorities map[string]*Authority
 	// MaxDuration is the maximum validity; zero is DefaultDuration.
 	MaxDuration time.Duration
@@ -218,7 +219,7 @@ func (s Signer) now() time.Time {
 // find returns the spec name and the authority of a built-in signer, or nil if the
 // signer is disabled or not built in.
 func (s Signer) find(wire string, p names.Profile) (string, *Authority) {
-	for _, n := range []string{names.SignerClient, names.SignerClientNode, names.SignerNodeServing, names.SignerLegacyUnknown} {
+	for _, n := range []string{wellknown.SignerClient, wellknown.SignerClientNode, wellknown.SignerNodeServing, wellknown.SignerLegacyUnknown} {
 		if p.Wire(n) != wire {
 			continue
 		}

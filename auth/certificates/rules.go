@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth/node"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Key usages that the rules of the built-in signers refer to.
@@ -23,9 +23,9 @@ const (
 // is its spec name; usages is spec.usages of the request.
 func check(signer string, r *x509.CertificateRequest, usages []string) error {
 	switch signer {
-	case names.SignerClient:
+	case wellknown.SignerClient:
 		return checkClient(usages)
-	case names.SignerClientNode:
+	case wellknown.SignerClientNode:
 		if err := checkNode(r, usages, clientAuth); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func check(signer string, r *x509.CertificateRequest, usages []string) error {
 			return errors.New("subject alternative names are not allowed")
 		}
 		return nil
-	case names.SignerNodeServing:
+	case wellknown.SignerNodeServing:
 		if err := checkNode(r, usages, serverAuth); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func check(signer string, r *x509.CertificateRequest, usages []string) error {
 			return errors.New("at least one DNS or IP subject alternative name is required")
 		}
 		return nil
-	case names.SignerLegacyUnknown:
+	case wellknown.SignerLegacyUnknown:
 		return nil
 	}
 	return fmt.Errorf("signer %q is not built in", signer)

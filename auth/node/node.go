@@ -20,6 +20,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Resources in the graph.
@@ -51,9 +52,9 @@ type Authorizer struct {
 // New returns an Authorizer for the objects of a server, which need not be built
 // yet. The graph omits kinds that the server does not serve.
 func New(c client.Client, p names.Profile) *Authorizer {
-	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(names.GroupStorage), Resource: attachments},
-		{Group: p.Group(names.GroupDevices), Resource: resourceSlices}}
-	mirror := p.Wire(names.MirrorPod)
+	types := []meta.GroupResource{{Resource: pods}, {Resource: volumes}, {Group: p.Group(wellknown.GroupStorage), Resource: attachments},
+		{Group: p.Group(wellknown.GroupDevices), Resource: resourceSlices}}
+	mirror := p.Wire(wellknown.MirrorPod)
 	return &Authorizer{p, client.NewIndex(c, types, func() *graph { return newGraph(mirror) }, (*graph).apply)}
 }
 
@@ -105,7 +106,7 @@ const noRight = "nodes have no such right"
 
 // refusal returns the reason why the node may not do a, or "" if it may.
 func (n *Authorizer) refusal(node string, a *auth.Action) string {
-	storage, devices := n.names.Group(names.GroupStorage), n.names.Group(names.GroupDevices)
+	storage, devices := n.names.Group(wellknown.GroupStorage), n.names.Group(wellknown.GroupDevices)
 	switch (meta.GroupResource{Group: a.Group, Resource: a.Resource}) {
 	case meta.GroupResource{Resource: secrets}, meta.GroupResource{Resource: configMaps}:
 		return n.needed(node, a, "get", "list", "watch")
@@ -124,7 +125,7 @@ func (n *Authorizer) refusal(node string, a *auth.Action) string {
 			return n.neededSub(node, a, "create")
 		}
 		return n.needed(node, a, "get")
-	case meta.GroupResource{Group: n.names.Group(names.GroupCoordination), Resource: "leases"}:
+	case meta.GroupResource{Group: n.names.Group(wellknown.GroupCoordination), Resource: "leases"}:
 		if a.Namespace != n.names.SystemNamespace("node-lease") {
 			return "leases can only be accessed in the namespace " + n.names.SystemNamespace("node-lease")
 		}
@@ -264,14 +265,14 @@ func (n *Authorizer) allNodes(a *auth.Action) bool {
 		}
 		return a.Group == n.names.Group(group) && slices.Contains(resources, resource) && slices.Contains(strings.Split(verbs, ","), a.Verb)
 	}
-	return allowed(names.GroupAuthentication, "create", "tokenreviews") ||
-		allowed(names.GroupAuthorization, "create", "subjectaccessreviews", "localsubjectaccessreviews") ||
+	return allowed(wellknown.GroupAuthentication, "create", "tokenreviews") ||
+		allowed(wellknown.GroupAuthorization, "create", "subjectaccessreviews", "localsubjectaccessreviews") ||
 		allowed("", "get,list,watch", "services") ||
 		allowed("", "get", "endpoints") ||
 		allowed("", "create,update,patch", "events") ||
-		allowed(names.GroupEvents, "create,update,patch", "events") ||
-		allowed(names.GroupCertificates, "create,get,list,watch", "certificatesigningrequests") ||
-		allowed(names.GroupCertificates, "get,list,watch", "clustertrustbundles") ||
-		allowed(names.GroupStorage, "get,list,watch", "csidrivers") ||
-		allowed(names.GroupNode, "get,list,watch", "runtimeclasses")
+		allowed(wellknown.GroupEvents, "create,update,patch", "events") ||
+		allowed(wellknown.GroupCertificates, "create,get,list,watch", "certificatesigningrequests") ||
+		allowed(wellknown.GroupCertificates, "get,list,watch", "clustertrustbundles") ||
+		allowed(wellknown.GroupStorage, "get,list,watch", "csidrivers") ||
+		allowed(wellknown.GroupNode, "get,list,watch", "runtimeclasses")
 }

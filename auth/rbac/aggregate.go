@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Aggregator returns a controller that sets the rules of each ClusterRole with an
@@ -38,7 +39,7 @@ type aggregator struct {
 }
 
 func (g *aggregator) resource() meta.GroupResource {
-	return meta.GroupResource{Group: g.names.Group(names.GroupRBAC), Resource: clusterRoles}
+	return meta.GroupResource{Group: g.names.Group(wellknown.GroupRBAC), Resource: clusterRoles}
 }
 
 // reconcile updates the rules of all aggregated roles. An aggregated role can be

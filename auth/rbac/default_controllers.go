@@ -1,6 +1,9 @@
 package rbac
 
-import "orch.io/controlplane/api/names"
+import (
+	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
+)
 
 const controllerPrefix = "system:controller:"
 
@@ -22,8 +25,8 @@ func controllerRoles(p names.Profile) []defaultRole {
 func storageControllers(add func(string, ...rule)) {
 	add("attachdetach-controller", on("list,watch", "", "persistentvolumes", "persistentvolumeclaims"),
 		on(read, "", "nodes"), on("patch,update", "", "nodes/status"), on("list,watch", "", "pods"), events(),
-		on("get,create,delete,list,watch", names.GroupStorage, "volumeattachments"),
-		on(read, names.GroupStorage, "csidrivers"), on(read, names.GroupStorage, "csinodes"))
+		on("get,create,delete,list,watch", wellknown.GroupStorage, "volumeattachments"),
+		on(read, wellknown.GroupStorage, "csidrivers"), on(read, wellknown.GroupStorage, "csinodes"))
 	add("ephemeral-volume-controller", on(read, "", "pods"), on("update", "", "pods/finalizers"),
 		on("get,list,watch,create", "", "persistentvolumeclaims"), events())
 	add("expand-controller", on("get,list,watch,patch,update", "", "persistentvolumes"),
@@ -31,14 +34,14 @@ func storageControllers(add func(string, ...rule)) {
 	add("persistent-volume-binder", on("get,list,watch,update,create,delete", "", "persistentvolumes"),
 		on("update", "", "persistentvolumes/status"), on("get,list,watch,update", "", "persistentvolumeclaims"),
 		on("update", "", "persistentvolumeclaims/status"), on("list,watch,get,create,delete", "", "pods"),
-		on(read, names.GroupStorage, "storageclasses"), on("list,watch", "", "nodes"), events(), on("watch", "", "events"))
+		on(read, wellknown.GroupStorage, "storageclasses"), on("list,watch", "", "nodes"), events(), on("watch", "", "events"))
 	add("pv-protection-controller", on("get,list,watch,update", "", "persistentvolumes"), events())
 	add("pvc-protection-controller", on("get,list,watch,update", "", "persistentvolumeclaims"),
 		on("update", "", "persistentvolumeclaims/status"), on("list,watch,get", "", "pods"), events())
 	add("selinux-warning-controller", events(), on(read, "", "persistentvolumes"), on(read, "", "persistentvolumeclaims"),
-		on(read, "", "pods"), on(read, names.GroupStorage, "csidrivers"))
+		on(read, "", "pods"), on(read, wellknown.GroupStorage, "csidrivers"))
 	add("volumeattributesclass-protection-controller", on(read, "", "persistentvolumeclaims"), on(read, "", "persistentvolumes"),
-		on("get,list,watch,update", names.GroupStorage, "volumeattributesclasses"), events())
+		on("get,list,watch,update", wellknown.GroupStorage, "volumeattributesclasses"), events())
 }
 
 func workloadControllers(add func(string, ...rule)) {
@@ -59,8 +62,8 @@ func workloadControllers(add func(string, ...rule)) {
 		on("patch,update", "", "pods/status"), on("get", "*", "*/scale"), events())
 	add("horizontal-pod-autoscaler", on(read, "autoscaling", "horizontalpodautoscalers"),
 		on("update", "autoscaling", "horizontalpodautoscalers/status"), on("get,update", "*", "*/scale"),
-		on("list,watch", "", "pods"), on("list,watch", names.GroupMetrics, "pods"),
-		on(read, names.GroupCustomMetrics, "*"), on(read, names.GroupExternalMetrics, "*"), events())
+		on("list,watch", "", "pods"), on("list,watch", wellknown.GroupMetrics, "pods"),
+		on(read, wellknown.GroupCustomMetrics, "*"), on(read, wellknown.GroupExternalMetrics, "*"), events())
 	add("job-controller", on("get,list,watch,update,patch", "batch", "jobs"), on("update", "batch", "jobs/status"),
 		on("update", "batch", "jobs/finalizers"), on("list,watch,create,delete,patch", "", "pods"), events())
 	add("replicaset-controller", on("get,list,watch,update", workloads, "replicasets"),
@@ -79,50 +82,50 @@ func workloadControllers(add func(string, ...rule)) {
 }
 
 func upkeepControllers(add func(string, ...rule)) {
-	add("clusterrole-aggregation-controller", on("escalate,get,list,watch,update,patch", names.GroupRBAC, clusterRoles))
+	add("clusterrole-aggregation-controller", on("escalate,get,list,watch,update,patch", wellknown.GroupRBAC, clusterRoles))
 	add("generic-garbage-collector", on("get,list,watch,patch,update,delete", "*", "*"), events())
-	add("legacy-service-account-token-cleaner", named("get", "", "configmaps", names.LegacyTokenTracking),
+	add("legacy-service-account-token-cleaner", named("get", "", "configmaps", wellknown.LegacyTokenTracking),
 		on("patch,delete", "", "secrets"))
 	add("namespace-controller", on("get,list,watch,delete", "", "namespaces"),
 		on("update", "", "namespaces/finalize", "namespaces/status"), on(read+",delete,deletecollection", "*", "*"))
 	add("node-controller", on(read+",update,delete,patch", "", "nodes"), on("patch,update", "", "nodes/status"),
 		on("patch,update", "", "pods/status"), on("list,watch,delete,get", "", "pods"), events(),
-		on(read, names.GroupCoordination, "leases"))
+		on(read, wellknown.GroupCoordination, "leases"))
 	add("pod-garbage-collector", on("list,watch,delete", "", "pods"), on(read, "", "nodes"),
 		on("patch", "", "pods/status"))
 	add("resourcequota-controller", on("list,watch", "*", "*"), on("update", "", "resourcequotas/status"), events())
 	add("root-ca-cert-publisher", on("create,update", "", "configmaps"), events())
 	add("service-account-controller", on("create", "", "serviceaccounts"), events())
-	add("storage-version-migrator-controller", on("list,patch", "*", "*"), on("get", names.GroupExtensions, "customresourcedefinitions"),
-		on("patch", names.GroupExtensions, "customresourcedefinitions/status"), on("update", names.GroupMigration, "storageversionmigrations/status"))
+	add("storage-version-migrator-controller", on("list,patch", "*", "*"), on("get", wellknown.GroupExtensions, "customresourcedefinitions"),
+		on("patch", wellknown.GroupExtensions, "customresourcedefinitions/status"), on("update", wellknown.GroupMigration, "storageversionmigrations/status"))
 	add("ttl-controller", on("update,patch,list,watch", "", "nodes"), events())
 	add("validatingadmissionpolicy-status-controller",
-		on(read, names.GroupRegistration, "validatingadmissionpolicies"),
-		on("get,update,patch", names.GroupRegistration, "validatingadmissionpolicies/status"), events())
+		on(read, wellknown.GroupRegistration, "validatingadmissionpolicies"),
+		on("get,update,patch", wellknown.GroupRegistration, "validatingadmissionpolicies/status"), events())
 	deviceControllers(add)
 }
 
 func deviceControllers(add func(string, ...rule)) {
 	add("device-taint-eviction-controller", on("get,list,watch,delete", "", "pods"), on("patch,update", "", "pods/status"),
-		on(read, names.GroupDevices, "resourceclaims"), on(read, names.GroupDevices, "resourceslices"),
-		on(read, names.GroupDevices, "deviceclasses"), events())
+		on(read, wellknown.GroupDevices, "resourceclaims"), on(read, wellknown.GroupDevices, "resourceslices"),
+		on(read, wellknown.GroupDevices, "deviceclasses"), events())
 	add("resource-claim-controller", on(read, "", "pods"), on("update", "", "pods/finalizers"),
-		on("get,list,watch,create,delete", names.GroupDevices, "resourceclaims"),
-		on("update,patch", names.GroupDevices, "resourceclaims", "resourceclaims/status"), on("update,patch", "", "pods/status"),
-		events(), on("update,patch", names.GroupDevices, "resourceclaims/binding"))
+		on("get,list,watch,create,delete", wellknown.GroupDevices, "resourceclaims"),
+		on("update,patch", wellknown.GroupDevices, "resourceclaims", "resourceclaims/status"), on("update,patch", "", "pods/status"),
+		events(), on("update,patch", wellknown.GroupDevices, "resourceclaims/binding"))
 }
 
 func networkControllers(add func(string, ...rule)) {
 	add("endpoint-controller", on(read, "", "services", "pods"),
 		on(read+",create,update,delete", "", "endpoints"), on("create", "", "endpoints/restricted"), events())
-	slices := on(read+",create,update,delete", names.GroupEndpoints, "endpointslices")
+	slices := on(read+",create,update,delete", wellknown.GroupEndpoints, "endpointslices")
 	add("endpointslice-controller", on(read, "", "services", "pods", "nodes"), on("update", "", "services/finalizers"),
 		slices, events())
 	add("endpointslicemirroring-controller", on(read, "", "services", "endpoints"), on("update", "", "services/finalizers"),
 		on("update", "", "endpoints/finalizers"), slices, events())
-	add("service-cidrs-controller", on("get,list,watch,patch,update", names.GroupNetworking, "servicecidrs"),
-		on("patch,update", names.GroupNetworking, "servicecidrs/finalizers"), on("patch,update", names.GroupNetworking, "servicecidrs/status"),
-		on(read, names.GroupNetworking, "ipaddresses"), events())
+	add("service-cidrs-controller", on("get,list,watch,patch,update", wellknown.GroupNetworking, "servicecidrs"),
+		on("patch,update", wellknown.GroupNetworking, "servicecidrs/finalizers"), on("patch,update", wellknown.GroupNetworking, "servicecidrs/status"),
+		on(read, wellknown.GroupNetworking, "ipaddresses"), events())
 	add("route-controller", on("list,watch", "", "nodes"), on("patch", "", "nodes/status"), events())
 	add("service-controller", on(read, "", "services"), on("patch,update", "", "services/status"),
 		on("list,watch", "", "nodes"), events())
@@ -130,10 +133,10 @@ func networkControllers(add func(string, ...rule)) {
 
 func certificateController(p names.Profile, add func(string, ...rule)) {
 	add("certificate-controller",
-		on("get,list,watch,delete", names.GroupCertificates, "certificatesigningrequests"),
-		on("update", names.GroupCertificates, "certificatesigningrequests/status", "certificatesigningrequests/approval"),
-		named("approve", names.GroupCertificates, "signers", p.Wire(names.SignerClientNode)),
-		named("sign", names.GroupCertificates, "signers", p.Wire(names.SignerClient), p.Wire(names.SignerClientNode),
-			p.Wire(names.SignerNodeServing), p.Wire(names.SignerLegacyUnknown)),
-		on("create", names.GroupAuthorization, "subjectaccessreviews"), events())
+		on("get,list,watch,delete", wellknown.GroupCertificates, "certificatesigningrequests"),
+		on("update", wellknown.GroupCertificates, "certificatesigningrequests/status", "certificatesigningrequests/approval"),
+		named("approve", wellknown.GroupCertificates, "signers", p.Wire(wellknown.SignerClientNode)),
+		named("sign", wellknown.GroupCertificates, "signers", p.Wire(wellknown.SignerClient), p.Wire(wellknown.SignerClientNode),
+			p.Wire(wellknown.SignerNodeServing), p.Wire(wellknown.SignerLegacyUnknown)),
+		on("create", wellknown.GroupAuthorization, "subjectaccessreviews"), events())
 }

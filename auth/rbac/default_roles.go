@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // userRoles returns the roles for users: cluster-admin, and admin, edit and view.
@@ -15,8 +16,8 @@ func userRoles() []defaultRole {
 		{name: "edit", from: "edit", to: []string{"admin"}},
 		{name: "view", from: "view", to: []string{"edit"}},
 		{name: "system:aggregate-to-admin", to: []string{"admin"}, rules: []rule{
-			on("create", names.GroupAuthorization, "localsubjectaccessreviews"),
-			on(readWrite, names.GroupRBAC, roles, roleBindings),
+			on("create", wellknown.GroupAuthorization, "localsubjectaccessreviews"),
+			on(readWrite, wellknown.GroupRBAC, roles, roleBindings),
 		}},
 		{name: "system:aggregate-to-edit", to: []string{"edit"}, rules: editRules()},
 		{name: "system:aggregate-to-view", to: []string{"view"}, rules: viewRules()},
@@ -31,7 +32,7 @@ func viewRules() []rule {
 			"namespaces/status", "replicationcontrollers/status", "pods/log"),
 		on(read, "", "namespaces"),
 		on(read, eventGroups, "events"),
-		on(read, names.GroupEndpoints, "endpointslices"),
+		on(read, wellknown.GroupEndpoints, "endpointslices"),
 		on(read, "apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale",
 			"daemonsets", "daemonsets/status", "deployments", "deployments/status", "deployments/scale",
 			"replicasets", "replicasets/status", "replicasets/scale"),
@@ -41,8 +42,8 @@ func viewRules() []rule {
 			"deployments/status", "ingresses", "ingresses/status", "replicasets", "replicasets/scale",
 			"replicasets/status", "replicationcontrollers/scale", "networkpolicies"),
 		on(read, "policy", "poddisruptionbudgets", "poddisruptionbudgets/status"),
-		on(read, names.GroupNetworking, "networkpolicies", "ingresses", "ingresses/status"),
-		on(read, names.GroupDevices, "resourceclaims", "resourceclaims/status", "resourceclaimtemplates"),
+		on(read, wellknown.GroupNetworking, "networkpolicies", "ingresses", "ingresses/status"),
+		on(read, wellknown.GroupDevices, "resourceclaims", "resourceclaims/status", "resourceclaimtemplates"),
 	}
 }
 
@@ -63,9 +64,9 @@ func editRules() []rule {
 		on(write, "extensions", "daemonsets", "deployments", "deployments/scale", "deployments/rollback", "ingresses",
 			"replicasets", "replicasets/scale", "replicationcontrollers/scale", "networkpolicies"),
 		on(write, "policy", "poddisruptionbudgets"),
-		on(write, names.GroupNetworking, "networkpolicies", "ingresses"),
-		on(readWrite, names.GroupCoordination, "leases"),
-		on(write, names.GroupDevices, "resourceclaims", "resourceclaimtemplates"),
+		on(write, wellknown.GroupNetworking, "networkpolicies", "ingresses"),
+		on(readWrite, wellknown.GroupCoordination, "leases"),
+		on(write, wellknown.GroupDevices, "resourceclaims", "resourceclaimtemplates"),
 	}
 }
 
@@ -73,8 +74,8 @@ func editRules() []rule {
 func discoveryRoles() []defaultRole {
 	return []defaultRole{
 		{name: "system:basic-user", rules: []rule{
-			on("create", names.GroupAuthorization, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
-			on("create", names.GroupAuthentication, "selfsubjectreviews"),
+			on("create", wellknown.GroupAuthorization, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+			on("create", wellknown.GroupAuthentication, "selfsubjectreviews"),
 		}},
 		{name: "system:discovery", rules: []rule{urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/",
 			"/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")}},
@@ -90,37 +91,37 @@ func discoveryRoles() []defaultRole {
 // componentRoles returns the roles for the components of a cluster.
 func componentRoles() []defaultRole {
 	delegation := []rule{
-		on("create", names.GroupAuthentication, "tokenreviews"),
-		on("create", names.GroupAuthorization, "subjectaccessreviews"),
+		on("create", wellknown.GroupAuthentication, "tokenreviews"),
+		on("create", wellknown.GroupAuthorization, "subjectaccessreviews"),
 	}
 	return []defaultRole{
 		{name: "system:heapster", rules: []rule{on(read, "", "events", "pods", "nodes", "namespaces"), on(read, "extensions", "deployments")}},
 		{name: "system:node", rules: nodeRules()},
 		{name: "system:node-problem-detector", rules: []rule{on("get", "", "nodes"), on("patch", "", "nodes/status"), events()}},
 		{name: "system:node-proxier", rules: []rule{on("list,watch", "", "services", "endpoints"), on(read, "", "nodes"),
-			events(), on("list,watch", names.GroupNetworking, "servicecidrs"), on("list,watch", names.GroupEndpoints, "endpointslices")}},
-		{name: names.RoleNodeAPIAdmin, rules: []rule{on(read, "", "nodes"), on("proxy", "", "nodes"),
+			events(), on("list,watch", wellknown.GroupNetworking, "servicecidrs"), on("list,watch", wellknown.GroupEndpoints, "endpointslices")}},
+		{name: wellknown.RoleNodeAPIAdmin, rules: []rule{on(read, "", "nodes"), on("proxy", "", "nodes"),
 			on("*", "", "nodes/proxy", "nodes/metrics", "nodes/log", "nodes/stats"),
 			on("*", "", "nodes/configz", "nodes/healthz", "nodes/pods")}},
-		{name: "system:node-bootstrapper", rules: []rule{on("create,get,list,watch", names.GroupCertificates, "certificatesigningrequests")}},
+		{name: "system:node-bootstrapper", rules: []rule{on("create,get,list,watch", wellknown.GroupCertificates, "certificatesigningrequests")}},
 		{name: "system:auth-delegator", rules: delegation},
-		{name: names.RoleAggregator, rules: []rule{on(read, "", "services", "endpoints")}},
-		{name: names.UserControllerManager, rules: slices.Insert(controllerManagerRules(), 7, delegation...)},
-		{name: names.RoleDNS, rules: []rule{on("list,watch", "", "endpoints", "services")}},
+		{name: wellknown.RoleAggregator, rules: []rule{on(read, "", "services", "endpoints")}},
+		{name: wellknown.UserControllerManager, rules: slices.Insert(controllerManagerRules(), 7, delegation...)},
+		{name: wellknown.RoleDNS, rules: []rule{on("list,watch", "", "endpoints", "services")}},
 		{name: "system:persistent-volume-provisioner", rules: []rule{
 			on("get,list,watch,create,delete", "", "persistentvolumes"), on("get,list,watch,update", "", "persistentvolumeclaims"),
-			on(read, names.GroupStorage, "storageclasses"), on("watch", "", "events"), events()}},
+			on(read, wellknown.GroupStorage, "storageclasses"), on("watch", "", "events"), events()}},
 		{name: "system:volume-scheduler", rules: []rule{on(readUpdate, "", "persistentvolumes"),
-			on(read, names.GroupStorage, "storageclasses"), on(readUpdate, "", "persistentvolumeclaims")}},
-		{name: names.UserScheduler, rules: slices.Concat(schedulerRules(), delegation, schedulerDevices())},
+			on(read, wellknown.GroupStorage, "storageclasses"), on(readUpdate, "", "persistentvolumeclaims")}},
+		{name: wellknown.UserScheduler, rules: slices.Concat(schedulerRules(), delegation, schedulerDevices())},
 	}
 }
 
 func controllerManagerRules() []rule {
 	return []rule{
 		events(),
-		on("create", names.GroupCoordination, "leases"),
-		named("get,update", names.GroupCoordination, "leases", names.LeaseControllers),
+		on("create", wellknown.GroupCoordination, "leases"),
+		named("get,update", wellknown.GroupCoordination, "leases", wellknown.LeaseControllers),
 		on("create", "", "secrets", "serviceaccounts"),
 		on("delete", "", "secrets"),
 		on("get", "", "configmaps", "namespaces", "secrets", "serviceaccounts"),
@@ -133,9 +134,9 @@ func controllerManagerRules() []rule {
 func schedulerRules() []rule {
 	return []rule{
 		events(),
-		on("create", names.GroupCoordination, "leases"),
-		named(read+",update", names.GroupCoordination, "leases", names.LeaseScheduler),
-		on(readWrite, names.GroupCoordination, "leasecandidates"),
+		on("create", wellknown.GroupCoordination, "leases"),
+		named(read+",update", wellknown.GroupCoordination, "leases", wellknown.LeaseScheduler),
+		on(readWrite, wellknown.GroupCoordination, "leasecandidates"),
 		on(read, "", "nodes"),
 		on("get,list,watch,delete", "", "pods"),
 		on("create", "", "bindings", "pods/binding"),
@@ -151,18 +152,18 @@ func schedulerRules() []rule {
 // schedulerDevices returns the scheduler's rules for volumes and devices.
 func schedulerDevices() []rule {
 	return []rule{
-		on(read, names.GroupStorage, "csinodes"),
-		on(read, names.GroupStorage, "volumeattachments"),
+		on(read, wellknown.GroupStorage, "csinodes"),
+		on(read, wellknown.GroupStorage, "volumeattachments"),
 		on(read, "", "namespaces"),
-		on(read, names.GroupStorage, "csidrivers"),
-		on(read, names.GroupStorage, "csistoragecapacities"),
-		on(read, names.GroupDevices, "deviceclasses"),
-		on(readUpdate, names.GroupDevices, "resourceclaims"),
-		on(readUpdate, names.GroupDevices, "resourceclaims/status"),
+		on(read, wellknown.GroupStorage, "csidrivers"),
+		on(read, wellknown.GroupStorage, "csistoragecapacities"),
+		on(read, wellknown.GroupDevices, "deviceclasses"),
+		on(readUpdate, wellknown.GroupDevices, "resourceclaims"),
+		on(readUpdate, wellknown.GroupDevices, "resourceclaims/status"),
 		on("update", "", "pods/finalizers"),
-		on(read, names.GroupDevices, "resourceslices"),
-		on("create,delete", names.GroupDevices, "resourceclaims"),
-		on("update,patch", names.GroupDevices, "resourceclaims/binding"),
+		on(read, wellknown.GroupDevices, "resourceslices"),
+		on("create,delete", wellknown.GroupDevices, "resourceclaims"),
+		on("update,patch", wellknown.GroupDevices, "resourceclaims/binding"),
 	}
 }
 
@@ -170,8 +171,8 @@ func schedulerDevices() []rule {
 // node authorizer restricts an agent to the objects of its node.
 func nodeRules() []rule {
 	return []rule{
-		on("create", names.GroupAuthentication, "tokenreviews"),
-		on("create", names.GroupAuthorization, "subjectaccessreviews", "localsubjectaccessreviews"),
+		on("create", wellknown.GroupAuthentication, "tokenreviews"),
+		on("create", wellknown.GroupAuthorization, "subjectaccessreviews", "localsubjectaccessreviews"),
 		on(read, "", "services"),
 		on("create,get,list,watch", "", "nodes"),
 		on("update,patch", "", "nodes/status"),
@@ -184,16 +185,16 @@ func nodeRules() []rule {
 		on(read, "", "secrets", "configmaps"),
 		on("get", "", "persistentvolumeclaims", "persistentvolumes"),
 		on("get", "", "endpoints"),
-		on("create,get,list,watch", names.GroupCertificates, "certificatesigningrequests"),
-		on("get,create,update,patch,delete", names.GroupCoordination, "leases"),
-		on("get", names.GroupStorage, "volumeattachments"),
+		on("create,get,list,watch", wellknown.GroupCertificates, "certificatesigningrequests"),
+		on("get,create,update,patch,delete", wellknown.GroupCoordination, "leases"),
+		on("get", wellknown.GroupStorage, "volumeattachments"),
 		on("create", "", "serviceaccounts/token"),
 		on("get,update,patch", "", "persistentvolumeclaims/status"),
-		on(read, names.GroupStorage, "csidrivers"),
-		on("get,create,update,patch,delete", names.GroupStorage, "csinodes"),
-		on(read, names.GroupNode, "runtimeclasses"),
-		on("get", names.GroupDevices, "resourceclaims"),
-		on("deletecollection", names.GroupDevices, "resourceslices"),
+		on(read, wellknown.GroupStorage, "csidrivers"),
+		on("get,create,update,patch,delete", wellknown.GroupStorage, "csinodes"),
+		on(read, wellknown.GroupNode, "runtimeclasses"),
+		on("get", wellknown.GroupDevices, "resourceclaims"),
+		on("deletecollection", wellknown.GroupDevices, "resourceslices"),
 		on("get", "", "serviceaccounts"),
 	}
 }
@@ -201,17 +202,17 @@ func nodeRules() []rule {
 // certificateRoles returns the roles whose CertificateSigningRequests are approved
 // automatically, and the roles that may approve requests for a built-in signer.
 func certificateRoles(p names.Profile) []defaultRole {
-	g := p.Group(names.GroupCertificates)
+	g := p.Group(wellknown.GroupCertificates)
 	prefix := "system:" + g + ":"
 	node := func(sub string) defaultRole {
 		return defaultRole{name: prefix + "certificatesigningrequests:" + sub,
-			rules: []rule{on("create", names.GroupCertificates, "certificatesigningrequests/"+sub)}}
+			rules: []rule{on("create", wellknown.GroupCertificates, "certificatesigningrequests/"+sub)}}
 	}
 	out := []defaultRole{node("nodeclient"), node("selfnodeclient")}
-	for _, s := range []string{names.SignerLegacyUnknown, names.SignerNodeServing, names.SignerClient, names.SignerClientNode} {
+	for _, s := range []string{wellknown.SignerLegacyUnknown, wellknown.SignerNodeServing, wellknown.SignerClient, wellknown.SignerClientNode} {
 		signer := p.Wire(s)
 		out = append(out, defaultRole{name: prefix + signerWord(signer) + "-approver",
-			rules: []rule{named("approve", names.GroupCertificates, "signers", signer)}})
+			rules: []rule{named("approve", wellknown.GroupCertificates, "signers", signer)}})
 	}
 	return out
 }
@@ -227,18 +228,18 @@ func signerWord(signer string) string {
 
 func namespacedRoles() []defaultRole {
 	leader := func(lease string) defaultRole {
-		return defaultRole{namespace: "system", name: names.LeaderRole + lease, rules: []rule{
-			on(read+",create,update", names.GroupCoordination, "leases"),
-			on(read+",create,update", names.GroupCoordination, "leasecandidates")}}
+		return defaultRole{namespace: "system", name: wellknown.LeaderRole + lease, rules: []rule{
+			on(read+",create,update", wellknown.GroupCoordination, "leases"),
+			on(read+",create,update", wellknown.GroupCoordination, "leasecandidates")}}
 	}
 	return []defaultRole{
 		{namespace: "public", name: controllerPrefix + "bootstrap-signer", rules: []rule{
-			on(read, "", "configmaps"), named("update", "", "configmaps", names.ClusterInfo), events()}},
+			on(read, "", "configmaps"), named("update", "", "configmaps", wellknown.ClusterInfo), events()}},
 		{namespace: "system", name: controllerPrefix + "bootstrap-signer", rules: []rule{on(read, "", "secrets")}},
 		{namespace: "system", name: controllerPrefix + "cloud-provider", rules: []rule{on("create,get,list,watch", "", "configmaps")}},
 		{namespace: "system", name: controllerPrefix + "token-cleaner", rules: []rule{on("get,list,watch,delete", "", "secrets"), events()}},
-		{namespace: "system", name: names.ReaderRole, rules: []rule{named(read, "", "configmaps", names.ReaderConfigMap)}},
-		leader(names.LeaseControllers),
-		leader(names.LeaseScheduler),
+		{namespace: "system", name: wellknown.ReaderRole, rules: []rule{named(read, "", "configmaps", wellknown.ReaderConfigMap)}},
+		leader(wellknown.LeaseControllers),
+		leader(wellknown.LeaseScheduler),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Verbs that default roles combine.
@@ -38,7 +39,7 @@ type defaultSubject struct{ kind, namespace, name string }
 // API groups of kinds that moved between groups, with the former group.
 const (
 	workloads   = "apps,extensions"
-	eventGroups = "," + names.GroupEvents
+	eventGroups = "," + wellknown.GroupEvents
 )
 
 // on returns a rule for resources. verbs and groups are separated by commas. The
@@ -94,11 +95,11 @@ func clusterBindings() []defaultBinding {
 		{name: "system:basic-user", subjects: []defaultSubject{group(auth.Authenticated)}},
 		{name: "system:public-info-viewer", subjects: []defaultSubject{group(auth.Authenticated), group(auth.Unauthenticated)}},
 		{name: "system:service-account-issuer-discovery", subjects: []defaultSubject{group(auth.ServiceAccounts)}},
-		{name: "system:node-proxier", subjects: []defaultSubject{user(names.UserProxy)}},
-		{name: names.UserControllerManager, subjects: []defaultSubject{user(names.UserControllerManager)}},
-		{name: names.RoleDNS, subjects: []defaultSubject{account(names.AccountDNS)}},
-		{name: names.UserScheduler, subjects: []defaultSubject{user(names.UserScheduler)}},
-		{name: "system:volume-scheduler", subjects: []defaultSubject{user(names.UserScheduler)}},
+		{name: "system:node-proxier", subjects: []defaultSubject{user(wellknown.UserProxy)}},
+		{name: wellknown.UserControllerManager, subjects: []defaultSubject{user(wellknown.UserControllerManager)}},
+		{name: wellknown.RoleDNS, subjects: []defaultSubject{account(wellknown.AccountDNS)}},
+		{name: wellknown.UserScheduler, subjects: []defaultSubject{user(wellknown.UserScheduler)}},
+		{name: "system:volume-scheduler", subjects: []defaultSubject{user(wellknown.UserScheduler)}},
 		{name: "system:node"},
 	}
 }
@@ -109,12 +110,12 @@ func namespacedBindings() []defaultBinding {
 		{namespace: "system", name: controllerPrefix + "bootstrap-signer", subjects: []defaultSubject{account("bootstrap-signer")}},
 		{namespace: "system", name: controllerPrefix + "cloud-provider", subjects: []defaultSubject{account("cloud-provider")}},
 		{namespace: "system", name: controllerPrefix + "token-cleaner", subjects: []defaultSubject{account("token-cleaner")}},
-		{namespace: "system", name: "system::" + names.ReaderRole, role: names.ReaderRole, subjects: []defaultSubject{
-			user(names.UserControllerManager), user(names.UserScheduler)}},
-		{namespace: "system", name: names.LeaderRole + names.LeaseControllers, subjects: []defaultSubject{
-			user(names.UserControllerManager), account(names.LeaseControllers), account("leader-election-controller")}},
-		{namespace: "system", name: names.LeaderRole + names.LeaseScheduler, subjects: []defaultSubject{
-			user(names.UserScheduler), account(names.LeaseScheduler)}},
+		{namespace: "system", name: "system::" + wellknown.ReaderRole, role: wellknown.ReaderRole, subjects: []defaultSubject{
+			user(wellknown.UserControllerManager), user(wellknown.UserScheduler)}},
+		{namespace: "system", name: wellknown.LeaderRole + wellknown.LeaseControllers, subjects: []defaultSubject{
+			user(wellknown.UserControllerManager), account(wellknown.LeaseControllers), account("leader-election-controller")}},
+		{namespace: "system", name: wellknown.LeaderRole + wellknown.LeaseScheduler, subjects: []defaultSubject{
+			user(wellknown.UserScheduler), account(wellknown.LeaseScheduler)}},
 	}
 }
 
@@ -122,10 +123,10 @@ func namespacedBindings() []defaultBinding {
 func (d defaultRole) object(p names.Profile) *meta.Object {
 	o := bootstrapObject(p, d.namespace, d.name, kindRole)
 	for _, word := range d.to {
-		o.Set("true", "metadata", "labels", p.Wire(names.RBACAggregate+word))
+		o.Set("true", "metadata", "labels", p.Wire(wellknown.RBACAggregate+word))
 	}
 	if d.from != "" {
-		selector := map[string]any{"matchLabels": map[string]any{p.Wire(names.RBACAggregate + d.from): "true"}}
+		selector := map[string]any{"matchLabels": map[string]any{p.Wire(wellknown.RBACAggregate + d.from): "true"}}
 		o.Set([]any{selector}, "aggregationRule", "clusterRoleSelectors")
 		return o
 	}
@@ -148,7 +149,7 @@ func (d defaultRole) object(p names.Profile) *meta.Object {
 // object returns the binding as an API object with the names of the profile.
 func (d defaultBinding) object(p names.Profile) *meta.Object {
 	o := bootstrapObject(p, d.namespace, d.name, kindRole+"Binding")
-	g := p.Group(names.GroupRBAC)
+	g := p.Group(wellknown.GroupRBAC)
 	kind := kindClusterRole
 	if d.namespace != "" {
 		kind = kindRole
@@ -182,11 +183,11 @@ func bootstrapObject(p names.Profile, purpose, name, kind string) *meta.Object {
 		kind = "Cluster" + kind
 	}
 	o := meta.NewObject(map[string]any{
-		"apiVersion": p.Group(names.GroupRBAC) + "/v1", "kind": kind,
+		"apiVersion": p.Group(wellknown.GroupRBAC) + "/v1", "kind": kind,
 		"metadata": map[string]any{
 			"name":        p.Wire(name),
-			"labels":      map[string]any{p.Wire(names.Bootstrapping): names.RBACDefaults},
-			"annotations": map[string]any{p.Wire(names.RBACAutoupdate): "true"},
+			"labels":      map[string]any{p.Wire(wellknown.Bootstrapping): wellknown.RBACDefaults},
+			"annotations": map[string]any{p.Wire(wellknown.RBACAutoupdate): "true"},
 		},
 	})
 	if purpose != "" {

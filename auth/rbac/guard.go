@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Grant is a write of a role or binding.
@@ -38,7 +38,7 @@ func (r *Authorizer) CheckGrant(ctx context.Context, authorizer auth.Authorizer,
 	if q.User != nil && q.User.InGroup(auth.Masters) || actor.Is(ctx, q.User) || q.Old != nil && sameGrant(q.Old, q.Object) {
 		return nil
 	}
-	g := guard{rbac: r, authorizer: authorizer, group: r.names.Group(names.GroupRBAC)}
+	g := guard{rbac: r, authorizer: authorizer, group: r.names.Group(wellknown.GroupRBAC)}
 	switch q.Resource {
 	case roles, clusterRoles:
 		return g.role(ctx, &q)

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/rbac"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
@@ -187,7 +188,7 @@ func TestDefaultObjectsUseNamesOfProfile(t *testing.T) {
 		require.NoError(t, rbac.Reconcile(ctx, s, p))
 		var found []string
 		for _, plural := range []string{"clusterroles", "clusterrolebindings", "roles", "rolebindings"} {
-			list, err := s.List(ctx, meta.GroupResource{Group: p.Group(names.GroupRBAC), Resource: plural}, "")
+			list, err := s.List(ctx, meta.GroupResource{Group: p.Group(wellknown.GroupRBAC), Resource: plural}, "")
 			require.NoError(t, err)
 			require.NotEmpty(t, list)
 			for _, o := range list {
@@ -211,7 +212,7 @@ func defaultRoles(t *testing.T, p names.Profile) {
 	s, ctx := newStore(t), context.Background()
 	require.NoError(t, rbac.Reconcile(ctx, s, p))
 	require.NoError(t, rbac.Aggregate(ctx, s, p))
-	g := p.Group(names.GroupRBAC)
+	g := p.Group(wellknown.GroupRBAC)
 	for _, role := range []string{"admin", "edit", "view"} {
 		_, err := s.Create(ctx, meta.GroupResource{Group: g, Resource: "rolebindings"}, meta.NewObject(map[string]any{
 			"metadata": map[string]any{"name": role, "namespace": "ns"},
@@ -229,8 +230,8 @@ func defaultRoles(t *testing.T, p names.Profile) {
 		{"create", "", "pods", true, true, false},
 		{"get", "", "secrets", true, true, false},
 		{"create", "apps", "deployments", true, true, false},
-		{"list", p.Group(names.GroupEvents), "events", true, true, true},
-		{"create", p.Group(names.GroupEvents), "events", true, true, false},
+		{"list", p.Group(wellknown.GroupEvents), "events", true, true, true},
+		{"create", p.Group(wellknown.GroupEvents), "events", true, true, false},
 		{"get", g, "roles", true, false, false},
 		{"create", g, "rolebindings", true, false, false},
 		{"create", "", "resourcequotas", false, false, false},
@@ -246,7 +247,7 @@ func defaultRoles(t *testing.T, p names.Profile) {
 			assert.Equal(t, want, can(t, a, action), "%s %s.%s as %s", tt.verb, tt.resource, tt.group, name)
 		}
 	}
-	scheduler := auth.Action{User: &auth.User{Name: p.Wire(names.UserScheduler)}, Verb: "create", Group: p.Group(names.GroupCoordination), Resource: "leases"}
+	scheduler := auth.Action{User: &auth.User{Name: p.Wire(wellknown.UserScheduler)}, Verb: "create", Group: p.Group(wellknown.GroupCoordination), Resource: "leases"}
 	assert.True(t, can(t, a, scheduler))
 	scheduler.Verb = "delete"
 	assert.False(t, can(t, a, scheduler))

@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Kinds of roles and subjects.
@@ -60,7 +61,7 @@ type index struct {
 
 func newIndex(p names.Profile) *index {
 	return &index{
-		group: p.Group(names.GroupRBAC), roles: map[meta.Key][]rule{},
+		group: p.Group(wellknown.GroupRBAC), roles: map[meta.Key][]rule{},
 		bindings: map[meta.Key]binding{}, grants: map[string]map[identity][]grant{},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Resource types of the package's group.
@@ -103,7 +104,7 @@ func roleKind(k meta.Key) string {
 }
 
 func (r *Authorizer) noRole(k meta.Key) string {
-	return fmt.Sprintf("%s.%s %q not found", strings.ToLower(roleKind(k)), r.names.Group(names.GroupRBAC), k.Name)
+	return fmt.Sprintf("%s.%s %q not found", strings.ToLower(roleKind(k)), r.names.Group(wellknown.GroupRBAC), k.Name)
 }
 
 // joinMessages joins a sorted list of messages without duplicates, at most ten. It
@@ -165,7 +166,7 @@ func (r *Authorizer) role(k meta.Key) (rules []rule, ok bool) {
 }
 
 func types(p names.Profile) []meta.GroupResource {
-	g := p.Group(names.GroupRBAC)
+	g := p.Group(wellknown.GroupRBAC)
 	return []meta.GroupResource{{Group: g, Resource: roles}, {Group: g, Resource: clusterRoles},
 		{Group: g, Resource: roleBindings}, {Group: g, Resource: clusterRoleBindings}}
 }

@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -20,7 +21,7 @@ import (
 // object fails, Reconcile continues; the error joins all failures.
 func Reconcile(ctx context.Context, client client.Client, p names.Profile) error {
 	list, bindings := defaults(p)
-	group := p.Group(names.GroupRBAC)
+	group := p.Group(wellknown.GroupRBAC)
 	var failed []error
 	for _, d := range list {
 		r := meta.GroupResource{Group: group, Resource: clusterRoles}
@@ -90,7 +91,7 @@ func unserved(err error) bool {
 
 // autoupdateOff reports whether the object's annotation disables Reconcile.
 func autoupdateOff(o *meta.Object, p names.Profile) bool {
-	return o.Annotation(p.Wire(names.RBACAutoupdate)) == "false"
+	return o.Annotation(p.Wire(wellknown.RBACAutoupdate)) == "false"
 }
 
 // restoreRole adds the selectors or rules of want that have lacks. It compares

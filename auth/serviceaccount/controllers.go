@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -41,12 +42,12 @@ func DefaultAccounts() client.Controller {
 // RootCA returns a controller that maintains a ConfigMap with the server's CA
 // certificates in every active namespace. authorities is PEM.
 func RootCA(p names.Profile, authorities []byte) client.Controller {
-	name := p.Wire(names.RootCAConfigMap)
+	name := p.Wire(wellknown.RootCAConfigMap)
 	return perNamespace("root-ca-cert-publisher", configMapType, name, func(ctx context.Context, c client.Client, namespace string) error {
 		data := map[string]any{"ca.crt": string(authorities)}
 		_, err := c.Create(ctx, configMapType, meta.NewObject(map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": map[string]any{
-				p.Wire(names.Description): "CA certificates that verify connections to this server's own addresses.",
+				p.Wire(wellknown.Description): "CA certificates that verify connections to this server's own addresses.",
 			}}, "data": data}))
 		if !meta.IsAlreadyExists(err) {
 			return err
@@ -160,10 +161,10 @@ func (s *secrets) mapEvent(c client.Event) []string {
 // account returns the name of a token secret's account, or "" if o is nil or no
 // token secret.
 func (s *secrets) account(o *meta.Object) string {
-	if o == nil || o.String("type") != s.wire(names.SecretServiceToken) {
+	if o == nil || o.String("type") != s.wire(wellknown.SecretServiceToken) {
 		return ""
 	}
-	return o.Annotation(s.wire(names.ServiceAccountName))
+	return o.Annotation(s.wire(wellknown.ServiceAccountName))
 }
 
 func (s *secrets) reconcile(ctx context.Context, c client.Client, key string) (time.Duration, error) {
@@ -198,7 +199,7 @@ func (s *secrets) fill(ctx context.Context, c client.Client, k meta.Key) (again 
 	if name == "" || o.Terminating() {
 		return 0, nil
 	}
-	uid := o.Annotation(s.wire(names.ServiceAccountUID))
+	uid := o.Annotation(s.wire(wellknown.ServiceAccountUID))
 	account, err := c.Get(ctx, accountType, meta.Key{Namespace: k.Namespace, Name: name})
 	if left := accountGrace - time.Since(o.CreationTimestamp()); meta.IsNotFound(err) && uid == "" && left > 0 {
 		return min(left, accountGrace), nil
@@ -210,7 +211,7 @@ func (s *secrets) fill(ctx context.Context, c client.Client, k meta.Key) (again 
 		return 0, err
 	}
 	_, err = c.Update(ctx, secretType, k, "", func(o *meta.Object) error {
-		o.Set(account.UID(), "metadata", "annotations", s.wire(names.ServiceAccountUID))
+		o.Set(account.UID(), "metadata", "annotations", s.wire(wellknown.ServiceAccountUID))
 		o.Set(s.authorities, "data", "ca.crt")
 		o.Set(base64.StdEncoding.EncodeToString([]byte(k.Namespace)), "data", "namespace")
 		if o.String("data", "token") != "" {

@@ -11,7 +11,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -24,7 +24,7 @@ const (
 // request answers a POST to the subresource token of a service account. The answer
 // is the TokenRequest with the token in its status. Errors are *meta.Status.
 func (t *Tokens) request(ctx context.Context, call *registry.Call) (*meta.Object, error) {
-	group := meta.GroupKind{Group: call.Names.Group(names.GroupAuthentication), Kind: "TokenRequest"}
+	group := meta.GroupKind{Group: call.Names.Group(wellknown.GroupAuthentication), Kind: "TokenRequest"}
 	req := call.Object.Clone()
 	if err := checkBody(req, call.Key, group); err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // defaultExpiration is the default of spec.expirationSeconds.
@@ -89,7 +90,7 @@ func New(c Config) (*Tokens, error) {
 		c.Now = time.Now
 	}
 	if len(c.Issuers) == 0 {
-		c.Issuers = []string{c.Names.Wire(names.TokenIssuer)}
+		c.Issuers = []string{c.Names.Wire(wellknown.TokenIssuer)}
 	}
 	if len(c.Audiences) == 0 {
 		c.Audiences = c.Issuers
@@ -160,7 +161,7 @@ func (t *Tokens) issue(c private, audiences []string, begin, end time.Time) (str
 		ID: uuid.NewString(),
 	}
 	// A single audience is also encoded as a list: some readers accept only lists.
-	claim := map[string]any{t.config.Names.Wire(names.TokenClaim): c, "aud": audiences}
+	claim := map[string]any{t.config.Names.Wire(wellknown.TokenClaim): c, "aud": audiences}
 	return jwt.Signed(t.signer).Claims(public).Claims(claim).Serialize()
 }
 
@@ -172,11 +173,11 @@ func (t *Tokens) secretToken(namespace, account, accountUID, secret string) (str
 	}
 	p := t.config.Names
 	return jwt.Signed(t.signer).Claims(map[string]any{
-		"iss":                              p.Wire(names.LegacyTokenIssuer),
-		"sub":                              auth.ServiceAccountUser(namespace, account),
-		p.Wire(names.LegacyTokenNamespace): namespace,
-		p.Wire(names.LegacyTokenName):      account,
-		p.Wire(names.LegacyTokenUID):       accountUID,
-		p.Wire(names.LegacyTokenSecret):    secret,
+		"iss":                                  p.Wire(wellknown.LegacyTokenIssuer),
+		"sub":                                  auth.ServiceAccountUser(namespace, account),
+		p.Wire(wellknown.LegacyTokenNamespace): namespace,
+		p.Wire(wellknown.LegacyTokenName):      account,
+		p.Wire(wellknown.LegacyTokenUID):       accountUID,
+		p.Wire(wellknown.LegacyTokenSecret):    secret,
 	}).Serialize()
 }

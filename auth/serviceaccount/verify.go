@@ -15,9 +15,9 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/internal/bearer"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // skew is the tolerated difference between the clocks of servers. For the same
@@ -67,7 +67,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 // ours reports whether the issuer in an unverified token is an issuer of t.
 func (t *Tokens) ours(token string) bool {
 	issuer := bearer.Issuer(token)
-	return slices.Contains(t.config.Issuers, issuer) || issuer == t.config.Names.Wire(names.LegacyTokenIssuer)
+	return slices.Contains(t.config.Issuers, issuer) || issuer == t.config.Names.Wire(wellknown.LegacyTokenIssuer)
 }
 
 // verify checks the signature of a token and returns its claims, or nil if the
@@ -118,7 +118,7 @@ func (t *Tokens) verify(token string) (*claims, error) {
 // fill decodes the private claims and checks that they match the subject.
 func (t *Tokens) fill(c *claims, raw map[string]json.RawMessage) error {
 	p := t.config.Names
-	c.legacy = c.Issuer == p.Wire(names.LegacyTokenIssuer) && !slices.Contains(t.config.Issuers, c.Issuer)
+	c.legacy = c.Issuer == p.Wire(wellknown.LegacyTokenIssuer) && !slices.Contains(t.config.Issuers, c.Issuer)
 	var err error
 	if c.legacy {
 		get := func(claim string) (s string) {
@@ -127,10 +127,10 @@ func (t *Tokens) fill(c *claims, raw map[string]json.RawMessage) error {
 			}
 			return s
 		}
-		c.Namespace = get(names.LegacyTokenNamespace)
-		c.Account = ref{get(names.LegacyTokenName), get(names.LegacyTokenUID)}
-		c.Secret = &ref{Name: get(names.LegacyTokenSecret)}
-	} else if v, ok := raw[p.Wire(names.TokenClaim)]; ok {
+		c.Namespace = get(wellknown.LegacyTokenNamespace)
+		c.Account = ref{get(wellknown.LegacyTokenName), get(wellknown.LegacyTokenUID)}
+		c.Secret = &ref{Name: get(wellknown.LegacyTokenSecret)}
+	} else if v, ok := raw[p.Wire(wellknown.TokenClaim)]; ok {
 		err = json.Unmarshal(v, &c.private)
 	}
 	if err != nil || c.Namespace == "" || c.Account.Name == "" || c.Account.UID == "" ||
@@ -217,15 +217,15 @@ func (t *Tokens) user(c *claims) *auth.User {
 		}
 	}
 	if c.ID != "" {
-		put(names.ExtraCredentialID, "JTI="+c.ID)
+		put(wellknown.ExtraCredentialID, "JTI="+c.ID)
 	}
 	if c.Pod != nil {
-		put(names.ExtraPodName, c.Pod.Name)
-		put(names.ExtraPodUID, c.Pod.UID)
+		put(wellknown.ExtraPodName, c.Pod.Name)
+		put(wellknown.ExtraPodUID, c.Pod.UID)
 	}
 	if c.Node != nil {
-		put(names.ExtraNodeName, c.Node.Name)
-		put(names.ExtraNodeUID, c.Node.UID)
+		put(wellknown.ExtraNodeName, c.Node.Name)
+		put(wellknown.ExtraNodeUID, c.Node.UID)
 	}
 	return u
 }

@@ -16,6 +16,7 @@ import (
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/internal/cache"
 	"orch.io/controlplane/internal/webhookclient"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The bounds of the cache and of a response.
@@ -70,7 +71,7 @@ func New(c Config) (*Authenticator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(names.GroupAuthentication), c.Version, kind, c.Timeout)
+	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(wellknown.GroupAuthentication), c.Version, kind, c.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("tokenwebhook: %w", err)
 	}

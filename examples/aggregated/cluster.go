@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -30,7 +31,7 @@ type trust struct {
 func newTrust(conn client.Conn) *trust {
 	kind := registry.Of(registry.Definition[core.ConfigMap]{Version: "v1"})
 	maps := client.Of[core.ConfigMap](conn, kind).In(names.Kubernetes.SystemNamespace("system"))
-	return &trust{settings: maps.WithFields("metadata.name=" + names.ReaderConfigMap), log: conn.Log}
+	return &trust{settings: maps.WithFields("metadata.name=" + wellknown.ReaderConfigMap), log: conn.Log}
 }
 
 // Authenticate implements auth.Authenticator.
@@ -58,7 +59,7 @@ func (t *trust) follow(ctx context.Context) error {
 
 // load reads the settings. When they are missing or broken, those from before hold.
 func (t *trust) load(ctx context.Context) error {
-	m, err := t.settings.Get(ctx, names.ReaderConfigMap)
+	m, err := t.settings.Get(ctx, wellknown.ReaderConfigMap)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/server/serving"
@@ -50,7 +51,7 @@ func tell(t *testing.T, s *servertest.Server, front *serving.Authority) {
 	}
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": "kube-system", "name": names.ReaderConfigMap},
+		"metadata": map[string]any{"namespace": "kube-system", "name": wellknown.ReaderConfigMap},
 		"data": map[string]any{
 			"requestheader-client-ca-file": string(front.PEM()), "requestheader-allowed-names": list(frontName),
 			"requestheader-username-headers": list("X-Remote-User"), "requestheader-group-headers": list("X-Remote-Group"),

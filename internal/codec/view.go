@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // ListMeta is the metadata of a list response.
@@ -47,7 +48,7 @@ const ListTail = "]}"
 // the result.
 func AppendPartial(dst, object []byte, p names.Profile, version string) []byte {
 	dst = append(dst, versionHead...)
-	dst = append(append(append(dst, p.Group(names.GroupMeta)...), '/'), version...)
+	dst = append(append(append(dst, p.Group(wellknown.GroupMeta)...), '/'), version...)
 	dst = append(dst, `","kind":"PartialObjectMetadata","metadata":`...)
 	metadata := FindField(object, "metadata")
 	if metadata == nil {
@@ -58,7 +59,7 @@ func AppendPartial(dst, object []byte, p names.Profile, version string) []byte {
 
 // PartialListHead is ListHead for PartialObjectMetadata items.
 func PartialListHead(dst []byte, p names.Profile, version string, m ListMeta) []byte {
-	return ListHead(dst, p.Group(names.GroupMeta)+"/"+version, "PartialObjectMetadataList", m)
+	return ListHead(dst, p.Group(wellknown.GroupMeta)+"/"+version, "PartialObjectMetadataList", m)
 }
 
 // Column is a column of a Table. Cell returns the value of its cell for an object.
@@ -97,7 +98,7 @@ func ParseInclude(s string) (Include, error) {
 // has column definitions.
 func TableHead(dst []byte, p names.Profile, version string, columns []Column, m ListMeta) []byte {
 	dst = append(dst, versionHead...)
-	dst = append(append(append(dst, p.Group(names.GroupMeta)...), '/'), version...)
+	dst = append(append(append(dst, p.Group(wellknown.GroupMeta)...), '/'), version...)
 	dst = m.append(append(dst, `","kind":"Table","metadata":`...))
 	dst = append(dst, `,"columnDefinitions":`...)
 	if columns == nil {

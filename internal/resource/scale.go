@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/jsonpath"
 	"orch.io/controlplane/internal/scale"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -96,7 +96,7 @@ func (all scales) readable(obj *meta.Object) error {
 // scaleBody returns the kind of the body: with the columns of a Scale, unless it has its own.
 func scaleBody(s *registry.Scale) *registry.Kind {
 	if s.Body == nil {
-		return registry.Of(registry.Definition[scale.Scale]{Group: names.GroupAutoscaling, Version: "v1", Columns: scaleColumns()})
+		return registry.Of(registry.Definition[scale.Scale]{Group: wellknown.GroupAutoscaling, Version: "v1", Columns: scaleColumns()})
 	}
 	body := s.Body.Clone()
 	for i := range body.Versions {
@@ -120,7 +120,7 @@ func scaleColumns() []registry.Column {
 func (all scales) show(obj *meta.Object) *meta.Object {
 	p := all.of(obj)
 	s := meta.NewObject(nil)
-	s.SetGVK(meta.GroupVersionKind{Group: names.GroupAutoscaling, Version: "v1", Kind: "Scale"})
+	s.SetGVK(meta.GroupVersionKind{Group: wellknown.GroupAutoscaling, Version: "v1", Kind: "Scale"})
 	for _, f := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
 		if v, ok := obj.Get("metadata", f); ok {
 			s.Metadata()[f] = v

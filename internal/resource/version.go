@@ -9,11 +9,11 @@ import (
 	"sync"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -358,7 +358,7 @@ func keptPart(path string, now, before map[string]any) bool {
 func (v *Version) metadataRules() meta.MetadataRules {
 	return meta.MetadataRules{
 		Namespaced: v.Namespaced, Name: v.ValidateName, AnyFinalizer: v.AnyFinalizer, FreeFinalizers: v.FreeFinalizers,
-		Finalizers: []string{v.Names.Wire(names.NamespaceFinalizer), v.Names.Wire(names.DefinitionFinalizer)},
+		Finalizers: []string{v.Names.Wire(wellknown.NamespaceFinalizer), v.Names.Wire(wellknown.DefinitionFinalizer)},
 	}
 }
 
@@ -373,7 +373,7 @@ func (t *Type) FieldManager(ctx context.Context) *apply.FieldManager {
 	t.fieldManager.once.Do(func() {
 		c := apply.Config{Kind: t.Kind, StatusMetadata: t.StatusMetadata, Unowned: t.Unowned,
 			UntrackedReset:     t.Rules.Has(compat.ClearedOwners),
-			ReservedAnnotation: t.Names.Wire(names.HubForm), LastAppliedAnnotation: t.Names.Wire(names.LastApplied)}
+			ReservedAnnotation: t.Names.Wire(wellknown.HubForm), LastAppliedAnnotation: t.Names.Wire(wellknown.LastApplied)}
 		for _, v := range t.Versions {
 			c.Versions = append(c.Versions, apply.Version{APIVersion: v.GVK().APIVersion(), Schema: v.Schema(), Status: v.hasStatus()})
 		}

@@ -3,7 +3,7 @@ package builtin
 import (
 	"slices"
 
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/authentication"
 	"orch.io/controlplane/registry/builtin/internal/authorization"
@@ -30,6 +30,6 @@ func Reviews(a Answers) []*registry.Kind {
 // TokenRequest returns the subresource token of ServiceAccount. act issues the tokens.
 func TokenRequest(act registry.Act) registry.Subresource {
 	return registry.Subresource{Name: "token", Act: act, Body: registry.Of(registry.Definition[authentication.TokenRequest]{
-		Group: names.GroupAuthentication, Version: "v1",
+		Group: wellknown.GroupAuthentication, Version: "v1",
 	})}
 }

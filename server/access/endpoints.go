@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/election"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -27,9 +28,9 @@ func (p Publish) endpoints(profile names.Profile) []published {
 	if at, _ := p.serverAddress(); at.Addr().Is6() {
 		family = "IPv6"
 	}
-	name, group := profile.Wire(names.ServerService), profile.Group(names.GroupEndpoints)
+	name, group := profile.Wire(wellknown.ServerService), profile.Group(wellknown.GroupEndpoints)
 	port := map[string]any{"name": "https", "protocol": "TCP", "port": int64(p.Port)}
-	mirror, service := profile.Wire(names.SkipMirror), profile.Wire(names.ServiceName)
+	mirror, service := profile.Wire(wellknown.SkipMirror), profile.Wire(wellknown.ServiceName)
 	return []published{
 		{
 			resource: meta.GroupResource{Resource: "endpoints"},
@@ -88,7 +89,7 @@ type leaseSeen struct {
 func newServers(own netip.AddrPort, p names.Profile) *servers {
 	return &servers{
 		own: own, namespace: p.SystemNamespace("system"), seen: map[string]leaseSeen{},
-		leases: meta.GroupResource{Group: p.Group(names.GroupCoordination), Resource: "leases"},
+		leases: meta.GroupResource{Group: p.Group(wellknown.GroupCoordination), Resource: "leases"},
 	}
 }
 

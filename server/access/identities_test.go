@@ -18,6 +18,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry/builtin/storagemigration"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
@@ -69,7 +70,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 		t.Helper()
 		return g.must(code, method, path, body, append(headers, "Authorization", "Bearer root")...)
 	}
-	rbac, system := profile.Group(names.GroupRBAC), profile.SystemNamespace("system")
+	rbac, system := profile.Group(wellknown.GroupRBAC), profile.SystemNamespace("system")
 	const maps, claims = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/persistentvolumeclaims"
 	owner := root(201, "POST", maps, `{"metadata":{"name":"owner"}}`)["metadata"].(map[string]any)["uid"].(string)
 	owned := `"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"` + owner + `"}]`
@@ -84,16 +85,16 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 	root(200, "DELETE", claims+"/c", "")
 	root(201, "POST", "/apis/"+rbac+"/v1/clusterroles", `{"metadata":{"name":"part","labels":{"part":"1"}},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`)
 	root(201, "POST", "/apis/"+rbac+"/v1/clusterroles", `{"metadata":{"name":"whole"},"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"part":"1"}}]},"rules":[]}`)
-	root(201, "POST", secrets, `{"metadata":{"name":"t","annotations":{"`+profile.Wire(names.ServiceAccountName)+`":"default"}},"type":"`+profile.Wire(names.SecretServiceToken)+`"}`)
-	root(201, "POST", "/api/v1/namespaces/"+system+"/secrets", `{"metadata":{"name":"bootstrap-token-abcdef"},"type":"`+profile.Wire(names.SecretBootstrap)+`",
+	root(201, "POST", secrets, `{"metadata":{"name":"t","annotations":{"`+profile.Wire(wellknown.ServiceAccountName)+`":"default"}},"type":"`+profile.Wire(wellknown.SecretServiceToken)+`"}`)
+	root(201, "POST", "/api/v1/namespaces/"+system+"/secrets", `{"metadata":{"name":"bootstrap-token-abcdef"},"type":"`+profile.Wire(wellknown.SecretBootstrap)+`",
 		"stringData":{"token-id":"abcdef","token-secret":"0123456789abcdef","expiration":"`+time.Now().Add(time.Minute).UTC().Format(time.RFC3339)+`"}}`)
-	networks := "/apis/" + profile.Group(names.GroupNetworking) + "/v1/servicecidrs"
+	networks := "/apis/" + profile.Group(wellknown.GroupNetworking) + "/v1/servicecidrs"
 	initial := root(200, "GET", networks, "")["items"].([]any)[0].(map[string]any)["metadata"].(map[string]any)["name"].(string)
 	root(201, "POST", networks, `{"metadata":{"name":"n"},"spec":{"cidrs":["10.9.0.0/24"]}}`)
 	root(200, "DELETE", networks+"/n", "")
 	root(200, "DELETE", networks+"/"+initial, "")
-	migrations, gadgets := profile.Group(names.GroupMigration), "gadgets.example.com"
-	root(201, "POST", "/apis/"+profile.Group(names.GroupExtensions)+"/v1/customresourcedefinitions", `{"metadata":{"name":"`+gadgets+`"},"spec":{"group":"example.com",
+	migrations, gadgets := profile.Group(wellknown.GroupMigration), "gadgets.example.com"
+	root(201, "POST", "/apis/"+profile.Group(wellknown.GroupExtensions)+"/v1/customresourcedefinitions", `{"metadata":{"name":"`+gadgets+`"},"spec":{"group":"example.com",
 		"names":{"plural":"gadgets","kind":"Gadget"},"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
 	s.Settle()
 	root(201, "POST", "/apis/"+migrations+"/v1/storageversionmigrations", `{"metadata":{"name":"g"},"spec":{"resource":{"group":"example.com","resource":"gadgets"}}}`)
@@ -103,7 +104,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 
 	account := func(name string) string { return auth.ServiceAccountUser(system, name) }
 	for _, name := range []string{
-		profile.Wire(names.UserControllerManager), account("generic-garbage-collector"), account("namespace-controller"), account("pvc-protection-controller"),
+		profile.Wire(wellknown.UserControllerManager), account("generic-garbage-collector"), account("namespace-controller"), account("pvc-protection-controller"),
 		account("clusterrole-aggregation-controller"), account("service-account-controller"), account("root-ca-cert-publisher"), account("token-cleaner"),
 		account("service-cidrs-controller"), account("storage-version-migrator-controller"),
 	} {
@@ -127,10 +128,10 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 		{Verb: "update", Resource: "certificatesigningrequests", Subresource: "approval"},
 		{Verb: "update", Resource: "certificatesigningrequests", Subresource: "status"},
 		{Verb: "delete", Resource: "certificatesigningrequests"},
-		{Verb: "approve", Resource: "signers", Name: profile.Wire(names.SignerClientNode)},
-		{Verb: "sign", Resource: "signers", Name: profile.Wire(names.SignerClient)},
+		{Verb: "approve", Resource: "signers", Name: profile.Wire(wellknown.SignerClientNode)},
+		{Verb: "sign", Resource: "signers", Name: profile.Wire(wellknown.SignerClient)},
 	} {
-		a.User, a.Group, a.Version = certificates, profile.Group(names.GroupCertificates), "v1"
+		a.User, a.Group, a.Version = certificates, profile.Group(wellknown.GroupCertificates), "v1"
 		decision, _, err := authorizer.Authorize(t.Context(), a)
 		require.NoError(t, err)
 		assert.Equal(t, auth.Allow, decision, "%+v", a)

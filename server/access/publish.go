@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/extras"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -102,7 +103,7 @@ func (c Config) objects(p names.Profile) (list []published) {
 	}
 	configMaps := meta.GroupResource{Resource: "configmaps"}
 	if c.Publish.Address.IsValid() {
-		add(meta.GroupResource{Resource: "services"}, "v1", "Service", "default", p.Wire(names.ServerService), c.Publish.service(p),
+		add(meta.GroupResource{Resource: "services"}, "v1", "Service", "default", p.Wire(wellknown.ServerService), c.Publish.service(p),
 			[]string{"spec", "ports"}, []string{"spec", "type"}, []string{"spec", "sessionAffinity"},
 			[]string{"spec", "clusterIP"}, []string{"spec", "clusterIPs"})
 		if _, ok := c.Publish.serverAddress(); ok {
@@ -110,7 +111,7 @@ func (c Config) objects(p names.Profile) (list []published) {
 		}
 	}
 	if data := c.Publish.Authentication.data(); len(data) > 0 {
-		add(configMaps, "v1", "ConfigMap", p.SystemNamespace("system"), names.ReaderConfigMap, map[string]any{"data": data}, []string{"data"})
+		add(configMaps, "v1", "ConfigMap", p.SystemNamespace("system"), wellknown.ReaderConfigMap, map[string]any{"data": data}, []string{"data"})
 	}
 	if c.BootstrapTokens && c.Publish.URL != "" {
 		list = append(list, c.clusterInfo(p))
@@ -130,20 +131,20 @@ func newObject(apiVersion, kind, namespace, name string, body map[string]any) *m
 // Role and RoleBinding are created only together with it, so that deleting one of them closes the access for
 // good.
 func (c Config) clusterInfo(p names.Profile) published {
-	public, group := p.SystemNamespace("public"), p.Group(names.GroupRBAC)
+	public, group := p.SystemNamespace("public"), p.Group(wellknown.GroupRBAC)
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
 		c.Publish.URL, base64.StdEncoding.EncodeToString(c.RootCA))
-	role := newObject(group+"/v1", "Role", public, p.Wire(names.ClusterInfoRole), map[string]any{"rules": []any{map[string]any{
-		"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{names.ClusterInfo}, "verbs": []any{"get"},
+	role := newObject(group+"/v1", "Role", public, p.Wire(wellknown.ClusterInfoRole), map[string]any{"rules": []any{map[string]any{
+		"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{wellknown.ClusterInfo}, "verbs": []any{"get"},
 	}}})
-	binding := newObject(group+"/v1", "RoleBinding", public, p.Wire(names.ClusterInfoRole), map[string]any{
-		"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": p.Wire(names.ClusterInfoRole)},
+	binding := newObject(group+"/v1", "RoleBinding", public, p.Wire(wellknown.ClusterInfoRole), map[string]any{
+		"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": p.Wire(wellknown.ClusterInfoRole)},
 		"subjects": []any{map[string]any{"apiGroup": group, "kind": "User", "name": auth.Anonymous}},
 	})
 	return published{
 		resource: meta.GroupResource{Resource: "configmaps"},
-		object:   newObject("v1", "ConfigMap", public, names.ClusterInfo, map[string]any{"data": map[string]any{"kubeconfig": config}}),
-		own:      [][]string{{"data", "kubeconfig"}}, manager: p.Wire(names.ServerManager),
+		object:   newObject("v1", "ConfigMap", public, wellknown.ClusterInfo, map[string]any{"data": map[string]any{"kubeconfig": config}}),
+		own:      [][]string{{"data", "kubeconfig"}}, manager: p.Wire(wellknown.ServerManager),
 		before: []published{
 			{resource: meta.GroupResource{Group: group, Resource: "roles"}, object: role},
 			{resource: meta.GroupResource{Group: group, Resource: "rolebindings"}, object: binding},
@@ -152,7 +153,7 @@ func (c Config) clusterInfo(p names.Profile) published {
 }
 
 func (p Publish) service(profile names.Profile) map[string]any {
-	provider := profile.Wire(names.ServerService)
+	provider := profile.Wire(wellknown.ServerService)
 	return map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"component": "apiserver", "provider": provider}},
 		"spec": map[string]any{

@@ -3,6 +3,7 @@ package flowcontrol
 import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Default returns the levels and schemas of kube-apiserver.
@@ -28,12 +29,12 @@ func defaultSchemas(p names.Profile) []Schema {
 	all := []string{All}
 	everything := ResourceRule{Verbs: all, Groups: all, Resources: all, Cluster: true, Namespaces: all}
 	leases := func(verbs ...string) ResourceRule {
-		return ResourceRule{Verbs: verbs, Groups: []string{p.Group(names.GroupCoordination)}, Resources: []string{"leases"}, Namespaces: all}
+		return ResourceRule{Verbs: verbs, Groups: []string{p.Group(wellknown.GroupCoordination)}, Resources: []string{"leases"}, Namespaces: all}
 	}
 	whole := func(subjects ...Subject) []Rule {
 		return []Rule{{Subjects: subjects, Resources: []ResourceRule{everything}, Paths: []PathRule{{Verbs: all, Paths: all}}}}
 	}
-	controllers, scheduler := Subject{User: p.Wire(names.UserControllerManager)}, Subject{User: p.Wire(names.UserScheduler)}
+	controllers, scheduler := Subject{User: p.Wire(wellknown.UserControllerManager)}, Subject{User: p.Wire(wellknown.UserScheduler)}
 	accounts := Subject{Namespace: p.SystemNamespace("system"), ServiceAccount: All}
 	nodes := Subject{Group: "system:nodes"}
 	everybody := []Subject{{Group: auth.Unauthenticated}, {Group: auth.Authenticated}}
@@ -51,8 +52,8 @@ func defaultSchemas(p names.Profile) []Schema {
 			},
 		}}},
 		{Name: "system-nodes", Precedence: 500, Level: "system", Distinguisher: ByUser, Rules: whole(nodes)},
-		{Name: p.Wire(names.FlowControllers), Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(controllers)},
-		{Name: p.Wire(names.FlowScheduler), Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(scheduler)},
+		{Name: p.Wire(wellknown.FlowControllers), Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(controllers)},
+		{Name: p.Wire(wellknown.FlowScheduler), Precedence: 800, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(scheduler)},
 		{Name: p.SystemNamespace("system") + "-service-accounts", Precedence: 900, Level: "workload-high", Distinguisher: ByNamespace, Rules: whole(accounts)},
 		{Name: "service-accounts", Precedence: 9000, Level: "workload-low", Distinguisher: ByUser, Rules: whole(Subject{Group: auth.ServiceAccounts})},
 		{Name: "global-default", Precedence: 9900, Level: "global-default", Distinguisher: ByUser, Rules: whole(everybody...)},

@@ -5,7 +5,7 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/features"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // ExemptFromPolicies reports whether no policy is evaluated for a request. Writes of policies and bindings are exempt,
@@ -19,12 +19,12 @@ func ExemptFromPolicies(r *admission.Request) bool {
 // ExemptFromPolicies, writes of webhook configurations are exempt, because a webhook could otherwise make its own
 // configuration impossible to remove.
 func ExemptFromWebhooks(r *admission.Request) bool {
-	return writesPolicy(r) || in(r, names.GroupRegistration, "mutatingwebhookconfigurations", "validatingwebhookconfigurations") ||
+	return writesPolicy(r) || in(r, wellknown.GroupRegistration, "mutatingwebhookconfigurations", "validatingwebhookconfigurations") ||
 		isReview(r) && r.Server.Features.Enabled(features.ExcludeAdmissionWebhookVirtualResources)
 }
 
 func writesPolicy(r *admission.Request) bool {
-	return in(r, names.GroupRegistration,
+	return in(r, wellknown.GroupRegistration,
 		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings")
 }
@@ -32,8 +32,8 @@ func writesPolicy(r *admission.Request) bool {
 // isReview reports whether a request is a review of an identity or of permissions. Webhooks and other servers send
 // reviews while they answer requests of this server, so refusing a review could block all of them.
 func isReview(r *admission.Request) bool {
-	return in(r, names.GroupAuthentication, "selfsubjectreviews", "tokenreviews") ||
-		in(r, names.GroupAuthorization, "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews")
+	return in(r, wellknown.GroupAuthentication, "selfsubjectreviews", "tokenreviews") ||
+		in(r, wellknown.GroupAuthorization, "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews")
 }
 
 // in reports whether a request is for a resource in the list, or for a subresource of such a resource.

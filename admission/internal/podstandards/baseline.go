@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 func appArmor(p *Pod) *Violation {
@@ -25,7 +25,7 @@ func appArmor(p *Pod) *Violation {
 	}
 	var annotations []string
 	for key, value := range p.Annotations {
-		if strings.HasPrefix(key, p.Names.Wire(names.AppArmorProfile)) && value != "" && value != "runtime/default" && !strings.HasPrefix(value, "localhost/") {
+		if strings.HasPrefix(key, p.Names.Wire(wellknown.AppArmorProfile)) && value != "" && value != "runtime/default" && !strings.HasPrefix(value, "localhost/") {
 			annotations = append(annotations, fmt.Sprintf("%s=%q", key, value))
 		}
 	}
@@ -181,9 +181,9 @@ func seLinux(types ...string) func(*Pod) *Violation {
 
 // seccompAnnotations checks the annotations that selected seccomp profiles before the field existed.
 func seccompAnnotations(p *Pod) *Violation {
-	keys := []string{p.Names.Wire(names.SeccompPod)}
+	keys := []string{p.Names.Wire(wellknown.SeccompPod)}
 	for _, c := range p.containers {
-		keys = append(keys, p.Names.Wire(names.SeccompContainer)+c.String("name"))
+		keys = append(keys, p.Names.Wire(wellknown.SeccompContainer)+c.String("name"))
 	}
 	var bad []string
 	for _, key := range keys {

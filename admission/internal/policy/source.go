@@ -8,9 +8,9 @@ import (
 
 	"orch.io/controlplane/admission"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // policies has the policies of a plugin in a server. Its methods are safe for concurrent use.
@@ -38,11 +38,11 @@ type bound struct {
 
 // open returns the policies of a resource, with an index that follows the changes of the policies and their bindings.
 func open(env admission.PluginContext, resource string, counts *counts) *policies {
-	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(names.AuditPolicyFailure), counts: counts}
+	s := &policies{env: env, log: env.Log, audit: env.Names.Wire(wellknown.AuditPolicyFailure), counts: counts}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	group := env.Names.Group(names.GroupRegistration)
+	group := env.Names.Group(wellknown.GroupRegistration)
 	kind := meta.GroupResource{Group: group, Resource: resource}
 	s.kind = kind
 	bindings := meta.GroupResource{Group: group, Resource: strings.TrimSuffix(resource, "ies") + "ybindings"}

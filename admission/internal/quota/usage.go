@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Amounts are quantities by their names in quotas.
@@ -40,8 +41,8 @@ type naming struct {
 
 func newNaming(p names.Profile, set *features.Set) naming {
 	return naming{
-		names: p, features: set, storageClass: "." + p.Group(names.QuotaStorageClass) + "/", deviceClass: "." + p.Group(names.QuotaDeviceClass) + "/devices",
-		devices: meta.GroupResource{Group: p.Group(names.GroupDevices), Resource: "resourceclaims"},
+		names: p, features: set, storageClass: "." + p.Group(wellknown.QuotaStorageClass) + "/", deviceClass: "." + p.Group(wellknown.QuotaDeviceClass) + "/devices",
+		devices: meta.GroupResource{Group: p.Group(wellknown.GroupDevices), Resource: "resourceclaims"},
 	}
 }
 
@@ -49,7 +50,7 @@ func newNaming(p names.Profile, set *features.Set) naming {
 func (n *naming) resourceOf(name string) meta.GroupResource {
 	if of, ok := strings.CutPrefix(name, "count/"); ok {
 		plural, group, _ := strings.Cut(of, ".")
-		if plural == "events" && (group == "" || group == n.names.Group(names.GroupEvents)) {
+		if plural == "events" && (group == "" || group == n.names.Group(wellknown.GroupEvents)) {
 			return meta.GroupResource{} // events are not counted
 		}
 		return meta.GroupResource{Group: group, Resource: plural}
@@ -87,7 +88,7 @@ func hugePages(name string) bool { return strings.HasPrefix(name, "hugepages-") 
 
 // extended reports whether a resource of containers is an extended resource.
 func (n *naming) extended(name string) bool {
-	return strings.Contains(name, "/") && !strings.Contains(name, n.names.Wire(names.NativeResource))
+	return strings.Contains(name, "/") && !strings.Contains(name, n.names.Wire(wellknown.NativeResource))
 }
 
 func number(n int64) meta.Quantity { return meta.NewQuantity(n, meta.DecimalSI) }
@@ -226,7 +227,7 @@ func (n *naming) useClaim(used Amounts, claim *meta.Object) {
 	if asked && !size.Whole() {
 		size = meta.NewQuantity(size.Value(), meta.BinarySI)
 	}
-	class, old := claim.Annotations()[n.names.Wire(names.StorageClassBeta)]
+	class, old := claim.Annotations()[n.names.Wire(wellknown.StorageClassBeta)]
 	if !old {
 		class = claim.String("spec", "storageClassName")
 	}

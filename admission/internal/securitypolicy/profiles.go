@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Profiles are the seccomp and AppArmor profiles that the annotations of a policy set as default and
@@ -46,7 +47,7 @@ func ProfilesOf(p names.Profile, policy *meta.Object) Profiles {
 		return of
 	}
 	return Profiles{
-		names: p, seccomp: read(names.SeccompDefault, names.SeccompAllowed), appArmor: read(names.AppArmorDefault, names.AppArmorAllowed),
+		names: p, seccomp: read(wellknown.SeccompDefault, wellknown.SeccompAllowed), appArmor: read(wellknown.AppArmorDefault, wellknown.AppArmorAllowed),
 	}
 }
 
@@ -69,7 +70,7 @@ func (p *Profiles) Fill(annotations map[string]string, spec *meta.Object) {
 // FillContainers sets the default AppArmor profile of containers.
 func (p *Profiles) FillContainers(annotations map[string]string, spec *meta.Object, containers []*meta.Object) {
 	for _, c := range containers {
-		_, annotation := annotations[p.names.Wire(names.AppArmorProfile)+c.String("name")]
+		_, annotation := annotations[p.names.Wire(wellknown.AppArmorProfile)+c.String("name")]
 		if !annotation && effective(spec, c, "appArmorProfile") == nil {
 			fillProfile(c, p.appArmor.defaultProfile, "appArmorProfile")
 		}
@@ -106,17 +107,17 @@ func profileName(v any) string {
 // profile is allowed, but only the default seccomp profile. If it does, each container must select one:
 // seccomp by a field, AppArmor by a field or an annotation.
 func (p *Profiles) Check(annotations map[string]string, spec *meta.Object) (f check.Faults) {
-	pod := p.names.Wire(names.SeccompPod)
+	pod := p.names.Wire(wellknown.SeccompPod)
 	field, _ := spec.Get("securityContext", "seccompProfile")
 	p.checkSeccomp(&f, pod, annotations[pod], profileName(field))
 	for _, c := range podspec.Of(spec) {
-		key := p.names.Wire(names.SeccompContainer) + c.String("name")
+		key := p.names.Wire(wellknown.SeccompContainer) + c.String("name")
 		annotation := annotations[key]
 		if annotation == "" {
 			annotation = annotations[pod]
 		}
 		p.checkSeccomp(&f, key, annotation, profileName(effective(spec, c, "seccompProfile")))
-		key = p.names.Wire(names.AppArmorProfile) + c.String("name")
+		key = p.names.Wire(wellknown.AppArmorProfile) + c.String("name")
 		p.checkAppArmor(&f, key, annotations[key], profileName(effective(spec, c, "appArmorProfile")))
 	}
 	return f

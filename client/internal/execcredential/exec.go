@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Interactive modes.
@@ -101,7 +102,7 @@ func New(c Config) (*Source, error) {
 	s := &Source{lock: make(chan struct{}, 1)}
 	known := false
 	for _, p := range []names.Profile{names.Orch, names.Kubernetes} {
-		if gv.Group == p.Group(names.GroupExec) && (gv.Version == "v1" || gv.Version == "v1beta1") {
+		if gv.Group == p.Group(wellknown.GroupExec) && (gv.Version == "v1" || gv.Version == "v1beta1") {
 			s.profile, known = p, true
 		}
 	}
@@ -230,7 +231,7 @@ func (s *Source) run(ctx context.Context) (*credential, error) {
 	for _, e := range c.Env {
 		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 	}
-	cmd.Env = append(cmd.Env, s.profile.Wire(names.ExecInfoEnv)+"="+string(info))
+	cmd.Env = append(cmd.Env, s.profile.Wire(wellknown.ExecInfoEnv)+"="+string(info))
 	if in.Spec.Interactive {
 		cmd.Stdin = c.Terminal
 	}

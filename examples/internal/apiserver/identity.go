@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"os"
 
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/serving"
 )
 
@@ -50,9 +50,9 @@ func (f *flags) identity(at netip.Addr) (*identity, error) {
 // serving returns the server's certificate, with which pods reach it by its service too.
 func (f *flags) serving(ca *serving.Authority, at netip.Addr) (*tls.Config, error) {
 	if f.tlsCert == "" {
-		service := f.names.Wire(names.ServerService) + ".default"
+		service := f.names.Wire(wellknown.ServerService) + ".default"
 		return ca.TLS("localhost", "127.0.0.1", "::1", at.WithZone("").String(), f.bindAddress,
-			f.network.First().String(), f.names.Wire(names.ServerService), service, service+".svc", service+".svc.cluster.local")
+			f.network.First().String(), f.names.Wire(wellknown.ServerService), service, service+".svc", service+".svc.cluster.local")
 	}
 	cert, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
 	return serving.TLS(cert), err

@@ -12,6 +12,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // kinds has the types that this library adds to CEL.
@@ -35,7 +36,7 @@ func newKinds(p names.Profile) kinds {
 
 // newBinding returns the type with the name.
 func newBinding[T any](p names.Profile, name string, equal func(a, b T) bool) binding[T] {
-	k := &kind[T]{of: cel.ObjectType(p.Wire(names.ExpressionTypes + name)), equal: equal}
+	k := &kind[T]{of: cel.ObjectType(p.Wire(wellknown.ExpressionTypes + name)), equal: equal}
 	return binding[T]{k.of, func(v ref.Val) T { it, _ := v.Value().(T); return it }, func(it T) ref.Val { return value[T]{k, it} }}
 }
 

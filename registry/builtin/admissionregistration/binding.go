@@ -5,7 +5,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -50,7 +50,7 @@ type ParamRef struct {
 
 func bindings() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingAdmissionPolicyBinding]{
-		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: bindingColumns(),
+		Group: wellknown.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: bindingColumns(),
 		Lifetime:  registry.Lifetime{Introduced: "1.30"},
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
 		Validate:  validateBinding,

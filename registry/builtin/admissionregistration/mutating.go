@@ -6,8 +6,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	expr "orch.io/controlplane/internal/cel"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -88,7 +88,7 @@ type MutatingAdmissionPolicyBindingSpec struct {
 
 func mutatingPolicies() *registry.Kind {
 	return registry.Of(registry.Definition[MutatingAdmissionPolicy]{
-		Group: names.GroupRegistration, Version: "v1", Plural: "mutatingadmissionpolicies", Scope: registry.Cluster, Categories: []string{category},
+		Group: wellknown.GroupRegistration, Version: "v1", Plural: "mutatingadmissionpolicies", Scope: registry.Cluster, Categories: []string{category},
 		Lifetime: registry.Lifetime{Introduced: "1.36"},
 		Columns: []registry.Column{
 			{Name: "Mutations", Type: "integer", Doc: "The number of mutations.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "mutations"))) }},
@@ -102,7 +102,7 @@ func mutatingPolicies() *registry.Kind {
 
 func mutatingBindings() *registry.Kind {
 	return registry.Of(registry.Definition[MutatingAdmissionPolicyBinding]{
-		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: bindingColumns(),
+		Group: wellknown.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: bindingColumns(),
 		Lifetime: registry.Lifetime{Introduced: "1.36"},
 		Default:  func(w *registry.Change[MutatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
 		Validate: func(w *registry.Change[MutatingAdmissionPolicyBinding]) {

@@ -6,8 +6,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	expr "orch.io/controlplane/internal/cel"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/conditions"
 )
@@ -142,7 +142,7 @@ type ExpressionWarning struct {
 
 func policies() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingAdmissionPolicy]{
-		Group: names.GroupRegistration, Version: "v1", Plural: "validatingadmissionpolicies", Scope: registry.Cluster, Status: true, Categories: []string{category},
+		Group: wellknown.GroupRegistration, Version: "v1", Plural: "validatingadmissionpolicies", Scope: registry.Cluster, Status: true, Categories: []string{category},
 		Lifetime: registry.Lifetime{Introduced: "1.30"},
 		Columns: []registry.Column{
 			{Name: "Validations", Type: "integer", Doc: "The number of validations.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "validations"))) }},

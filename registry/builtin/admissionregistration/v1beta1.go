@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/hooks"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -92,7 +92,7 @@ func (h *WebhookV1beta1) setDefaults() {
 func mutatingV1beta1() registry.VersionOf[MutatingWebhookConfiguration] {
 	return registry.Spoke[MutatingWebhookConfigurationV1beta1, MutatingWebhookConfiguration]{
 		Version: "v1beta1", Lifetime: registry.Lifetime{Introduced: "1.9", Deprecated: "1.16", Removed: "1.22"},
-		Replacement: older.Use[MutatingWebhookConfiguration](names.GroupRegistration + "/v1"),
+		Replacement: older.Use[MutatingWebhookConfiguration](wellknown.GroupRegistration + "/v1"),
 		Default: func(w *registry.Change[MutatingWebhookConfigurationV1beta1]) {
 			for i := range w.New.Webhooks {
 				w.New.Webhooks[i].setDefaults()
@@ -116,7 +116,7 @@ func mutatingV1beta1() registry.VersionOf[MutatingWebhookConfiguration] {
 func validatingV1beta1() registry.VersionOf[ValidatingWebhookConfiguration] {
 	return registry.Spoke[ValidatingWebhookConfigurationV1beta1, ValidatingWebhookConfiguration]{
 		Version: "v1beta1", Lifetime: registry.Lifetime{Introduced: "1.9", Deprecated: "1.16", Removed: "1.22"},
-		Replacement: older.Use[ValidatingWebhookConfiguration](names.GroupRegistration + "/v1"),
+		Replacement: older.Use[ValidatingWebhookConfiguration](wellknown.GroupRegistration + "/v1"),
 		Default: func(w *registry.Change[ValidatingWebhookConfigurationV1beta1]) {
 			for i := range w.New.Webhooks {
 				w.New.Webhooks[i].setDefaults()

@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/names"
 	expr "orch.io/controlplane/internal/cel"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/hooks"
 )
@@ -107,7 +108,7 @@ func webhookColumns() []registry.Column {
 
 func mutatingWebhooks() *registry.Kind {
 	return registry.Of(registry.Definition[MutatingWebhookConfiguration]{
-		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
+		Group: wellknown.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
 		Lifetime: registry.Lifetime{Introduced: "1.16"}, Versions: []registry.VersionOf[MutatingWebhookConfiguration]{mutatingV1beta1()},
 		Behavior: registry.Behavior{Validate: allowAnySideEffects},
 		Default: func(w *registry.Change[MutatingWebhookConfiguration]) {
@@ -128,7 +129,7 @@ func mutatingWebhooks() *registry.Kind {
 
 func validatingWebhooks() *registry.Kind {
 	return registry.Of(registry.Definition[ValidatingWebhookConfiguration]{
-		Group: names.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
+		Group: wellknown.GroupRegistration, Version: "v1", Scope: registry.Cluster, Categories: []string{category}, Columns: webhookColumns(),
 		Lifetime: registry.Lifetime{Introduced: "1.16"}, Versions: []registry.VersionOf[ValidatingWebhookConfiguration]{validatingV1beta1()},
 		Behavior: registry.Behavior{Validate: allowAnySideEffects},
 		Default: func(w *registry.Change[ValidatingWebhookConfiguration]) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/hooks"
 )
@@ -230,7 +230,7 @@ type CustomResourceDefinitionCondition struct {
 
 func definitions() *registry.Kind {
 	return registry.Of(registry.Definition[CustomResourceDefinition]{
-		Group:      names.GroupExtensions,
+		Group:      wellknown.GroupExtensions,
 		Version:    "v1",
 		Lifetime:   registry.Lifetime{Introduced: "1.16"},
 		Versions:   []registry.VersionOf[CustomResourceDefinition]{v1beta1()},
@@ -306,7 +306,7 @@ func terminate(w *registry.Change[meta.Object]) {
 	obj := w.New
 	obj.SetGeneration(obj.Generation() - 1)
 	obj.Delete("metadata", "deletionGracePeriodSeconds")
-	mine := w.Names.Wire(names.DefinitionFinalizer)
+	mine := w.Names.Wire(wellknown.DefinitionFinalizer)
 	if held := obj.Finalizers(); !slices.Contains(held, mine) {
 		obj.SetFinalizers(append(held, mine))
 	}

@@ -3,7 +3,7 @@ package apiextensions
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/hooks"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -129,7 +129,7 @@ func v1beta1() registry.VersionOf[CustomResourceDefinition] {
 	return registry.Spoke[CustomResourceDefinitionV1beta1, CustomResourceDefinition]{
 		Version: "v1beta1", ToHub: (*CustomResourceDefinitionV1beta1).hub, FromHub: (*CustomResourceDefinition).v1beta1,
 		Lifetime:    registry.Lifetime{Introduced: "1.7", Deprecated: "1.16", Removed: "1.22"},
-		Replacement: older.Use[CustomResourceDefinition](names.GroupExtensions + "/v1"),
+		Replacement: older.Use[CustomResourceDefinition](wellknown.GroupExtensions + "/v1"),
 		Default: func(w *registry.Change[CustomResourceDefinitionV1beta1]) {
 			s := &w.New.Spec
 			switch {

@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -135,7 +136,7 @@ func approvalState(text string) int {
 // checkApproval checks the approval annotation of a definition in a protected group: the URL of the
 // approval, or a reason that begins with "unapproved". An update may keep its state.
 func (d *definition) checkApproval() {
-	key := d.names.Wire(names.DefinitionApproval)
+	key := d.names.Wire(wellknown.DefinitionApproval)
 	text, at := d.Annotation(key), check.At("metadata", "annotations").Key(key)
 	state := approvalState(text)
 	if d.old != nil && approvalState(d.old.Annotation(key)) == state {

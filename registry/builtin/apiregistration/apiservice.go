@@ -6,8 +6,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -82,9 +82,9 @@ const available = "Available"
 // Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[APIService]{
-		Group: names.GroupAggregation, Version: "v1", Scope: registry.Cluster, Status: true, Categories: []string{"api-extensions"},
+		Group: wellknown.GroupAggregation, Version: "v1", Scope: registry.Cluster, Status: true, Categories: []string{"api-extensions"},
 		Versions: []registry.VersionOf[APIService]{
-			older.Same[APIService]("v1beta1", "1.7", "1.19", "1.22", names.GroupAggregation+"/v1"),
+			older.Same[APIService]("v1beta1", "1.7", "1.19", "1.22", wellknown.GroupAggregation+"/v1"),
 		},
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
 		Columns: []registry.Column{

@@ -11,8 +11,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/selector"
@@ -39,7 +39,7 @@ const (
 // workload completes the definition of a kind with a pod template: defaults and warnings for the
 // template, columns, and the compatibility settings that the kinds share. The wide columns come last.
 func workload[T any](d registry.Definition[T], wide ...registry.Column) *registry.Kind {
-	d.Group, d.Version, d.Categories, d.Status = names.GroupApps, "v1", []string{"all"}, true
+	d.Group, d.Version, d.Categories, d.Status = wellknown.GroupApps, "v1", []string{"all"}, true
 	d.Columns = slices.Concat(d.Columns, []registry.Column{registry.Age()}, core.TemplateColumns(1, "spec", "template", "spec"), wide)
 	defaults, warn := d.Behavior.Default, d.Behavior.Warn
 	d.Behavior.Default = func(w *registry.Change[meta.Object]) {

@@ -6,8 +6,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -27,10 +27,10 @@ type ControllerRevision struct {
 
 func controllerRevisions() *registry.Kind {
 	return registry.Of(registry.Definition[ControllerRevision]{
-		Group: names.GroupApps, Version: "v1",
+		Group: wellknown.GroupApps, Version: "v1",
 		Versions: []registry.VersionOf[ControllerRevision]{
-			older.Same[ControllerRevision]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1"),
-			older.Same[ControllerRevision]("v1beta1", "1.7", "1.8", "1.16", names.GroupApps+"/v1"),
+			older.Same[ControllerRevision]("v1beta2", "1.8", "1.9", "1.16", wellknown.GroupApps+"/v1"),
+			older.Same[ControllerRevision]("v1beta1", "1.7", "1.8", "1.16", wellknown.GroupApps+"/v1"),
 		},
 		Columns: []registry.Column{
 			{Name: "Controller", Type: "string", Doc: "The workload of the snapshot.", Cell: controllerCell},

@@ -5,8 +5,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -136,7 +136,7 @@ func defaultDaemonSet(w *registry.Change[meta.Object]) {
 	switch {
 	case w.Subresource != "":
 		setTemplateNumber(w.New, templateNumber(w.Old))
-	case w.New.Annotation(names.TemplateGeneration) == "":
+	case w.New.Annotation(wellknown.TemplateGeneration) == "":
 		setTemplateNumber(w.New, 0)
 	}
 	if w.New.String("spec", "updateStrategy", "type") == rollingUpdate {
@@ -164,11 +164,11 @@ func templateChanged(w *registry.Change[meta.Object]) bool {
 }
 
 func setTemplateNumber(o *meta.Object, number int64) {
-	o.Set(strconv.FormatInt(number, 10), "metadata", "annotations", names.TemplateGeneration)
+	o.Set(strconv.FormatInt(number, 10), "metadata", "annotations", wellknown.TemplateGeneration)
 }
 
 func templateNumber(o *meta.Object) int64 {
-	n, _ := strconv.ParseInt(o.Annotation(names.TemplateGeneration), 10, 64)
+	n, _ := strconv.ParseInt(o.Annotation(wellknown.TemplateGeneration), 10, 64)
 	return n
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -69,9 +69,9 @@ func olderDeployments() []registry.VersionOf[Deployment] {
 	of := func(group, introduced string, history, deadline int32, limit *meta.IntOrString) registry.VersionOf[Deployment] {
 		return registry.Spoke[DeploymentV1beta1, Deployment]{
 			Group: group, Version: "v1beta1", ToHub: (*DeploymentV1beta1).hub, FromHub: (*Deployment).v1beta1,
-			HubAnnotations: []string{names.RollbackTo},
+			HubAnnotations: []string{wellknown.RollbackTo},
 			Lifetime:       registry.Lifetime{Introduced: introduced, Deprecated: "1.8", Removed: "1.16"},
-			Replacement:    older.Use[Deployment](names.GroupApps + "/v1"),
+			Replacement:    older.Use[Deployment](wellknown.GroupApps + "/v1"),
 			Default: func(w *registry.Change[DeploymentV1beta1]) {
 				s := &w.New.Spec
 				defaultFromPods(&w.New.ObjectMeta, &s.Selector, s.Template.Labels)
@@ -87,12 +87,12 @@ func olderDeployments() []registry.VersionOf[Deployment] {
 		}
 	}
 	one, deadlineSeconds := meta.FromInt(1), int32(600)
-	second := older.Same[Deployment]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1")
+	second := older.Same[Deployment]("v1beta2", "1.8", "1.9", "1.16", wellknown.GroupApps+"/v1")
 	second.Lacks = []string{rollback}
 	return []registry.VersionOf[Deployment]{
 		second,
 		of("", "1.6", 2, deadlineSeconds, nil),
-		of(names.GroupFormer, "1.1", math.MaxInt32, math.MaxInt32, &one),
+		of(wellknown.GroupFormer, "1.1", math.MaxInt32, math.MaxInt32, &one),
 	}
 }
 
@@ -104,7 +104,7 @@ func (in *DeploymentV1beta1) hub(out *Deployment) error {
 	}
 	out.Annotations = unparsableRollback(in.Annotations)
 	if s.RollbackTo != nil {
-		out.Annotations = map[string]string{names.RollbackTo: strconv.FormatInt(s.RollbackTo.Revision, 10)}
+		out.Annotations = map[string]string{wellknown.RollbackTo: strconv.FormatInt(s.RollbackTo.Revision, 10)}
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (in *Deployment) v1beta1(out *DeploymentV1beta1) error {
 		RevisionHistoryLimit: s.RevisionHistoryLimit, Paused: s.Paused, ProgressDeadlineSeconds: s.ProgressDeadlineSeconds,
 	}
 	out.Annotations = unparsableRollback(in.Annotations)
-	if revision, err := strconv.ParseInt(in.Annotations[names.RollbackTo], 10, 64); err == nil {
+	if revision, err := strconv.ParseInt(in.Annotations[wellknown.RollbackTo], 10, 64); err == nil {
 		out.Spec.RollbackTo = &RollbackConfig{revision}
 	}
 	return nil
@@ -125,11 +125,11 @@ func (in *Deployment) v1beta1(out *DeploymentV1beta1) error {
 // unparsableRollback returns the rollback annotation if it is not a number: the field of v1beta1 cannot
 // show it, so that the conversion keeps the annotation.
 func unparsableRollback(annotations map[string]string) map[string]string {
-	text, ok := annotations[names.RollbackTo]
+	text, ok := annotations[wellknown.RollbackTo]
 	if _, err := strconv.ParseInt(text, 10, 64); !ok || err == nil {
 		return nil
 	}
-	return map[string]string{names.RollbackTo: text}
+	return map[string]string{wellknown.RollbackTo: text}
 }
 
 // DaemonSetV1beta1 is a DaemonSet in version v1beta1 of the group extensions.
@@ -179,12 +179,12 @@ type DaemonSetUpdateStrategyV1beta1 struct {
 // olderDaemonSets returns the beta versions of DaemonSet.
 func olderDaemonSets() []registry.VersionOf[DaemonSet] {
 	return []registry.VersionOf[DaemonSet]{
-		older.Same[DaemonSet]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1"),
+		older.Same[DaemonSet]("v1beta2", "1.8", "1.9", "1.16", wellknown.GroupApps+"/v1"),
 		registry.Spoke[DaemonSetV1beta1, DaemonSet]{
-			Group: names.GroupFormer, Version: "v1beta1", ToHub: (*DaemonSetV1beta1).hub, FromHub: (*DaemonSet).v1beta1,
-			HubAnnotations: []string{names.TemplateGeneration},
+			Group: wellknown.GroupFormer, Version: "v1beta1", ToHub: (*DaemonSetV1beta1).hub, FromHub: (*DaemonSet).v1beta1,
+			HubAnnotations: []string{wellknown.TemplateGeneration},
 			Lifetime:       registry.Lifetime{Introduced: "1.1", Deprecated: "1.8", Removed: "1.16"},
-			Replacement:    older.Use[DaemonSet](names.GroupApps + "/v1"),
+			Replacement:    older.Use[DaemonSet](wellknown.GroupApps + "/v1"),
 			Default: func(w *registry.Change[DaemonSetV1beta1]) {
 				defaultFromPods(&w.New.ObjectMeta, &w.New.Spec.Selector, w.New.Spec.Template.Labels)
 			},
@@ -199,7 +199,7 @@ func (in *DaemonSetV1beta1) hub(out *DaemonSet) error {
 		MinReadySeconds: s.MinReadySeconds, RevisionHistoryLimit: s.RevisionHistoryLimit,
 	}
 	if s.TemplateGeneration != 0 {
-		out.Annotations = map[string]string{names.TemplateGeneration: strconv.FormatInt(s.TemplateGeneration, 10)}
+		out.Annotations = map[string]string{wellknown.TemplateGeneration: strconv.FormatInt(s.TemplateGeneration, 10)}
 	}
 	return nil
 }
@@ -210,29 +210,29 @@ func (in *DaemonSet) v1beta1(out *DaemonSetV1beta1) error {
 		Selector: s.Selector, Template: s.Template, UpdateStrategy: DaemonSetUpdateStrategyV1beta1(s.UpdateStrategy),
 		MinReadySeconds: s.MinReadySeconds, RevisionHistoryLimit: s.RevisionHistoryLimit,
 	}
-	out.Spec.TemplateGeneration, _ = strconv.ParseInt(in.Annotations[names.TemplateGeneration], 10, 64)
+	out.Spec.TemplateGeneration, _ = strconv.ParseInt(in.Annotations[wellknown.TemplateGeneration], 10, 64)
 	return nil
 }
 
 // olderReplicaSets returns the beta versions of ReplicaSet.
 func olderReplicaSets() []registry.VersionOf[ReplicaSet] {
-	first := older.Same[ReplicaSet]("v1beta1", "1.2", "1.8", "1.16", names.GroupApps+"/v1")
-	first.Group, first.Default = names.GroupFormer, func(w *registry.Change[ReplicaSet]) {
+	first := older.Same[ReplicaSet]("v1beta1", "1.2", "1.8", "1.16", wellknown.GroupApps+"/v1")
+	first.Group, first.Default = wellknown.GroupFormer, func(w *registry.Change[ReplicaSet]) {
 		defaultFromPods(&w.New.ObjectMeta, &w.New.Spec.Selector, w.New.Spec.Template.Labels)
 	}
-	return []registry.VersionOf[ReplicaSet]{older.Same[ReplicaSet]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1"), first}
+	return []registry.VersionOf[ReplicaSet]{older.Same[ReplicaSet]("v1beta2", "1.8", "1.9", "1.16", wellknown.GroupApps+"/v1"), first}
 }
 
 // olderStatefulSets returns the beta versions of StatefulSet.
 func olderStatefulSets() []registry.VersionOf[StatefulSet] {
-	first := older.Same[StatefulSet]("v1beta1", "1.5", "1.8", "1.16", names.GroupApps+"/v1")
+	first := older.Same[StatefulSet]("v1beta1", "1.5", "1.8", "1.16", wellknown.GroupApps+"/v1")
 	first.Default = func(w *registry.Change[StatefulSet]) {
 		defaultFromPods(&w.New.ObjectMeta, &w.New.Spec.Selector, w.New.Spec.Template.Labels)
 		if strategy := &w.New.Spec.UpdateStrategy; strategy.Type == "" {
 			strategy.Type = onDelete
 		}
 	}
-	return []registry.VersionOf[StatefulSet]{older.Same[StatefulSet]("v1beta2", "1.8", "1.9", "1.16", names.GroupApps+"/v1"), first}
+	return []registry.VersionOf[StatefulSet]{older.Same[StatefulSet]("v1beta2", "1.8", "1.9", "1.16", wellknown.GroupApps+"/v1"), first}
 }
 
 // defaultFromPods sets the selector and the labels of a workload that has none to the labels of its pod

@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -37,9 +37,9 @@ func rollbackSubresource() registry.Subresource {
 	gone := registry.Lifetime{Removed: "1.16"}
 	return registry.Subresource{Name: rollback, Act: rollBack, Merge: func(obj, in *meta.Object) { obj.CopyField(in, "metadata", "annotations") },
 		Body: registry.Of(registry.Definition[DeploymentRollback]{
-			Group: names.GroupApps, Version: "v1beta1", Lifetime: gone, Validate: validateRollback,
+			Group: wellknown.GroupApps, Version: "v1beta1", Lifetime: gone, Validate: validateRollback,
 			Versions: []registry.VersionOf[DeploymentRollback]{
-				registry.Spoke[DeploymentRollback, DeploymentRollback]{Group: names.GroupFormer, Version: "v1beta1", Lifetime: gone},
+				registry.Spoke[DeploymentRollback, DeploymentRollback]{Group: wellknown.GroupFormer, Version: "v1beta1", Lifetime: gone},
 			},
 		})}
 }
@@ -57,7 +57,7 @@ func rollBack(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	if call.Object.String("name") != call.Key.Name {
 		return nil, meta.BadRequest("name in URL does not match name in %s object", call.Object.Kind())
 	}
-	deployments := meta.GroupResource{Group: call.Names.Group(names.GroupApps), Resource: "deployments"}
+	deployments := meta.GroupResource{Group: call.Names.Group(wellknown.GroupApps), Resource: "deployments"}
 	if call.DryRun {
 		_, err := call.Client.Get(ctx, deployments, call.Key)
 		return nil, err
@@ -66,7 +66,7 @@ func rollBack(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		for key, value := range call.Object.Map("updatedAnnotations") {
 			d.Set(value, "metadata", "annotations", key)
 		}
-		d.Set(strconv.FormatInt(call.Object.Int("rollbackTo", "revision"), 10), "metadata", "annotations", call.Names.Wire(names.RollbackTo))
+		d.Set(strconv.FormatInt(call.Object.Int("rollbackTo", "revision"), 10), "metadata", "annotations", call.Names.Wire(wellknown.RollbackTo))
 		return nil
 	})
 	return nil, err

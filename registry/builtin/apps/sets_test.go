@@ -9,6 +9,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry/builtin/apps"
 	"orch.io/controlplane/registry/internal/kindtest"
 )
@@ -91,7 +92,7 @@ func TestDaemonSet(t *testing.T) {
 		`{"spec":{"template":{"spec":{"nodeSelector":{"a":"b"}}}}}`:                     "2",
 	} {
 		obj, _ := k.Update(t, old, patch, "")
-		require.Equal(t, want, obj.Annotation(names.TemplateGeneration), patch)
+		require.Equal(t, want, obj.Annotation(wellknown.TemplateGeneration), patch)
 	}
 	require.Empty(t, k.Warnings(t, nil, `{"spec":{`+pods+`}}`, ""))
 	aliases := `"hostAliases":[{"ip":"1.2.3.4"},{"ip":"1.2.3.4"}]`

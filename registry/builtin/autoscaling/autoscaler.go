@@ -4,8 +4,8 @@ package autoscaling
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -145,10 +145,10 @@ type HorizontalPodAutoscalerCondition struct {
 // Kinds returns the kinds of the autoscaling group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[HorizontalPodAutoscaler]{
-		Group: names.GroupAutoscaling, Version: "v2", ShortNames: []string{"hpa"}, Categories: []string{"all"}, Status: true,
+		Group: wellknown.GroupAutoscaling, Version: "v2", ShortNames: []string{"hpa"}, Categories: []string{"all"}, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.23"},
 		Versions: []registry.VersionOf[HorizontalPodAutoscaler]{
-			v1Version(), older.Same[HorizontalPodAutoscaler]("v2beta2", "1.12", "1.23", "1.26", names.GroupAutoscaling+"/v2"), v2beta1(),
+			v1Version(), older.Same[HorizontalPodAutoscaler]("v2beta2", "1.12", "1.23", "1.26", wellknown.GroupAutoscaling+"/v2"), v2beta1(),
 		},
 		Columns:  columns(),
 		Default:  setDefaults,

@@ -3,7 +3,7 @@ package autoscaling
 import (
 	"slices"
 
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	v1 "orch.io/controlplane/registry/builtin/internal/autoscalingv1"
 )
@@ -18,7 +18,7 @@ func v1Version() registry.Spoke[v1.HorizontalPodAutoscaler, HorizontalPodAutosca
 
 // v1Annotations returns the annotations that hold fields of the hub, by spec name.
 func v1Annotations() []string {
-	return []string{names.ScalerMetrics, names.ScalerMeasured, names.ScalerConditions, names.ScalerBehavior}
+	return []string{wellknown.ScalerMetrics, wellknown.ScalerMeasured, wellknown.ScalerConditions, wellknown.ScalerBehavior}
 }
 
 // fromV1 converts v1 to the hub. The CPU target is appended to the metrics of the annotation. The
@@ -28,7 +28,7 @@ func fromV1(in *v1.HorizontalPodAutoscaler, out *HorizontalPodAutoscaler) error 
 	out.Spec = HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: CrossVersionObjectReference{Kind: s.ScaleTargetRef.Kind, Name: s.ScaleTargetRef.Name, APIVersion: s.ScaleTargetRef.APIVersion},
 		MinReplicas:    s.MinReplicas, MaxReplicas: s.MaxReplicas,
-		Metrics: metricsFromAnnotation(in.Annotations[names.ScalerMetrics]), Behavior: behaviorFromAnnotation(in.Annotations[names.ScalerBehavior]),
+		Metrics: metricsFromAnnotation(in.Annotations[wellknown.ScalerMetrics]), Behavior: behaviorFromAnnotation(in.Annotations[wellknown.ScalerBehavior]),
 	}
 	if n := s.TargetCPUUtilizationPercentage; n != nil {
 		out.Spec.Metrics = append(out.Spec.Metrics, cpuMetric(*n))
@@ -36,7 +36,7 @@ func fromV1(in *v1.HorizontalPodAutoscaler, out *HorizontalPodAutoscaler) error 
 	st := &in.Status
 	out.Status = HorizontalPodAutoscalerStatus{
 		ObservedGeneration: st.ObservedGeneration, LastScaleTime: st.LastScaleTime, CurrentReplicas: st.CurrentReplicas, DesiredReplicas: st.DesiredReplicas,
-		CurrentMetrics: currentMetricsFromAnnotation(in.Annotations[names.ScalerMeasured]), Conditions: conditionsFromAnnotation(in.Annotations[names.ScalerConditions]),
+		CurrentMetrics: currentMetricsFromAnnotation(in.Annotations[wellknown.ScalerMeasured]), Conditions: conditionsFromAnnotation(in.Annotations[wellknown.ScalerConditions]),
 	}
 	if n := st.CurrentCPUUtilizationPercentage; n != nil {
 		i := currentCPUIndex(out.Status.CurrentMetrics)
@@ -67,8 +67,8 @@ func toV1(in *HorizontalPodAutoscaler, out *v1.HorizontalPodAutoscaler) error {
 	}
 	out.Annotations = map[string]string{}
 	for name, text := range map[string]string{
-		names.ScalerMetrics: metricsToAnnotation(others), names.ScalerBehavior: behaviorToAnnotation(s.Behavior),
-		names.ScalerMeasured: currentMetricsToAnnotation(st.CurrentMetrics), names.ScalerConditions: conditionsToAnnotation(st.Conditions),
+		wellknown.ScalerMetrics: metricsToAnnotation(others), wellknown.ScalerBehavior: behaviorToAnnotation(s.Behavior),
+		wellknown.ScalerMeasured: currentMetricsToAnnotation(st.CurrentMetrics), wellknown.ScalerConditions: conditionsToAnnotation(st.Conditions),
 	} {
 		if text != "" {
 			out.Annotations[name] = text

@@ -2,7 +2,7 @@ package autoscaling
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -247,7 +247,7 @@ func v2beta1() registry.VersionOf[HorizontalPodAutoscaler] {
 	return registry.Spoke[HorizontalPodAutoscalerV2beta1, HorizontalPodAutoscaler]{
 		Version: "v2beta1", ToHub: (*HorizontalPodAutoscalerV2beta1).hub, FromHub: (*HorizontalPodAutoscaler).v2beta1,
 		Lifetime:    registry.Lifetime{Introduced: "1.8", Deprecated: "1.22", Removed: "1.25"},
-		Replacement: older.Use[HorizontalPodAutoscaler](names.GroupAutoscaling + "/v2"),
+		Replacement: older.Use[HorizontalPodAutoscaler](wellknown.GroupAutoscaling + "/v2"),
 	}
 }
 

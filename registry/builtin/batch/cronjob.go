@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -79,10 +79,10 @@ type CronJobStatus struct {
 
 func cronJobs() *registry.Kind {
 	return registry.Of(registry.Definition[CronJob]{
-		Group: names.GroupBatch, Version: "v1", ShortNames: []string{"cj"}, Categories: []string{"all"}, Status: true,
+		Group: wellknown.GroupBatch, Version: "v1", ShortNames: []string{"cj"}, Categories: []string{"all"}, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.21"},
 		Versions: []registry.VersionOf[CronJob]{
-			older.Same[CronJob]("v1beta1", "1.8", "1.21", "1.25", names.GroupBatch+"/v1"),
+			older.Same[CronJob]("v1beta1", "1.8", "1.21", "1.25", wellknown.GroupBatch+"/v1"),
 		},
 		Columns:  cronJobColumns(),
 		Validate: validateCronJob,

@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
 
 func jobs() *registry.Kind {
 	return registry.Of(registry.Definition[Job]{
-		Group: names.GroupBatch, Version: "v1", Categories: []string{"all"}, Status: true,
+		Group: wellknown.GroupBatch, Version: "v1", Categories: []string{"all"}, Status: true,
 		Columns:  jobColumns(),
 		Fields:   []registry.SelectableField{{Name: "status.successful", Path: []string{"status", "succeeded"}, Absent: "0"}},
 		Validate: validateJob,

@@ -6,6 +6,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -82,14 +83,14 @@ func generateSelector(w *registry.Change[meta.Object]) {
 	for label, value := range podLabels(w.Names, obj.UID(), obj.Name()) {
 		setMissing(value, "spec", "template", "metadata", "labels", label)
 	}
-	setMissing(obj.UID(), "spec", "selector", "matchLabels", w.Names.Wire(names.JobUIDLabel))
+	setMissing(obj.UID(), "spec", "selector", "matchLabels", w.Names.Wire(wellknown.JobUIDLabel))
 }
 
 // podLabels returns the labels that identify the pods of a Job: with and without a domain, for clients
 // from before labels had domains.
 func podLabels(p names.Profile, uid, name string) map[string]string {
 	return map[string]string{
-		p.Wire(names.JobUIDLabel): uid, names.OldJobUIDLabel: uid,
-		p.Wire(names.JobNameLabel): name, names.OldJobNameLabel: name,
+		p.Wire(wellknown.JobUIDLabel): uid, wellknown.OldJobUIDLabel: uid,
+		p.Wire(wellknown.JobNameLabel): name, wellknown.OldJobNameLabel: name,
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -96,7 +96,7 @@ type CertificateSigningRequestCondition struct {
 // Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[CertificateSigningRequest]{
-		Group:        names.GroupCertificates,
+		Group:        wellknown.GroupCertificates,
 		Version:      "v1",
 		Lifetime:     registry.Lifetime{Introduced: "1.19"},
 		Versions:     []registry.VersionOf[CertificateSigningRequest]{v1beta1()},

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -87,7 +87,7 @@ func v1beta1() registry.VersionOf[CertificateSigningRequest] {
 	return registry.Spoke[CertificateSigningRequestV1beta1, CertificateSigningRequest]{
 		Version: "v1beta1", ToHub: (*CertificateSigningRequestV1beta1).hub, FromHub: (*CertificateSigningRequest).v1beta1, Default: defaultV1beta1,
 		Lifetime:    registry.Lifetime{Introduced: "1.4", Deprecated: "1.19", Removed: "1.22"},
-		Replacement: older.Use[CertificateSigningRequest](names.GroupCertificates + "/v1"),
+		Replacement: older.Use[CertificateSigningRequest](wellknown.GroupCertificates + "/v1"),
 		Fields:      map[string]string{"spec.signerName": "spec.signerName"},
 	}
 }
@@ -125,7 +125,7 @@ func (s *CertificateSigningRequestSpecV1beta1) signer(requester string) string {
 	r, err := pki.ParseRequest(s.Request)
 	if err != nil || !strings.HasPrefix(r.Subject.CommonName, "system:node:") || !slices.Equal(r.Subject.Organization, []string{"system:nodes"}) ||
 		len(r.EmailAddresses) > 0 || len(r.URIs) > 0 {
-		return names.SignerLegacyUnknown
+		return wellknown.SignerLegacyUnknown
 	}
 	uses := func(last string) bool {
 		usages := slices.Sorted(slices.Values(s.Usages))
@@ -133,11 +133,11 @@ func (s *CertificateSigningRequestSpecV1beta1) signer(requester string) string {
 	}
 	switch addresses := len(r.DNSNames) + len(r.IPAddresses); {
 	case addresses > 0 && uses("server auth") && requester == r.Subject.CommonName:
-		return names.SignerNodeServing
+		return wellknown.SignerNodeServing
 	case addresses == 0 && uses("client auth"):
-		return names.SignerClientNode
+		return wellknown.SignerClientNode
 	}
-	return names.SignerLegacyUnknown
+	return wellknown.SignerLegacyUnknown
 }
 
 func (in *CertificateSigningRequestV1beta1) hub(out *CertificateSigningRequest) error {

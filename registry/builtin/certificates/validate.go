@@ -3,8 +3,8 @@ package certificates
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -13,7 +13,7 @@ import (
 func validateRequest(w *registry.Change[CertificateSigningRequest]) {
 	if w.Old == nil {
 		w.New.Spec.validate(&w.Faults)
-		if !isV1beta1(w.Version) && w.New.Spec.SignerName == w.Names.Wire(names.SignerLegacyUnknown) {
+		if !isV1beta1(w.Version) && w.New.Spec.SignerName == w.Names.Wire(wellknown.SignerLegacyUnknown) {
 			w.Invalid(check.At("spec", "signerName"), w.New.Spec.SignerName, "this signer cannot be asked through this version")
 		}
 	}

@@ -4,8 +4,8 @@ package coordination
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -48,9 +48,9 @@ type LeaseSpec struct {
 // Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[Lease]{
-		Group: names.GroupCoordination, Version: "v1",
+		Group: wellknown.GroupCoordination, Version: "v1",
 		Versions: []registry.VersionOf[Lease]{
-			older.Same[Lease]("v1beta1", "1.12", "1.19", "1.22", names.GroupCoordination+"/v1"),
+			older.Same[Lease]("v1beta1", "1.12", "1.19", "1.22", wellknown.GroupCoordination+"/v1"),
 		},
 		Columns:  []registry.Column{registry.Text("Holder", "The holder of the lease.", "spec", "holderIdentity"), registry.Age()},
 		Validate: validate,

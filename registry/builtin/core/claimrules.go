@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/features"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/diff"
 )
@@ -131,7 +132,7 @@ func (r *specRules) dataSource(at *check.Path, d *TypedLocalObjectReference) {
 // permitted changes to a copy of the old spec and compares.
 func checkClaimUpdate(w *registry.Change[PersistentVolumeClaim]) {
 	at, spec, old := check.At("spec"), &w.New.Spec, &w.Old.Spec
-	key := w.Names.Wire(names.StorageClassBeta)
+	key := w.Names.Wire(wellknown.StorageClassBeta)
 	permitted := *old
 	if w.Features.Enabled(features.AnyVolumeDataSource) {
 		pairSources(&permitted) // the old claim may be from old the feature was enabled

@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // containers warns about fields of containers, and about conflicting ports within the pod.
@@ -31,7 +31,7 @@ func (w *podWarnings) containers() {
 // that hide another of the same name.
 func (w *podWarnings) container(at *check.Path, c *meta.Object) {
 	if c.Map("securityContext", "seccompProfile") == nil {
-		w.annotation(w.names.Wire(names.SeccompContainer)+c.String("name"), seccompReplaced)
+		w.annotation(w.names.Wire(wellknown.SeccompContainer)+c.String("name"), seccompReplaced)
 	}
 	w.appArmor(c)
 	for _, name := range []string{"memory", "ephemeral-storage"} {
@@ -54,7 +54,7 @@ func (w *podWarnings) container(at *check.Path, c *meta.Object) {
 // appArmor warns about an AppArmor annotation that has no corresponding field. In a Pod, unlike in a
 // pod template, the field of a container was already set from the annotation.
 func (w *podWarnings) appArmor(c *meta.Object) {
-	key := w.names.Wire(names.AppArmorProfile) + c.String("name")
+	key := w.names.Wire(wellknown.AppArmorProfile) + c.String("name")
 	text, _ := w.annotations[key].(string)
 	if w.pod {
 		if w.spec.String("os", "name") == "windows" {

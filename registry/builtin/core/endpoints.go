@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -78,7 +78,7 @@ func endpoints() *registry.Kind {
 		Singular:    "endpoints",
 		ShortNames:  []string{"ep"},
 		Lifetime:    registry.Lifetime{Deprecated: "1.33"},
-		Replacement: meta.GroupVersionKind{Group: names.GroupEndpoints, Version: "v1", Kind: "EndpointSlice"},
+		Replacement: meta.GroupVersionKind{Group: wellknown.GroupEndpoints, Version: "v1", Kind: "EndpointSlice"},
 		Columns: []registry.Column{
 			{Name: "Endpoints", Type: "string", Doc: "The ready addresses and their ports.", Cell: readyEndpoints},
 			registry.Age(),

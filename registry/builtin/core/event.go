@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -179,7 +179,7 @@ func validateEvent(w *registry.Change[Event]) {
 	case e.EventTime.IsZero() && in != e.Namespace, in == "":
 		w.Invalid(at, in, "does not match event.namespace")
 	}
-	view, controller := w.Version.Group == w.Names.Group(names.GroupEvents), "reportingComponent"
+	view, controller := w.Version.Group == w.Names.Group(wellknown.GroupEvents), "reportingComponent"
 	if view {
 		controller = "reportingController"
 	}

@@ -3,7 +3,7 @@ package core
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -74,7 +74,7 @@ func eventViews() []registry.VersionOf[Event] {
 
 func eventView(version string) registry.Spoke[EventView, Event] {
 	return registry.Spoke[EventView, Event]{
-		Group: names.GroupEvents, Version: version, ToHub: (*EventView).event, FromHub: (*Event).view,
+		Group: wellknown.GroupEvents, Version: version, ToHub: (*EventView).event, FromHub: (*Event).view,
 		Fields: map[string]string{
 			"regarding.kind":            "involvedObject.kind",
 			"regarding.namespace":       "involvedObject.namespace",

@@ -8,6 +8,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -118,7 +119,7 @@ func defaultNamespace(w *registry.Change[Namespace]) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	n.Labels[w.Names.Wire(names.NamespaceNameLabel)] = n.Name
+	n.Labels[w.Names.Wire(wellknown.NamespaceNameLabel)] = n.Name
 }
 
 // prepareNamespace sets the phase and the finalizer of a new namespace. Updates keep the spec: only the
@@ -130,7 +131,7 @@ func prepareNamespace(w *registry.Change[meta.Object]) {
 		return
 	}
 	obj.Set(map[string]any{"phase": NamespaceActive}, "status")
-	finalizer := w.Names.Wire(names.NamespaceFinalizer)
+	finalizer := w.Names.Wire(wellknown.NamespaceFinalizer)
 	if held := obj.List("spec", "finalizers"); !slices.Contains(held, any(finalizer)) {
 		obj.Set(append(held, finalizer), "spec", "finalizers")
 	}
@@ -155,7 +156,7 @@ func validateNamespace(w *registry.Change[Namespace]) {
 			at = at.Index(i)
 		}
 		w.Format(at, name, meta.CheckQualifiedName(name))
-		if name != w.Names.Wire(names.NamespaceFinalizer) && !strings.Contains(name, "/") {
+		if name != w.Names.Wire(wellknown.NamespaceFinalizer) && !strings.Contains(name, "/") {
 			w.Invalid(at, name, "name is neither a standard finalizer nor fully qualified")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 )
@@ -93,9 +94,9 @@ func nodeRoles(o *meta.Object) any {
 	for key, value := range o.Labels() {
 		slash := strings.LastIndex(key, "/") + 1
 		switch {
-		case names.Same(key[:slash], names.NodeRole) && key[slash:] != "":
+		case names.Same(key[:slash], wellknown.NodeRole) && key[slash:] != "":
 			roles = append(roles, key[slash:])
-		case names.Same(key, names.OldNodeRole) && value != "":
+		case names.Same(key, wellknown.OldNodeRole) && value != "":
 			roles = append(roles, value)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -194,6 +195,6 @@ func isClaimOrSnapshot(p names.Profile, d *TypedLocalObjectReference) bool {
 	case d.APIGroup == nil || *d.APIGroup == "":
 		return d.Kind == "PersistentVolumeClaim"
 	default:
-		return *d.APIGroup == p.Group(names.GroupSnapshots) && d.Kind == "VolumeSnapshot"
+		return *d.APIGroup == p.Group(wellknown.GroupSnapshots) && d.Kind == "VolumeSnapshot"
 	}
 }

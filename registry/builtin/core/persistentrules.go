@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/diff"
 )
@@ -301,7 +302,7 @@ func warnOfPersistentVolume(w *registry.Change[PersistentVolume]) []string {
 
 // warnOfOldClass returns a warning about the annotation for the storage class.
 func warnOfOldClass(p names.Profile, annotations map[string]string) []string {
-	key := p.Wire(names.StorageClassBeta)
+	key := p.Wire(wellknown.StorageClassBeta)
 	if _, ok := annotations[key]; !ok {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -162,7 +163,7 @@ func phaseOrTerminating(o *meta.Object) any {
 // storageClassOf returns the storage class of a volume or a claim, from the annotation or the field.
 func storageClassOf(o *meta.Object) any {
 	for key, value := range o.Annotations() {
-		if names.Same(key, names.StorageClassBeta) {
+		if names.Same(key, wellknown.StorageClassBeta) {
 			return value
 		}
 	}

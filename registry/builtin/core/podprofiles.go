@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Before fields existed, pods selected the AppArmor and seccomp profiles of their containers by
@@ -31,7 +32,7 @@ func adoptProfiles(p names.Profile, pod *meta.Object) {
 	podProfile := pod.Map("spec", "securityContext", "appArmorProfile")
 	for _, fields := range containersOf(pod.Map("spec"), "initContainers", "containers") {
 		c := meta.NewObject(fields)
-		text, annotated := pod.Annotations()[p.Wire(names.AppArmorProfile)+c.String("name")]
+		text, annotated := pod.Annotations()[p.Wire(wellknown.AppArmorProfile)+c.String("name")]
 		if !annotated || c.Map("securityContext", "appArmorProfile") != nil {
 			continue
 		}
@@ -58,7 +59,7 @@ func appArmorProfile(text string) map[string]any {
 // profileFaults checks on create that the annotations refer to containers of the pod and agree with the
 // fields, and on update that AppArmor annotations are unchanged.
 func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
-	at, prefix := check.At("metadata", "annotations"), profile.Wire(names.AppArmorProfile)
+	at, prefix := check.At("metadata", "annotations"), profile.Wire(wellknown.AppArmorProfile)
 	if old != nil {
 		appArmor := func(key, _ string) bool { return !strings.HasPrefix(key, prefix) }
 		before, now := maps.Clone(old.Annotations), maps.Clone(p.Annotations)
@@ -99,7 +100,7 @@ func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
 func (p *Pod) checkProfilesAgree(f *check.Faults, profile names.Profile) {
 	at := check.At("spec")
 	if s := p.Spec.SecurityContext; s != nil && s.SeccompProfile != nil {
-		if text, annotated := p.Annotations[profile.Wire(names.SeccompPod)]; annotated {
+		if text, annotated := p.Annotations[profile.Wire(wellknown.SeccompPod)]; annotated {
 			sameProfile(f, at.Field("securityContext").Field("seccompProfile"), "seccomp", text, s.SeccompProfile.Type, s.SeccompProfile.LocalhostProfile)
 		}
 	}
@@ -113,12 +114,12 @@ func (p *Pod) checkProfilesAgree(f *check.Faults, profile names.Profile) {
 			}
 			at := at.Field(list.field).Index(i).Field("securityContext")
 			if s := c.SecurityContext.SeccompProfile; s != nil {
-				if text, annotated := p.Annotations[profile.Wire(names.SeccompContainer)+c.Name]; annotated {
+				if text, annotated := p.Annotations[profile.Wire(wellknown.SeccompContainer)+c.Name]; annotated {
 					sameProfile(f, at.Field("seccompProfile"), "seccomp", text, s.Type, s.LocalhostProfile)
 				}
 			}
 			if a := c.SecurityContext.AppArmorProfile; a != nil {
-				if text, annotated := p.Annotations[profile.Wire(names.AppArmorProfile)+c.Name]; annotated {
+				if text, annotated := p.Annotations[profile.Wire(wellknown.AppArmorProfile)+c.Name]; annotated {
 					sameProfile(f, at.Field("appArmorProfile"), "apparmor", text, a.Type, a.LocalhostProfile)
 				}
 			}

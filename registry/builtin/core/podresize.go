@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/podspec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // mergeResize copies the resources and the resize policies of in to obj. If the containers differ, it
@@ -32,7 +33,7 @@ func mergeResize(obj, in *meta.Object) {
 // supports the change.
 func (p *Pod) checkResize(f *check.Faults, at *check.Path, old *Pod, profile names.Profile) {
 	podPath := check.At("[]") // the path of the pod itself at kube-apiserver
-	if _, mirrors := old.Annotations[profile.Wire(names.MirrorPod)]; mirrors {
+	if _, mirrors := old.Annotations[profile.Wire(wellknown.MirrorPod)]; mirrors {
 		f.Forbidden(podPath, "static pods cannot be resized")
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/diff"
 )
@@ -54,7 +55,7 @@ func validatePod(w *registry.Change[Pod]) {
 func (p *Pod) annotationFaults(profile names.Profile, old *Pod) []meta.Cause {
 	var f check.Faults
 	at := check.At("metadata", "annotations")
-	cost, mirror := profile.Wire(names.PodDeletionCost), profile.Wire(names.MirrorPod)
+	cost, mirror := profile.Wire(wellknown.PodDeletionCost), profile.Wire(wellknown.MirrorPod)
 	mirrorText, mirrors := p.Annotations[mirror]
 	if old != nil {
 		if oldText, wasMirror := old.Annotations[mirror]; wasMirror != mirrors || oldText != mirrorText {

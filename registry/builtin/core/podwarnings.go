@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -56,12 +57,12 @@ func (w *podWarnings) warn(at *check.Path, why string) {
 
 // oldAnnotations warns about annotations that fields replaced.
 func (w *podWarnings) oldAnnotations() {
-	w.annotation(w.names.Wire(names.CriticalPod), `non-functional in v1.16+; use the "priorityClassName" field instead`)
-	for _, name := range []string{names.Sysctls, names.UnsafeSysctls} {
+	w.annotation(w.names.Wire(wellknown.CriticalPod), `non-functional in v1.16+; use the "priorityClassName" field instead`)
+	for _, name := range []string{wellknown.Sysctls, wellknown.UnsafeSysctls} {
 		w.annotation(w.names.Wire(name), `non-functional in v1.11+; use the "sysctls" field instead`)
 	}
 	if w.spec.Map("securityContext", "seccompProfile") == nil {
-		w.annotation(w.names.Wire(names.SeccompPod), seccompReplaced)
+		w.annotation(w.names.Wire(wellknown.SeccompPod), seccompReplaced)
 	}
 }
 

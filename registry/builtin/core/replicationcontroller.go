@@ -5,8 +5,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/cells"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -66,7 +66,7 @@ type ReplicationControllerStatus struct {
 
 func replicationControllers() *registry.Kind {
 	extensions := older.Same[ReplicationController]("v1beta1", "1.1", "1.2", "1.16", version)
-	extensions.Group, extensions.Lacks = names.GroupFormer, []string{"status"}
+	extensions.Group, extensions.Lacks = wellknown.GroupFormer, []string{"status"}
 	return registry.Of(registry.Definition[ReplicationController]{
 		Version:    version,
 		Versions:   []registry.VersionOf[ReplicationController]{extensions},

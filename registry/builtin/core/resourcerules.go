@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // resources checks the requests, limits and claims of a container.
@@ -128,7 +129,7 @@ func wholePages(name string, amount meta.Quantity) bool {
 
 // isNative reports whether a resource belongs to Kubernetes: it has no domain, or a reserved one.
 func (r *specRules) isNative(name string) bool {
-	return !strings.Contains(name, "/") || strings.Contains(name, r.names.Wire(names.NativeResource))
+	return !strings.Contains(name, "/") || strings.Contains(name, r.names.Wire(wellknown.NativeResource))
 }
 
 // ExtendedResource reports whether name is a valid extended resource, such as a device of a device

@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/pki"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -66,7 +67,7 @@ func mergeStringData(w *registry.Change[meta.Object]) {
 
 // warnOfSecret returns a warning if the certificate and the key of a TLS Secret are invalid.
 func warnOfSecret(w *registry.Change[Secret]) []string {
-	if w.New.Type != w.Names.Wire(names.SecretTLS) {
+	if w.New.Type != w.Names.Wire(wellknown.SecretTLS) {
 		return nil
 	}
 	if _, err := pki.ParseKeyPair(w.New.Data["tls.crt"], w.New.Data["tls.key"]); err != nil {
@@ -99,25 +100,25 @@ func validateSecret(w *registry.Change[Secret]) {
 // checkType checks the keys that known types require.
 func (s *Secret) checkType(f *check.Faults, p names.Profile) {
 	switch s.Type {
-	case p.Wire(names.SecretServiceToken):
-		account := p.Wire(names.ServiceAccountName)
+	case p.Wire(wellknown.SecretServiceToken):
+		account := p.Wire(wellknown.ServiceAccountName)
 		if s.Annotations[account] == "" {
 			f.Required(check.At("metadata", "annotations").Key(account), "names the account of the token")
 		}
-	case p.Wire(names.SecretDockercfg):
+	case p.Wire(wellknown.SecretDockercfg):
 		s.checkJSON(f, ".dockercfg")
-	case p.Wire(names.SecretDockerConfig):
+	case p.Wire(wellknown.SecretDockerConfig):
 		s.checkJSON(f, ".dockerconfigjson")
-	case p.Wire(names.SecretBasicAuth):
+	case p.Wire(wellknown.SecretBasicAuth):
 		if !s.has("username") && !s.has("password") {
 			f.Required(check.At("data").Key("username"), "")
 			f.Required(check.At("data").Key("password"), "")
 		}
-	case p.Wire(names.SecretSSHAuth):
+	case p.Wire(wellknown.SecretSSHAuth):
 		if len(s.Data["ssh-privatekey"]) == 0 {
 			f.Required(check.At("data").Key("ssh-privatekey"), "")
 		}
-	case p.Wire(names.SecretTLS):
+	case p.Wire(wellknown.SecretTLS):
 		for _, k := range []string{"tls.crt", "tls.key"} {
 			if !s.has(k) {
 				f.Required(check.At("data").Key(k), "")

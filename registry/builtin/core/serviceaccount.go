@@ -5,8 +5,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -45,7 +45,7 @@ func serviceAccounts() *registry.Kind {
 // warnOfMountable returns a warning if the write adds the deprecated annotation that restricts
 // mountable Secrets.
 func warnOfMountable(w *registry.Change[meta.Object]) []string {
-	key := w.Names.Wire(names.MountableSecrets)
+	key := w.Names.Wire(wellknown.MountableSecrets)
 	_, added := w.New.Annotations()[key]
 	if w.Old != nil {
 		_, before := w.Old.Annotations()[key]

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -46,7 +47,7 @@ func (n ServiceNetwork) Pool() *registry.Pool {
 	}
 	return &registry.Pool{
 		Held: heldByService, Allot: n.allot,
-		Source: meta.GroupResource{Group: names.GroupNetworking, Resource: "servicecidrs"}, Initial: n.initial,
+		Source: meta.GroupResource{Group: wellknown.GroupNetworking, Resource: "servicecidrs"}, Initial: n.initial,
 	}
 }
 
@@ -58,8 +59,8 @@ func (n ServiceNetwork) initial(p names.Profile) []*meta.Object {
 		cidrs = append(cidrs, network.String())
 	}
 	o := meta.NewObject(map[string]any{"spec": map[string]any{"cidrs": cidrs}})
-	o.SetGVK(meta.GroupVersionKind{Group: p.Group(names.GroupNetworking), Version: "v1", Kind: "ServiceCIDR"})
-	o.SetName(p.Wire(names.ServerService))
+	o.SetGVK(meta.GroupVersionKind{Group: p.Group(wellknown.GroupNetworking), Version: "v1", Kind: "ServiceCIDR"})
+	o.SetName(p.Wire(wellknown.ServerService))
 	return []*meta.Object{o}
 }
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -119,7 +119,7 @@ const (
 
 func endpointSlices() *registry.Kind {
 	k := registry.Of(registry.Definition[EndpointSlice]{
-		Group:    names.GroupEndpoints,
+		Group:    wellknown.GroupEndpoints,
 		Version:  "v1",
 		Lifetime: registry.Lifetime{Introduced: "1.21"},
 		Versions: []registry.VersionOf[EndpointSlice]{v1beta1()},
@@ -192,7 +192,7 @@ func prepare(w *registry.Change[meta.Object]) {
 	if w.Version.Version == "v1beta1" {
 		return // v1beta1 may write the topology
 	}
-	nodes, hostname := map[string]bool{}, w.Names.Wire(names.LabelHostname)
+	nodes, hostname := map[string]bool{}, w.Names.Wire(wellknown.LabelHostname)
 	if old != nil {
 		if sameField(obj, old, "endpoints") {
 			return

@@ -7,6 +7,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -57,7 +58,7 @@ func v1beta1() registry.VersionOf[EndpointSlice] {
 	return registry.Spoke[EndpointSliceV1beta1, EndpointSlice]{
 		Version: "v1beta1", ToHub: (*EndpointSliceV1beta1).hub, FromHub: (*EndpointSlice).v1beta1,
 		Default: func(w *registry.Change[EndpointSliceV1beta1]) {
-			host := w.Names.Wire(names.LabelHostname)
+			host := w.Names.Wire(wellknown.LabelHostname)
 			for i := range w.New.Endpoints {
 				e := &w.New.Endpoints[i]
 				if _, there := e.Topology[host]; e.NodeName == nil || there {
@@ -70,7 +71,7 @@ func v1beta1() registry.VersionOf[EndpointSlice] {
 			}
 		},
 		Lifetime:    registry.Lifetime{Introduced: "1.17", Deprecated: "1.21", Removed: "1.25"},
-		Replacement: older.Use[EndpointSlice](names.GroupEndpoints + "/v1"),
+		Replacement: older.Use[EndpointSlice](wellknown.GroupEndpoints + "/v1"),
 	}
 }
 
@@ -110,7 +111,7 @@ func convertTopology(v *registry.KindVersion) {
 		if err != nil {
 			return nil, err
 		}
-		zone, host := p.Wire(names.LabelZone), p.Wire(names.LabelHostname)
+		zone, host := p.Wire(wellknown.LabelZone), p.Wire(wellknown.LabelHostname)
 		toHub, fromHub := c.ToHub, c.FromHub
 		c.ToHub = func(tree map[string]any) (map[string]any, error) {
 			out, err := toHub(tree)

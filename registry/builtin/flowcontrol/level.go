@@ -6,7 +6,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -109,7 +109,7 @@ func levels() *registry.Kind {
 	queuing := []string{"spec", "limited", "limitResponse", "queuing"}
 	of := func(field string) []string { return append(queuing[:len(queuing):len(queuing)], field) }
 	return registry.Of(registry.Definition[PriorityLevelConfiguration]{
-		Group: names.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
+		Group: wellknown.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.29"}, Versions: olderLevelVersions(),
 		Columns: []registry.Column{
 			registry.Text("Type", "Limited or Exempt.", "spec", "type"),

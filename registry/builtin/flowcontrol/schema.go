@@ -4,8 +4,8 @@ package flowcontrol
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -141,12 +141,12 @@ func Kinds() []*registry.Kind { return []*registry.Kind{schemas(), levels()} }
 
 func schemas() *registry.Kind {
 	return registry.Of(registry.Definition[FlowSchema]{
-		Group: names.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
+		Group: wellknown.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.29"},
 		Versions: []registry.VersionOf[FlowSchema]{
-			older.Same[FlowSchema]("v1beta1", "1.20", "1.23", "1.26", names.GroupFlowControl+"/v1beta2"),
-			older.Same[FlowSchema]("v1beta2", "1.23", "1.26", "1.29", names.GroupFlowControl+"/v1beta3"),
-			older.Same[FlowSchema]("v1beta3", "1.26", "1.29", "1.32", names.GroupFlowControl+"/v1"),
+			older.Same[FlowSchema]("v1beta1", "1.20", "1.23", "1.26", wellknown.GroupFlowControl+"/v1beta2"),
+			older.Same[FlowSchema]("v1beta2", "1.23", "1.26", "1.29", wellknown.GroupFlowControl+"/v1beta3"),
+			older.Same[FlowSchema]("v1beta3", "1.26", "1.29", "1.32", wellknown.GroupFlowControl+"/v1"),
 		},
 		Columns: []registry.Column{
 			registry.Text("PriorityLevel", "The level that serves the requests.", "spec", "priorityLevelConfiguration", "name"),

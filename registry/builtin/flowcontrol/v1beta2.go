@@ -2,7 +2,7 @@ package flowcontrol
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -55,7 +55,7 @@ func olderLevelVersions() []registry.VersionOf[PriorityLevelConfiguration] {
 		return registry.Spoke[PriorityLevelConfigurationV1beta2, level]{
 			Version: version, ToHub: (*PriorityLevelConfigurationV1beta2).hub, FromHub: (*level).v1beta2,
 			Lifetime:    registry.Lifetime{Introduced: introduced, Deprecated: deprecated, Removed: removed},
-			Replacement: older.Use[level](names.GroupFlowControl + "/" + use),
+			Replacement: older.Use[level](wellknown.GroupFlowControl + "/" + use),
 			Default: func(w *registry.Change[PriorityLevelConfigurationV1beta2]) {
 				if l := w.New.Spec.Limited; l != nil && l.AssuredConcurrencyShares == 0 {
 					l.AssuredConcurrencyShares = defaultShares
@@ -63,7 +63,7 @@ func olderLevelVersions() []registry.VersionOf[PriorityLevelConfiguration] {
 			},
 		}
 	}
-	last := older.Same[level]("v1beta3", "1.26", "1.29", "1.32", names.GroupFlowControl+"/v1")
+	last := older.Same[level]("v1beta3", "1.26", "1.29", "1.32", wellknown.GroupFlowControl+"/v1")
 	last.Default = func(w *registry.Change[level]) { // 0 is the default here, unlike in v1
 		if l := w.New.Spec.Limited; l != nil && l.NominalConcurrencyShares != nil && *l.NominalConcurrencyShares == 0 {
 			*l.NominalConcurrencyShares = defaultShares

@@ -6,8 +6,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -67,7 +67,7 @@ type ServiceCIDRStatus struct {
 
 func ipAddresses() *registry.Kind {
 	return registry.Of(registry.Definition[IPAddress]{
-		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ipaddresses", ShortNames: []string{"ip"},
+		Group: wellknown.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ipaddresses", ShortNames: []string{"ip"},
 		Lifetime: registry.Lifetime{Introduced: "1.33"},
 		Columns: []registry.Column{{Name: "ParentRef", Type: "string", Doc: "The object that uses the address.", Cell: func(o *meta.Object) any {
 			p := meta.NewObject(o.Map("spec", "parentRef"))
@@ -98,7 +98,7 @@ func ipAddresses() *registry.Kind {
 
 func serviceCIDRs() *registry.Kind {
 	return registry.Of(registry.Definition[ServiceCIDR]{
-		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "servicecidrs", Status: true,
+		Group: wellknown.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "servicecidrs", Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.33"},
 		Columns: []registry.Column{
 			{Name: "CIDRs", Type: "string", Doc: "The network of each IP family.", Cell: func(o *meta.Object) any {

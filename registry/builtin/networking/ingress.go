@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/cells"
@@ -127,7 +127,7 @@ type IngressPortStatus = core.PortStatus
 
 func ingresses() *registry.Kind {
 	return registry.Of(registry.Definition[Ingress]{
-		Group: names.GroupNetworking, Version: "v1", Plural: "ingresses", ShortNames: []string{"ing"}, Status: true,
+		Group: wellknown.GroupNetworking, Version: "v1", Plural: "ingresses", ShortNames: []string{"ing"}, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.19"}, Versions: olderIngresses(),
 		Columns: []registry.Column{
 			{Name: "Class", Type: "string", Doc: "The class of the Ingress.", Cell: func(o *meta.Object) any {
@@ -147,7 +147,7 @@ func ingresses() *registry.Kind {
 		},
 		Validate: validateIngress,
 		Behavior: registry.Behavior{Warn: func(w *registry.Change[meta.Object]) []string {
-			key := w.Names.Wire(names.IngressClass)
+			key := w.Names.Wire(wellknown.IngressClass)
 			if _, there := w.New.Annotations()[key]; !there || w.Old != nil || w.New.String("spec", "ingressClassName") != "" {
 				return nil
 			}

@@ -5,8 +5,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -44,10 +44,10 @@ type IngressClassParametersReference struct {
 
 func ingressClasses() *registry.Kind {
 	return registry.Of(registry.Definition[IngressClass]{
-		Group: names.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ingressclasses",
+		Group: wellknown.GroupNetworking, Version: "v1", Scope: registry.Cluster, Plural: "ingressclasses",
 		Lifetime: registry.Lifetime{Introduced: "1.19"},
 		Versions: []registry.VersionOf[IngressClass]{
-			older.Same[IngressClass]("v1beta1", "1.18", "1.19", "1.22", names.GroupNetworking+"/v1"),
+			older.Same[IngressClass]("v1beta1", "1.18", "1.19", "1.22", wellknown.GroupNetworking+"/v1"),
 		},
 		Columns: []registry.Column{
 			registry.Text("Controller", "The controller of the class.", "spec", "controller"),

@@ -5,7 +5,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -16,7 +16,7 @@ func validateIngress(w *registry.Change[Ingress]) {
 		return
 	}
 	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
-	key := w.Names.Wire(names.IngressClass)
+	key := w.Names.Wire(wellknown.IngressClass)
 	if class, there := w.New.Annotations[key]; there && w.Old == nil && s.IngressClassName != nil && class != *s.IngressClassName {
 		f.Invalid(check.At("annotations").Field(key), class, "must match `ingressClassName` when both are specified")
 	}

@@ -2,7 +2,7 @@ package networking
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -78,10 +78,10 @@ func olderIngresses() []registry.VersionOf[Ingress] {
 		return registry.Spoke[IngressV1beta1, Ingress]{
 			Group: group, Version: "v1beta1", ToHub: (*IngressV1beta1).hub, FromHub: (*Ingress).v1beta1,
 			Lifetime:    registry.Lifetime{Introduced: introduced, Deprecated: deprecated, Removed: "1.22"},
-			Replacement: older.Use[Ingress](names.GroupNetworking + "/v1"),
+			Replacement: older.Use[Ingress](wellknown.GroupNetworking + "/v1"),
 		}
 	}
-	return []registry.VersionOf[Ingress]{of("", "1.14", "1.19"), of(names.GroupFormer, "1.1", "1.14")}
+	return []registry.VersionOf[Ingress]{of("", "1.14", "1.19"), of(wellknown.GroupFormer, "1.1", "1.14")}
 }
 
 func (in *IngressV1beta1) hub(out *Ingress) error {

@@ -3,9 +3,9 @@ package networking
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/address"
 )
@@ -80,7 +80,7 @@ type NetworkPolicyPeer struct {
 
 func networkPolicies() *registry.Kind {
 	return registry.Of(registry.Definition[NetworkPolicy]{
-		Group: names.GroupNetworking, Version: "v1", Plural: "networkpolicies", ShortNames: []string{"netpol"},
+		Group: wellknown.GroupNetworking, Version: "v1", Plural: "networkpolicies", ShortNames: []string{"netpol"},
 		Versions: []registry.VersionOf[NetworkPolicy]{olderPolicy()},
 		Columns: []registry.Column{
 			{Name: "Pod-Selector", Type: "string", Doc: "The selector of the pods.", Cell: func(o *meta.Object) any {

@@ -4,8 +4,8 @@ package node
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -42,7 +42,7 @@ type Scheduling struct {
 // Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[RuntimeClass]{
-		Group: names.GroupNode, Version: "v1", Scope: registry.Cluster, Plural: "runtimeclasses",
+		Group: wellknown.GroupNode, Version: "v1", Scope: registry.Cluster, Plural: "runtimeclasses",
 		Lifetime: registry.Lifetime{Introduced: "1.20"},
 		Versions: []registry.VersionOf[RuntimeClass]{
 			older.Same[RuntimeClass]("v1beta1", "1.14", "1.22", "1.25", ""),

@@ -9,8 +9,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -181,10 +181,10 @@ func Policies() *registry.Kind {
 	flag := func(field string) func(*meta.Object) any {
 		return func(o *meta.Object) any { return strconv.FormatBool(o.Bool("spec", field)) }
 	}
-	first := older.Same[PodSecurityPolicy]("v1beta1", "1.2", "1.11", "1.16", names.GroupPolicy+"/v1beta1")
-	first.Group = names.GroupFormer
+	first := older.Same[PodSecurityPolicy]("v1beta1", "1.2", "1.11", "1.16", wellknown.GroupPolicy+"/v1beta1")
+	first.Group = wellknown.GroupFormer
 	return registry.Of(registry.Definition[PodSecurityPolicy]{
-		Group: names.GroupPolicy, Version: "v1beta1", Scope: registry.Cluster, Plural: "podsecuritypolicies", ShortNames: []string{"psp"},
+		Group: wellknown.GroupPolicy, Version: "v1beta1", Scope: registry.Cluster, Plural: "podsecuritypolicies", ShortNames: []string{"psp"},
 		Lifetime: registry.Lifetime{Introduced: "1.10", Deprecated: "1.21", Removed: "1.25"},
 		Versions: []registry.VersionOf[PodSecurityPolicy]{first},
 		Columns: []registry.Column{

@@ -7,8 +7,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/conditions"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -66,9 +66,9 @@ func Kinds() []*registry.Kind { return []*registry.Kind{budgets()} }
 
 func budgets() *registry.Kind {
 	k := registry.Of(registry.Definition[PodDisruptionBudget]{
-		Group: names.GroupPolicy, Version: "v1", ShortNames: []string{"pdb"}, Status: true,
+		Group: wellknown.GroupPolicy, Version: "v1", ShortNames: []string{"pdb"}, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.21"}, Versions: []registry.VersionOf[PodDisruptionBudget]{
-			older.Same[PodDisruptionBudget]("v1beta1", "1.5", "1.21", "1.25", names.GroupPolicy+"/v1"),
+			older.Same[PodDisruptionBudget]("v1beta1", "1.5", "1.21", "1.25", wellknown.GroupPolicy+"/v1"),
 		},
 		Columns: []registry.Column{
 			{Name: "Min Available", Type: "string", Doc: "The number of pods that must remain available.", Cell: amountCell("minAvailable")},

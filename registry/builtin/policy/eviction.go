@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/acts"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -57,7 +57,7 @@ type Preconditions struct {
 func Evict() registry.Subresource {
 	return registry.Subresource{Name: "eviction", Act: evict, Merge: func(obj, in *meta.Object) { obj.CopyField(in, "status") },
 		Body: registry.Of(registry.Definition[Eviction]{
-			Group: names.GroupPolicy, Version: "v1", Lifetime: registry.Lifetime{Introduced: "1.22"},
+			Group: wellknown.GroupPolicy, Version: "v1", Lifetime: registry.Lifetime{Introduced: "1.22"},
 			Versions: []registry.VersionOf[Eviction]{older.Same[Eviction]("v1beta1", "1.5", "", "", "")},
 		})}
 }
@@ -83,7 +83,7 @@ func evict(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	if o.Bool("ignoreStoreReadErrorWithClusterBreakingPotential") {
 		var f check.Faults
 		f.Invalid(check.At("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")
-		return nil, meta.Invalid(meta.GroupKind{Group: names.GroupPolicy, Kind: "Eviction"}, call.Key.Name, f)
+		return nil, meta.Invalid(meta.GroupKind{Group: wellknown.GroupPolicy, Kind: "Eviction"}, call.Key.Name, f)
 	}
 	request := eviction{Call: call, dryRun: call.DryRun || len(o.Strings("dryRun")) > 0, delete: registry.DeleteOptions{
 		UID: o.String("preconditions", "uid"), Version: o.String("preconditions", "resourceVersion"), Propagation: o.String("propagationPolicy"),
@@ -148,7 +148,7 @@ func (e *eviction) chargeBudget(ctx context.Context) error {
 	if e.pod.Terminating() {
 		return nil
 	}
-	budgets := meta.GroupResource{Group: e.Names.Group(names.GroupPolicy), Resource: "poddisruptionbudgets"}
+	budgets := meta.GroupResource{Group: e.Names.Group(wellknown.GroupPolicy), Resource: "poddisruptionbudgets"}
 	budget, err := e.budget(ctx, budgets)
 	if err != nil || budget == nil || e.exempt(budget) {
 		return err
@@ -206,7 +206,7 @@ func (e *eviction) charge(budget *meta.Object) error {
 		return refusal(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
 			name, budget.Int("status", "desiredHealthy"), budget.Int("status", "currentHealthy")))
 	case len(budget.Map("status", "disruptedPods")) > maxDisrupted:
-		return meta.Forbidden(meta.GroupResource{Group: e.Names.Group(names.GroupPolicy), Resource: "poddisruptionbudgets"}, name, "too many evictions are waiting for the disruption controller")
+		return meta.Forbidden(meta.GroupResource{Group: e.Names.Group(wellknown.GroupPolicy), Resource: "poddisruptionbudgets"}, name, "too many evictions are waiting for the disruption controller")
 	}
 	budget.Set(allowed-1, "status", "disruptionsAllowed")
 	if allowed == 1 {

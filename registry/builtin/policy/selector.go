@@ -4,6 +4,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -12,7 +13,7 @@ import (
 
 // selectorOf returns a selector with the operator Exists or DoesNotExist for that label.
 func selectorOf(p names.Profile, operator string) map[string]any {
-	return map[string]any{"matchExpressions": []any{map[string]any{"key": p.Wire(names.EmptySelector), "operator": operator}}}
+	return map[string]any{"matchExpressions": []any{map[string]any{"key": p.Wire(wellknown.EmptySelector), "operator": operator}}}
 }
 
 // convertEmptySelectors extends the conversions of v1beta1. It works on the compiled conversion,

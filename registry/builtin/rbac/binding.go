@@ -6,6 +6,7 @@ import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -76,10 +77,10 @@ type RoleRef struct {
 
 func roleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[RoleBinding]{
-		Group:   names.GroupRBAC,
+		Group:   wellknown.GroupRBAC,
 		Version: version,
 		Versions: []registry.VersionOf[RoleBinding]{
-			older.Same[RoleBinding]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+			older.Same[RoleBinding]("v1beta1", "1.6", "1.17", "1.22", wellknown.GroupRBAC+"/v1"),
 		},
 		Columns: bindingColumns(),
 		Default: func(w *registry.Change[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
@@ -97,10 +98,10 @@ func roleBindings() *registry.Kind {
 
 func clusterRoleBindings() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRoleBinding]{
-		Group:   names.GroupRBAC,
+		Group:   wellknown.GroupRBAC,
 		Version: version,
 		Versions: []registry.VersionOf[ClusterRoleBinding]{
-			older.Same[ClusterRoleBinding]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+			older.Same[ClusterRoleBinding]("v1beta1", "1.6", "1.17", "1.22", wellknown.GroupRBAC+"/v1"),
 		},
 		Scope:   registry.Cluster,
 		Columns: bindingColumns(),
@@ -150,11 +151,11 @@ func subjectNames(o *meta.Object, kind string) string {
 
 func defaultBinding(p names.Profile, subjects []Subject, ref *RoleRef) {
 	if ref.APIGroup == "" {
-		ref.APIGroup = p.Group(names.GroupRBAC)
+		ref.APIGroup = p.Group(wellknown.GroupRBAC)
 	}
 	for i := range subjects {
 		if s := &subjects[i]; s.APIGroup == "" && (s.Kind == UserKind || s.Kind == GroupKind) {
-			s.APIGroup = p.Group(names.GroupRBAC)
+			s.APIGroup = p.Group(wellknown.GroupRBAC)
 		}
 	}
 }
@@ -169,7 +170,7 @@ type binding struct {
 
 func (b *binding) validate(f *check.Faults) {
 	at := check.At("roleRef")
-	f.OneOf(at.Field("apiGroup"), b.ref.APIGroup, b.names.Group(names.GroupRBAC))
+	f.OneOf(at.Field("apiGroup"), b.ref.APIGroup, b.names.Group(wellknown.GroupRBAC))
 	if b.namespaced {
 		f.OneOf(at.Field("kind"), b.ref.Kind, "Role", "ClusterRole")
 	} else {
@@ -199,6 +200,6 @@ func (b *binding) checkSubject(f *check.Faults, at *check.Path, s Subject) {
 			f.Required(at.Field("namespace"), "")
 		}
 	case UserKind, GroupKind:
-		f.OneOf(at.Field("apiGroup"), s.APIGroup, b.names.Group(names.GroupRBAC))
+		f.OneOf(at.Field("apiGroup"), s.APIGroup, b.names.Group(wellknown.GroupRBAC))
 	}
 }

@@ -5,8 +5,8 @@ package rbac
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -70,10 +70,10 @@ type AggregationRule struct {
 
 func roles() *registry.Kind {
 	return registry.Of(registry.Definition[Role]{
-		Group:   names.GroupRBAC,
+		Group:   wellknown.GroupRBAC,
 		Version: version,
 		Versions: []registry.VersionOf[Role]{
-			older.Same[Role]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+			older.Same[Role]("v1beta1", "1.6", "1.17", "1.22", wellknown.GroupRBAC+"/v1"),
 		},
 		Columns:      []registry.Column{createdAt()},
 		Validate:     validateRole,
@@ -85,10 +85,10 @@ func roles() *registry.Kind {
 
 func clusterRoles() *registry.Kind {
 	return registry.Of(registry.Definition[ClusterRole]{
-		Group:   names.GroupRBAC,
+		Group:   wellknown.GroupRBAC,
 		Version: version,
 		Versions: []registry.VersionOf[ClusterRole]{
-			older.Same[ClusterRole]("v1beta1", "1.6", "1.17", "1.22", names.GroupRBAC+"/v1"),
+			older.Same[ClusterRole]("v1beta1", "1.6", "1.17", "1.22", wellknown.GroupRBAC+"/v1"),
 		},
 		Scope:        registry.Cluster,
 		Columns:      []registry.Column{createdAt()},

@@ -5,8 +5,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -129,7 +129,7 @@ type DeviceClaimConfiguration struct {
 
 func claims() *registry.Kind {
 	return registry.Of(registry.Definition[ResourceClaim]{
-		Group: names.GroupDevices, Version: "v1", Status: true,
+		Group: wellknown.GroupDevices, Version: "v1", Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.34"},
 		Columns: []registry.Column{
 			{Name: "State", Type: "string", Doc: "Whether the claim is allocated, and reserved for pods.", Cell: claimState},

@@ -3,8 +3,8 @@ package resource
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -37,7 +37,7 @@ type DeviceClassConfiguration struct {
 
 func classes() *registry.Kind {
 	return registry.Of(registry.Definition[DeviceClass]{
-		Group: names.GroupDevices, Version: "v1", Scope: registry.Cluster, Plural: "deviceclasses",
+		Group: wellknown.GroupDevices, Version: "v1", Scope: registry.Cluster, Plural: "deviceclasses",
 		Lifetime: registry.Lifetime{Introduced: "1.34"},
 		Columns:  []registry.Column{registry.Age()},
 		Validate: func(w *registry.Change[DeviceClass]) {
@@ -74,7 +74,7 @@ type ResourceClaimTemplateSpec struct {
 
 func templates() *registry.Kind {
 	return registry.Of(registry.Definition[ResourceClaimTemplate]{
-		Group: names.GroupDevices, Version: "v1",
+		Group: wellknown.GroupDevices, Version: "v1",
 		Lifetime: registry.Lifetime{Introduced: "1.34"},
 		Columns:  []registry.Column{registry.Age()},
 		Validate: func(w *registry.Change[ResourceClaimTemplate]) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -214,7 +214,7 @@ type DeviceTaint struct {
 
 func deviceSlices() *registry.Kind {
 	return registry.Of(registry.Definition[ResourceSlice]{
-		Group: names.GroupDevices, Version: "v1", Scope: registry.Cluster,
+		Group: wellknown.GroupDevices, Version: "v1", Scope: registry.Cluster,
 		Lifetime: registry.Lifetime{Introduced: "1.34"},
 		Columns: []registry.Column{
 			registry.Text("Node", "The only node on which the devices can be used.", "spec", "nodeName"),

@@ -8,7 +8,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 )
@@ -195,7 +195,7 @@ func checkCounters(f *check.Faults, at *check.Path, counters map[string]Counter)
 
 // checkNodeResources checks the node resources that a device provides or consumes.
 func checkNodeResources(w *registry.Change[ResourceSlice], at *check.Path, d *Device) {
-	native := w.Names.Wire(names.NativeResource)
+	native := w.Names.Wire(wellknown.NativeResource)
 	for _, name := range slices.Sorted(maps.Keys(d.NodeAllocatableResources)) {
 		r, at := d.NodeAllocatableResources[name], at.Key(name)
 		if strings.Contains(name, "/") && !strings.Contains(name, native) {

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -34,9 +35,9 @@ type PriorityClass struct {
 // Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[PriorityClass]{
-		Group: names.GroupScheduling, Version: "v1", Scope: registry.Cluster, Plural: "priorityclasses", ShortNames: []string{"pc"},
+		Group: wellknown.GroupScheduling, Version: "v1", Scope: registry.Cluster, Plural: "priorityclasses", ShortNames: []string{"pc"},
 		Versions: []registry.VersionOf[PriorityClass]{
-			older.Same[PriorityClass]("v1beta1", "1.11", "1.14", "1.22", names.GroupScheduling+"/v1"),
+			older.Same[PriorityClass]("v1beta1", "1.11", "1.14", "1.22", wellknown.GroupScheduling+"/v1"),
 		},
 		Columns: []registry.Column{
 			{Name: "Value", Type: "integer", Doc: "The priority of pods of the class.", JSONPath: ".value"},

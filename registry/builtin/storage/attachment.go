@@ -3,8 +3,8 @@ package storage
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -64,10 +64,10 @@ type VolumeError struct {
 }
 
 func attachments() *registry.Kind {
-	beta := older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", names.GroupStorage+"/v1")
+	beta := older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", wellknown.GroupStorage+"/v1")
 	beta.Lacks = []string{"status"} // v1beta1 has no status subresource
 	return registry.Of(registry.Definition[VolumeAttachment]{
-		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Status: true,
+		Group: wellknown.GroupStorage, Version: "v1", Scope: registry.Cluster, Status: true,
 		Versions: []registry.VersionOf[VolumeAttachment]{beta},
 		Columns: []registry.Column{
 			{Name: "Attacher", Type: "string", Format: "name", Doc: "The driver that attaches the volume.", JSONPath: ".spec.attacher"},

@@ -3,8 +3,8 @@ package storage
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -22,7 +22,7 @@ type VolumeAttributesClass struct {
 
 func attributesClasses() *registry.Kind {
 	return registry.Of(registry.Definition[VolumeAttributesClass]{
-		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "volumeattributesclasses", ShortNames: []string{"vac"},
+		Group: wellknown.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "volumeattributesclasses", ShortNames: []string{"vac"},
 		Lifetime:  registry.Lifetime{Introduced: "1.34"},
 		Columns:   []registry.Column{registry.Text("DriverName", "The driver of the volumes.", "driverName"), registry.Age()},
 		Validate:  validateAttributesClass,

@@ -3,8 +3,8 @@ package storage
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -31,10 +31,10 @@ type CSIStorageCapacity struct {
 
 func capacities() *registry.Kind {
 	return registry.Of(registry.Definition[CSIStorageCapacity]{
-		Group: names.GroupStorage, Version: "v1", Plural: "csistoragecapacities",
+		Group: wellknown.GroupStorage, Version: "v1", Plural: "csistoragecapacities",
 		Lifetime: registry.Lifetime{Introduced: "1.24"},
 		Versions: []registry.VersionOf[CSIStorageCapacity]{
-			older.Same[CSIStorageCapacity]("v1beta1", "1.21", "1.24", "1.27", names.GroupStorage+"/v1"),
+			older.Same[CSIStorageCapacity]("v1beta1", "1.21", "1.24", "1.27", wellknown.GroupStorage+"/v1"),
 		},
 		Validate:  validateCapacity,
 		Reference: &compat.Reference{NoGeneration: true, PutWithVersion: true, DeleteAnswersStatus: true},

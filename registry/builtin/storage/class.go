@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/core"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -45,14 +46,14 @@ func Kinds() []*registry.Kind {
 
 func classes() *registry.Kind {
 	return registry.Of(registry.Definition[StorageClass]{
-		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "storageclasses", ShortNames: []string{"sc"},
+		Group: wellknown.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "storageclasses", ShortNames: []string{"sc"},
 		Versions: []registry.VersionOf[StorageClass]{
-			older.Same[StorageClass]("v1beta1", "1.4", "1.19", "1.22", names.GroupStorage+"/v1"),
+			older.Same[StorageClass]("v1beta1", "1.4", "1.19", "1.22", wellknown.GroupStorage+"/v1"),
 		},
 		Columns: []registry.Column{
 			{Name: "Name", Type: "string", Format: "name", Doc: "Name of the class, with a mark if it is the default.", Cell: func(o *meta.Object) any {
 				for key, value := range o.Annotations() {
-					if value == "true" && names.Same(key, names.DefaultStorageClass) {
+					if value == "true" && names.Same(key, wellknown.DefaultStorageClass) {
 						return o.Name() + " (default)"
 					}
 				}

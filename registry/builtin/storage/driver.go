@@ -5,9 +5,9 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -69,10 +69,10 @@ type TokenRequest struct {
 
 func drivers() *registry.Kind {
 	return registry.Of(registry.Definition[CSIDriver]{
-		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster,
+		Group: wellknown.GroupStorage, Version: "v1", Scope: registry.Cluster,
 		Lifetime: registry.Lifetime{Introduced: "1.18"},
 		Versions: []registry.VersionOf[CSIDriver]{
-			older.Same[CSIDriver]("v1beta1", "1.14", "1.19", "1.22", names.GroupStorage+"/v1"),
+			older.Same[CSIDriver]("v1beta1", "1.14", "1.19", "1.22", wellknown.GroupStorage+"/v1"),
 		},
 		Columns: []registry.Column{
 			{Name: "AttachRequired", Type: "boolean", Doc: "Whether volumes must be attached.", JSONPath: ".spec.attachRequired"},

@@ -3,8 +3,8 @@ package storage
 import (
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -77,10 +77,10 @@ type StorageHealthCondition struct {
 
 func nodes() *registry.Kind {
 	return registry.Of(registry.Definition[CSINode]{
-		Group: names.GroupStorage, Version: "v1", Scope: registry.Cluster,
+		Group: wellknown.GroupStorage, Version: "v1", Scope: registry.Cluster,
 		Lifetime: registry.Lifetime{Introduced: "1.17"},
 		Versions: []registry.VersionOf[CSINode]{
-			older.Same[CSINode]("v1beta1", "1.14", "1.17", "1.22", names.GroupStorage+"/v1"),
+			older.Same[CSINode]("v1beta1", "1.14", "1.17", "1.22", wellknown.GroupStorage+"/v1"),
 		},
 		Columns: []registry.Column{
 			{Name: "Drivers", Type: "integer", Doc: "The number of drivers on the node.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "drivers"))) }},

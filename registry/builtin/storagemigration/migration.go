@@ -11,8 +11,8 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/conditions"
 	"orch.io/controlplane/registry/builtin/internal/older"
@@ -55,10 +55,10 @@ type StorageVersionMigrationStatus struct {
 // Kinds returns the kinds of the group.
 func Kinds() []*registry.Kind {
 	return []*registry.Kind{registry.Of(registry.Definition[StorageVersionMigration]{
-		Group: names.GroupMigration, Version: "v1", Storage: "v1beta1", Scope: registry.Cluster, Status: true,
+		Group: wellknown.GroupMigration, Version: "v1", Storage: "v1beta1", Scope: registry.Cluster, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.37"},
 		Versions: []registry.VersionOf[StorageVersionMigration]{
-			older.Same[StorageVersionMigration]("v1beta1", "1.35", "1.37", "1.40", names.GroupMigration+"/v1"),
+			older.Same[StorageVersionMigration]("v1beta1", "1.35", "1.37", "1.40", wellknown.GroupMigration+"/v1"),
 		},
 		Columns: []registry.Column{
 			{Name: "Resource", Type: "string", Doc: "The resource that is migrated.", Cell: func(o *meta.Object) any {

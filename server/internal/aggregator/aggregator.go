@@ -22,6 +22,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/services"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Options are what an Aggregator is made of.
@@ -104,7 +105,7 @@ const (
 func New(o Options, ask func(key string)) (*Aggregator, error) {
 	figures, err := newFigures(o.Metrics)
 	a := &Aggregator{
-		o: o, own: o.Names.Group(names.GroupAggregation), word: "1.1 " + uuid.NewString(), figures: figures, ask: ask, born: time.Now(),
+		o: o, own: o.Names.Group(wellknown.GroupAggregation), word: "1.1 " + uuid.NewString(), figures: figures, ask: ask, born: time.Now(),
 		doubtful: make(chan struct{}, maxDoubtful), fetching: make(chan struct{}, maxFetching),
 		known: map[string]*record{}, ways: map[target]*way{},
 	}

@@ -11,9 +11,9 @@ import (
 	"unicode"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Bounds of what another server may tell of itself.
@@ -88,8 +88,8 @@ func (a *Aggregator) get(ctx context.Context, v *Version, path, tag string, most
 
 // head makes the headers of a request that is this server's own.
 func (a *Aggregator) head(r *http.Request) {
-	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(names.ServerManager)}}
-	a.Identify(r.Header, &auth.User{Name: a.o.Names.Wire(names.RoleAggregator), Groups: []string{auth.Masters}})
+	r.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {a.o.Names.Wire(wellknown.ServerManager)}}
+	a.Identify(r.Header, &auth.User{Name: a.o.Names.Wire(wellknown.RoleAggregator), Groups: []string{auth.Masters}})
 }
 
 // discover reads the list of resources of a version.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/controllers"
 )
 
@@ -196,7 +196,7 @@ func (a *Aggregator) send(ctx context.Context, v *Version, method, path, query s
 	a.head(r)
 	if body == nil {
 		r.Body, r.ContentLength = http.NoBody, 0
-		r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g="+a.o.Names.Group(names.GroupMeta)+", application/json")
+		r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g="+a.o.Names.Group(wellknown.GroupMeta)+", application/json")
 	} else {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -88,7 +88,7 @@ func (a *Aggregator) correct(ctx context.Context, client client.Client, there, w
 	return err
 }
 
-func (a *Aggregator) label() string { return a.o.Names.Wire(names.AutoManaged) }
+func (a *Aggregator) label() string { return a.o.Names.Wire(wellknown.AutoManaged) }
 
 func (a *Aggregator) mark(o *meta.Object) string { return o.Labels()[a.label()] }
 

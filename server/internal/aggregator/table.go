@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/services"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Table is what the APIServices say at a time, and what is known of the other servers. It
@@ -247,11 +248,11 @@ func pathVersion(path string) (gv meta.GroupVersion, ok bool) {
 
 // groupPriorities are those of the groups that every cluster has.
 var groupPriorities = map[string]int64{
-	"": 18000, names.GroupApps: 17800, names.GroupEvents: 17750, names.GroupAuthentication: 17700, names.GroupAuthorization: 17600,
-	names.GroupAutoscaling: 17500, names.GroupBatch: 17400, names.GroupCertificates: 17300, names.GroupNetworking: 17200, names.GroupPolicy: 17100,
-	names.GroupRBAC: 17000, names.GroupStorage: 16800, names.GroupExtensions: 16700, names.GroupRegistration: 16700, names.GroupScheduling: 16600,
-	names.GroupCoordination: 16500, names.GroupNode: 16300, names.GroupEndpoints: 16200, names.GroupDevices: 16200, names.GroupFlowControl: 16100,
-	names.GroupMigration: 15800,
+	"": 18000, wellknown.GroupApps: 17800, wellknown.GroupEvents: 17750, wellknown.GroupAuthentication: 17700, wellknown.GroupAuthorization: 17600,
+	wellknown.GroupAutoscaling: 17500, wellknown.GroupBatch: 17400, wellknown.GroupCertificates: 17300, wellknown.GroupNetworking: 17200, wellknown.GroupPolicy: 17100,
+	wellknown.GroupRBAC: 17000, wellknown.GroupStorage: 16800, wellknown.GroupExtensions: 16700, wellknown.GroupRegistration: 16700, wellknown.GroupScheduling: 16600,
+	wellknown.GroupCoordination: 16500, wellknown.GroupNode: 16300, wellknown.GroupEndpoints: 16200, wellknown.GroupDevices: 16200, wellknown.GroupFlowControl: 16100,
+	wellknown.GroupMigration: 15800,
 }
 
 // The priorities of groups that are none of those, as definitions make them.

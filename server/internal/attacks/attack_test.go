@@ -20,6 +20,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
@@ -108,7 +109,7 @@ func withstand(t *testing.T, store storage.Backend, a attack) {
 	defer web.Close()
 	end := launch(t, a, apitest.Target(web.URL))
 	for _, c := range []struct{ user, group string }{
-		{"root", auth.Masters}, {names.Kubernetes.Wire(names.UserControllerManager), ""}, {"node", "system:nodes"}, {"bystander", ""},
+		{"root", auth.Masters}, {names.Kubernetes.Wire(wellknown.UserControllerManager), ""}, {"node", "system:nodes"}, {"bystander", ""},
 	} {
 		p50, longest, refused := measure(t, apitest.Target(web.URL), c.user, c.group)
 		assert.Zero(t, refused, "%s was turned away", c.user)
@@ -167,7 +168,7 @@ func unhindered(t *testing.T, metrics string) {
 		n, _, _ := strings.Cut(rest, "\n")
 		return n
 	}
-	for schema, level := range map[string]string{"exempt": "exempt", "system-nodes": "system", names.Kubernetes.Wire(names.FlowControllers): "workload-high"} {
+	for schema, level := range map[string]string{"exempt": "exempt", "system-nodes": "system", names.Kubernetes.Wire(wellknown.FlowControllers): "workload-high"} {
 		labels := fmt.Sprintf(`flow_schema=%q,priority_level=%q`, schema, level)
 		asked := value(`dispatched_requests_total{` + labels + `}`)
 		assert.NotContains(t, []string{"", "0"}, asked, schema)

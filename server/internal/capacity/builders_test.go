@@ -10,6 +10,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/fairqueue"
 )
@@ -21,7 +22,7 @@ func TestBuildersAreOneLevel(t *testing.T) {
 	require.NoError(t, err)
 	var got []fairqueue.Seat
 	for _, u := range []*auth.User{
-		{Name: names.Kubernetes.Wire(names.UserControllerManager)}, {Name: "node", Groups: []string{"system:nodes"}},
+		{Name: names.Kubernetes.Wire(wellknown.UserControllerManager)}, {Name: "node", Groups: []string{"system:nodes"}},
 		{Name: "somebody", Groups: []string{auth.Authenticated}}, {Name: "account", Groups: []string{auth.ServiceAccounts}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())

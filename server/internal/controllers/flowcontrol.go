@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/flowcontrol"
 )
 
@@ -21,11 +22,11 @@ type FlowControl struct {
 }
 
 func (f FlowControl) schemas() meta.GroupResource {
-	return meta.GroupResource{Group: f.Names.Group(names.GroupFlowControl), Resource: "flowschemas"}
+	return meta.GroupResource{Group: f.Names.Group(wellknown.GroupFlowControl), Resource: "flowschemas"}
 }
 
 func (f FlowControl) levels() meta.GroupResource {
-	return meta.GroupResource{Group: f.Names.Group(names.GroupFlowControl), Resource: "prioritylevelconfigurations"}
+	return meta.GroupResource{Group: f.Names.Group(wellknown.GroupFlowControl), Resource: "prioritylevelconfigurations"}
 }
 
 // mandatory are the level and the schema without which some requests have no place.
@@ -66,7 +67,7 @@ func (f FlowControl) restore(ctx context.Context, client client.Client, which fu
 // write makes an object as it is by default. One that is there is changed if its
 // annotation lets it, or if it has to be so.
 func (f FlowControl) write(ctx context.Context, client client.Client, r meta.GroupResource, o *meta.Object) error {
-	key := f.Names.Wire(names.FlowAutoupdate)
+	key := f.Names.Wire(wellknown.FlowAutoupdate)
 	old, err := client.Get(ctx, r, meta.Key{Name: o.Name()})
 	if meta.IsNotFound(err) {
 		if _, err = client.Create(ctx, r, o); meta.IsAlreadyExists(err) {

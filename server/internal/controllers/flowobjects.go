@@ -5,6 +5,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/flowcontrol"
 )
 
@@ -89,9 +90,9 @@ func subjectTrees(list []flowcontrol.Subject) (out []any) {
 
 func flowObject(p names.Profile, kind, name string, spec map[string]any) *meta.Object {
 	o := meta.NewObject(map[string]any{"metadata": map[string]any{
-		"name": name, "annotations": map[string]any{p.Wire(names.FlowAutoupdate): "true"},
+		"name": name, "annotations": map[string]any{p.Wire(wellknown.FlowAutoupdate): "true"},
 	}, "spec": spec})
-	o.SetGVK(meta.GroupVersionKind{Group: p.Group(names.GroupFlowControl), Version: "v1", Kind: kind})
+	o.SetGVK(meta.GroupVersionKind{Group: p.Group(wellknown.GroupFlowControl), Version: "v1", Kind: kind})
 	return o
 }
 

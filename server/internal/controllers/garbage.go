@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -37,8 +38,8 @@ type Look func(ctx context.Context, r meta.GroupResource, key meta.Key) (uid str
 func Garbage(p names.Profile, look Look, foreign func(meta.GroupVersion) bool) client.Controller {
 	g := &graph{
 		nodes: map[string]*node{}, waiting: map[string]bool{}, foreign: foreign,
-		definitions: meta.GroupResource{Group: p.Group(names.GroupExtensions), Resource: "customresourcedefinitions"},
-		services:    meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"},
+		definitions: meta.GroupResource{Group: p.Group(wellknown.GroupExtensions), Resource: "customresourcedefinitions"},
+		services:    meta.GroupResource{Group: p.Group(wellknown.GroupAggregation), Resource: "apiservices"},
 	}
 	return client.Controller{
 		Name: "garbagecollector", Identity: true, Forget: g.forget, MapEvent: g.observe,

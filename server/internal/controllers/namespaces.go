@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -48,8 +49,8 @@ type Collection interface {
 // went: that is deleted too, if it is kept here. Its keys are names of namespaces.
 func Namespaces(p names.Profile, cl Content, elsewhere Elsewhere) client.Controller {
 	foreign := &foreign{elsewhere, make(chan struct{}, maxForeign)}
-	e, services := ending{}, meta.GroupResource{Group: p.Group(names.GroupAggregation), Resource: "apiservices"}
-	finalizer := p.Wire(names.NamespaceFinalizer)
+	e, services := ending{}, meta.GroupResource{Group: p.Group(wellknown.GroupAggregation), Resource: "apiservices"}
+	finalizer := p.Wire(wellknown.NamespaceFinalizer)
 	return client.Controller{
 		Name: "namespace", Identity: true, Forget: func() { clear(e) },
 		MapEvent: func(c client.Event) []string {

@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 var (
@@ -21,7 +22,7 @@ var (
 // ClaimProtection lets claims that are being deleted go when no pod uses them. Its keys
 // are "namespace/name" of claims. It follows pods through a client.
 func ClaimProtection(p names.Profile, c client.Client) client.Controller {
-	finalizer := p.Wire(names.ClaimProtection)
+	finalizer := p.Wire(wellknown.ClaimProtection)
 	used := client.NewIndex(c, []meta.GroupResource{pods}, func() claimUse { return claimUse{} }, claimUse.apply)
 	return client.Controller{
 		Name: "pvc-protection", Types: []meta.GroupResource{claims, pods},
@@ -53,7 +54,7 @@ func ClaimProtection(p names.Profile, c client.Client) client.Controller {
 // VolumeProtection lets volumes that are being deleted go when no claim is bound to
 // them. Its keys are names of volumes.
 func VolumeProtection(p names.Profile) client.Controller {
-	finalizer := p.Wire(names.VolumeProtection)
+	finalizer := p.Wire(wellknown.VolumeProtection)
 	return client.Controller{
 		Name: "pv-protection", Types: []meta.GroupResource{volumes},
 		MapEvent: func(e client.Event) []string {
@@ -75,8 +76,8 @@ func VolumeProtection(p names.Profile) client.Controller {
 // claim and no volume has them, or is to get them. Its keys are names of classes. Claims
 // and volumes are listed only for a class that is being deleted.
 func ClassProtection(p names.Profile) client.Controller {
-	classes := meta.GroupResource{Group: p.Group(names.GroupStorage), Resource: "volumeattributesclasses"}
-	finalizer := p.Wire(names.ClassProtection)
+	classes := meta.GroupResource{Group: p.Group(wellknown.GroupStorage), Resource: "volumeattributesclasses"}
+	finalizer := p.Wire(wellknown.ClassProtection)
 	return client.Controller{
 		Name: "volumeattributesclass-protection", Types: []meta.GroupResource{classes, claims, volumes},
 		MapEvent: func(e client.Event) []string {

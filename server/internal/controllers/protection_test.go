@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // changing is a client of one object that changes after each Get.
@@ -49,7 +50,7 @@ func TestUseIsAskedOfWhatIsWritten(t *testing.T) {
 		volume := meta.NewObject(map[string]any{
 			"metadata": map[string]any{
 				"name": "v", "uid": "u", "deletionTimestamp": "2026-01-01T12:00:00Z",
-				"finalizers": []any{names.Kubernetes.Wire(names.VolumeProtection)},
+				"finalizers": []any{names.Kubernetes.Wire(wellknown.VolumeProtection)},
 			},
 			"status": map[string]any{"phase": "Available"},
 		})

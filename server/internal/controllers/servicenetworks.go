@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 var services = meta.GroupResource{Resource: "services"}
@@ -28,7 +29,7 @@ type ServiceNetworks struct {
 }
 
 func (n ServiceNetworks) networks() meta.GroupResource {
-	return meta.GroupResource{Group: n.Names.Group(names.GroupNetworking), Resource: "servicecidrs"}
+	return meta.GroupResource{Group: n.Names.Group(wellknown.GroupNetworking), Resource: "servicecidrs"}
 }
 
 // Start makes the networks of the server. One that is there and cannot be read keeps
@@ -59,7 +60,7 @@ func (n ServiceNetworks) Controller() client.Controller {
 			}
 			delete(leaving, e.Key.Name)
 			keys := append(slices.Collect(maps.Keys(leaving)), e.Key.Name)
-			if held(e.Object, n.Names.Wire(names.NetworkProtection)) {
+			if held(e.Object, n.Names.Wire(wellknown.NetworkProtection)) {
 				leaving[e.Key.Name] = true
 			}
 			return keys
@@ -73,7 +74,7 @@ func (n ServiceNetworks) Controller() client.Controller {
 }
 
 func (n ServiceNetworks) reconcile(ctx context.Context, client client.Client, name string) error {
-	key, finalizer := meta.Key{Name: name}, n.Names.Wire(names.NetworkProtection)
+	key, finalizer := meta.Key{Name: name}, n.Names.Wire(wellknown.NetworkProtection)
 	o, err := client.Get(ctx, n.networks(), key)
 	if meta.IsNotFound(err) {
 		if o, err = n.restore(ctx, client, name); o == nil {
@@ -110,7 +111,7 @@ func (n ServiceNetworks) restore(ctx context.Context, client client.Client, name
 		return nil, nil
 	}
 	o := n.Initial[i].Clone()
-	o.SetFinalizers([]string{n.Names.Wire(names.NetworkProtection)})
+	o.SetFinalizers([]string{n.Names.Wire(wellknown.NetworkProtection)})
 	o, err := client.Create(actor.AsServer(ctx), n.networks(), o)
 	if meta.IsAlreadyExists(err) { // another server over the store was faster
 		return nil, nil

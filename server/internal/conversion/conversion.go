@@ -18,6 +18,7 @@ import (
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/internal/webhookclient"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Bounds of one review.
@@ -46,8 +47,8 @@ type Report func(what, of, message string, about ...any)
 // New returns the webhooks of a server.
 func New(p names.Profile, services services.Resolver, set *metrics.Set, report Report) *Webhooks {
 	return &Webhooks{
-		group: p.Group(names.GroupExtensions), counts: newCounts(set), report: report,
-		dialer: webhookclient.Dialer{Services: services, Agent: p.Wire(names.ServerManager)},
+		group: p.Group(wellknown.GroupExtensions), counts: newCounts(set), report: report,
+		dialer: webhookclient.Dialer{Services: services, Agent: p.Wire(wellknown.ServerManager)},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/conversion"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
@@ -64,7 +65,7 @@ type definition struct {
 func New(o Options) *Catalog {
 	c := &Catalog{
 		o: o, defined: map[string]definition{},
-		resource: meta.GroupResource{Group: o.Names.Group(names.GroupExtensions), Resource: "customresourcedefinitions"},
+		resource: meta.GroupResource{Group: o.Names.Group(wellknown.GroupExtensions), Resource: "customresourcedefinitions"},
 	}
 	c.synced.Store(-1)
 	return c

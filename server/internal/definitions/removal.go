@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/controllers"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -40,7 +40,7 @@ func (r *reconciler) remove(ctx context.Context, cl client.Client, name string) 
 	if err != nil {
 		return 0, err
 	}
-	finalizer := r.o.Names.Wire(names.DefinitionFinalizer)
+	finalizer := r.o.Names.Wire(wellknown.DefinitionFinalizer)
 	if !slices.Contains(crd.Finalizers(), finalizer) {
 		return 0, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/aggregator"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
@@ -168,7 +169,7 @@ func (h *Handler) serveVersion(w *exchange.Response, r *exchange.Request, s *sna
 // serveAggregated serves all groups in one document, so that a client makes two requests and not one
 // for each version of each group.
 func (h *Handler) serveAggregated(w *exchange.Response, r *exchange.Request, s *snapshot, m media.Type, core bool) {
-	apiVersion := h.Names.Group(names.GroupDiscovery) + "/" + m.ViewVersion
+	apiVersion := h.Names.Group(wellknown.GroupDiscovery) + "/" + m.ViewVersion
 	d := document{"APIGroupDiscoveryList", fmt.Sprint(apiVersion, " of the core group: ", core), s, func() map[string]any {
 		var items []any
 		for _, g := range s.groups {

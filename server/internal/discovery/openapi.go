@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/openapi"
 )
@@ -170,7 +170,7 @@ func acceptDocument(header, version string) (kind string, ok bool) {
 		}
 	}
 	slices.SortStableFunc(clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
-	now, before := names.OpenAPIProtobuf(version)
+	now, before := wellknown.OpenAPIProtobuf(version)
 	for _, c := range clauses {
 		switch c.kind {
 		case jsonType, "application/*", "*/*":

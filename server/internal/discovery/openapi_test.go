@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 func FuzzAcceptDocument(f *testing.F) {
@@ -15,7 +15,7 @@ func FuzzAcceptDocument(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header, version string) {
 		kind, ok := acceptDocument(header, version)
-		now, _ := names.OpenAPIProtobuf(version)
+		now, _ := wellknown.OpenAPIProtobuf(version)
 		switch {
 		case !ok:
 			assert.Empty(t, kind)

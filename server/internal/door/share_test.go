@@ -18,6 +18,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/apitest"
@@ -100,7 +101,7 @@ func TestUserWithoutFreeSeatGets429(t *testing.T) {
 	assert.Equal(t, 200, a.Do("GET", "/livez", nil, "X-User", "anybody").Code)
 	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "root", "X-Group", auth.Masters).Code)
 	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "node", "X-Group", "system:nodes").Code)
-	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", names.Kubernetes.Wire(names.UserControllerManager)).Code)
+	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", names.Kubernetes.Wire(wellknown.UserControllerManager)).Code)
 	const labels = `{flow_schema="global-default",priority_level="global-default"`
 	for _, line := range []string{
 		"current_executing_requests" + labels + "} 14", "current_executing_seats" + labels + "} 14", "current_inqueue_requests" + labels + "} 300",
@@ -299,7 +300,7 @@ func TestManyUsersDoNotExhaustOtherLevels(t *testing.T) {
 			t.Helper()
 			large := apitest.NewConfigMap("c", "k", strings.Repeat("x", 200<<10))
 			for user, group := range map[string]string{
-				"system:node:a": "system:nodes", names.Kubernetes.Wire(names.UserControllerManager): "", "other": "", auth.ServiceAccountUser("bystander", "a"): auth.ServiceAccounts,
+				"system:node:a": "system:nodes", names.Kubernetes.Wire(wellknown.UserControllerManager): "", "other": "", auth.ServiceAccountUser("bystander", "a"): auth.ServiceAccounts,
 			} {
 				assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", user, "X-Group", group).Code, user)
 				assert.Equal(t, 201, a.Do("POST", apitest.ConfigMapsPath+"?dryRun=All", large, "X-User", user, "X-Group", group).Code, user)

@@ -5,6 +5,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Record is the audit record of a request. Its methods do nothing if Trail is nil, as in a
@@ -23,8 +24,8 @@ func (c *Record) Decided(p names.Profile, allowed bool, reason string) {
 	if allowed {
 		decision = "allow"
 	}
-	c.Trail.Annotate(p.Wire(names.AuditDecision), decision)
-	c.Trail.Annotate(p.Wire(names.AuditReason), reason)
+	c.Trail.Annotate(p.Wire(wellknown.AuditDecision), decision)
+	c.Trail.Annotate(p.Wire(wellknown.AuditReason), reason)
 }
 
 // Sent records the object in the body of the request.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 const protocolHeader = "Sec-WebSocket-Protocol"
@@ -36,7 +37,7 @@ func (r *Request) MoveWebSocketToken(p names.Profile) error {
 		return nil
 	}
 	var rest []string
-	token, prefix := "", p.Wire(names.SocketBearer)
+	token, prefix := "", p.Wire(wellknown.SocketBearer)
 	for _, protocol := range WebSocketProtocols(r.HTTP.Header) {
 		encoded, ok := strings.CutPrefix(protocol, prefix)
 		if !ok {
@@ -66,7 +67,7 @@ func (r *Request) MoveWebSocketToken(p names.Profile) error {
 // DropWebSocketTokens removes the tokens among the subprotocols in a header. MoveWebSocketToken
 // leaves them if the request has another token or does not ask for a WebSocket.
 func DropWebSocketTokens(h http.Header, p names.Profile) {
-	all, prefix := WebSocketProtocols(h), p.Wire(names.SocketBearer)
+	all, prefix := WebSocketProtocols(h), p.Wire(wellknown.SocketBearer)
 	rest := slices.DeleteFunc(slices.Clone(all), func(p string) bool {
 		return len(p) >= len(prefix) && strings.EqualFold(p[:len(prefix)], prefix)
 	})

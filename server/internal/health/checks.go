@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/storage"
 )
 
@@ -88,10 +88,10 @@ func (h *Handler) startNames() []string {
 	}{
 		{h.o.Extensible, []string{"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"}},
 		{h.serves("", "services"), []string{"start-service-ip-repair-controllers"}},
-		{h.serves(names.GroupScheduling, "priorityclasses"), []string{"scheduling/bootstrap-system-priority-classes"}},
+		{h.serves(wellknown.GroupScheduling, "priorityclasses"), []string{"scheduling/bootstrap-system-priority-classes"}},
 		{h.o.Aggregator != nil, []string{"start-kube-aggregator-informers", "apiservice-status-local-available-controller",
 			"apiservice-status-remote-available-controller", "apiservice-openapi-controller"}},
-		{h.o.Registers, []string{"apiservice-registration-controller", h.o.Names.Wire(names.ServerManager) + "-autoregistration"}},
+		{h.o.Registers, []string{"apiservice-registration-controller", h.o.Names.Wire(wellknown.ServerManager) + "-autoregistration"}},
 	} {
 		if hooks.when {
 			list = append(list, hooks.names...)

@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/metrics"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // results are the metrics of the health checks that probes requested. They have a registry of their
@@ -24,10 +25,10 @@ func newResults(p names.Profile) *results {
 	return &results{
 		handler: promhttp.HandlerFor(reg, promhttp.HandlerOpts{}),
 		last: set.Gauges(metrics.Family{
-			Name: p.Wire(names.HealthMetric), Help: "1 if the health check succeeded when it last ran, else 0.", Stability: metrics.Stable, Labels: []string{"name", "type"},
+			Name: p.Wire(wellknown.HealthMetric), Help: "1 if the health check succeeded when it last ran, else 0.", Stability: metrics.Stable, Labels: []string{"name", "type"},
 		}),
 		runs: set.Counters(metrics.Family{
-			Name: p.Wire(names.HealthRunsMetric), Help: "Runs of health checks by result.", Stability: metrics.Stable, Labels: []string{"name", "status", "type"},
+			Name: p.Wire(wellknown.HealthRunsMetric), Help: "Runs of health checks by result.", Stability: metrics.Stable, Labels: []string{"name", "status", "type"},
 		}),
 	}
 }

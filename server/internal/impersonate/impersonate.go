@@ -10,6 +10,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/extras"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The headers.
@@ -50,7 +51,7 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 	for _, g := range groups {
 		q.require(auth.Action{Version: "v1", Resource: "groups", Name: g})
 	}
-	review := p.Group(names.GroupAuthentication)
+	review := p.Group(wellknown.GroupAuthentication)
 	for _, e := range more {
 		if q.User.Extra == nil {
 			q.User.Extra = map[string][]string{}

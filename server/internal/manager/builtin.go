@@ -12,6 +12,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // The Leases of the built-in controllers. Controllers that work on the same objects share a Lease.
@@ -87,7 +88,7 @@ func builtinOf(name string) (builtin, bool) {
 // identity returns the user that a built-in controller writes as, or nil if it writes as the server.
 func identity(p names.Profile, name string) *auth.User {
 	if name == tokenController {
-		return &auth.User{Name: p.Wire(names.UserControllerManager), Groups: []string{auth.Authenticated}}
+		return &auth.User{Name: p.Wire(wellknown.UserControllerManager), Groups: []string{auth.Authenticated}}
 	}
 	c, _ := builtinOf(name)
 	if c.account == "" {

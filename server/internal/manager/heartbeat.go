@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/election"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/objects"
 )
@@ -27,7 +27,7 @@ func (m *Manager) heartbeat(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), election.Duration/3)
 	defer cancel()
-	leases := meta.GroupResource{Group: m.o.Names.Group(names.GroupCoordination), Resource: "leases"}
+	leases := meta.GroupResource{Group: m.o.Names.Group(wellknown.GroupCoordination), Resource: "leases"}
 	if err := m.o.Client.Delete(ctx, leases, l.Lease(), registry.DeleteOptions{}); err != nil && !meta.IsNotFound(err) {
 		m.o.Log.Warn("failed to delete this server's Lease; other servers see the shutdown when it expires", "lease", l.Lease().String(), "error", err)
 	}

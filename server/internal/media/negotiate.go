@@ -13,6 +13,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // View is what of the objects is sent.
@@ -147,10 +148,10 @@ func (c clause) media(p names.Profile, offer Offer, format codec.Format) (m Type
 	}
 	m.ViewVersion = version
 	switch {
-	case offer.Aggregated && as == "APIGroupDiscoveryList" && group == p.Group(names.GroupDiscovery):
+	case offer.Aggregated && as == "APIGroupDiscoveryList" && group == p.Group(wellknown.GroupDiscovery):
 		m.View = Aggregated
 		return m, version == "v2" || version == "v2beta1"
-	case !offer.Views || group != p.Group(names.GroupMeta) || version != "v1" && version != "v1beta1":
+	case !offer.Views || group != p.Group(wellknown.GroupMeta) || version != "v1" && version != "v1beta1":
 		return m, false
 	case as == "Table":
 		m.View = Table
@@ -194,7 +195,7 @@ func (m Type) ContentType(p names.Profile, watch bool) string {
 		s = "application/json"
 	}
 	if m.View == Aggregated {
-		s += ";g=" + p.Group(names.GroupDiscovery) + ";v=" + m.ViewVersion + ";as=APIGroupDiscoveryList"
+		s += ";g=" + p.Group(wellknown.GroupDiscovery) + ";v=" + m.ViewVersion + ";as=APIGroupDiscoveryList"
 	}
 	return s
 }

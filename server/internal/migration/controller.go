@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/objects"
 )
 
 // Controller returns the controller that carries out StorageVersionMigrations, whose keys are their
 // names. ok is false if their kind is not registered.
 func (m *Migrator) Controller() (c client.Controller, ok bool) {
-	r := meta.GroupResource{Group: m.o.Names.Group(names.GroupMigration), Resource: "storageversionmigrations"}
+	r := meta.GroupResource{Group: m.o.Names.Group(wellknown.GroupMigration), Resource: "storageversionmigrations"}
 	if m.o.Catalog.Types().Type(r) == nil {
 		return c, false
 	}

@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/actor"
 	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
@@ -44,12 +44,12 @@ func (c *Client) of(r meta.GroupResource) (*Store, *resource.Version, error) {
 // ownWrite returns a Write of the server itself, with the context that limits its time. The user is that of
 // actor.With, or the server.
 func (s *Store) ownWrite(ctx context.Context, v *resource.Version, key meta.Key, sub *resource.Subresource, options string) (context.Context, context.CancelFunc, *Write) {
-	manager := s.o.Names.Wire(names.ServerManager)
+	manager := s.o.Names.Wire(wellknown.ServerManager)
 	o := meta.NewObject(map[string]any{})
 	if options != "DeleteOptions" {
 		o.Set(manager, "fieldManager")
 	}
-	o.SetGVK(meta.GroupVersionKind{Group: s.o.Names.Group(names.GroupMeta), Version: "v1", Kind: options})
+	o.SetGVK(meta.GroupVersionKind{Group: s.o.Names.Group(wellknown.GroupMeta), Version: "v1", Kind: options})
 	ctx, cancel := context.WithTimeout(ctx, s.o.RequestTime)
 	w := &Write{
 		Caller:  Caller{User: actor.From(ctx), Notes: nobody{}},

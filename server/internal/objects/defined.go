@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/storage"
 )
 
@@ -22,7 +22,7 @@ func (s *Store) asDefined(ctx context.Context, a *attempt, obj *meta.Object) (*m
 	}
 	now := s.current(t)
 	if a.entry == nil || a.entry.Field("apiVersion") != now.Hub.GVK().APIVersion() {
-		definitions := meta.GroupResource{Group: s.o.Names.Group(names.GroupExtensions), Resource: "customresourcedefinitions"}
+		definitions := meta.GroupResource{Group: s.o.Names.Group(wellknown.GroupExtensions), Resource: "customresourcedefinitions"}
 		key := meta.Key{Name: t.GroupResource().String()}
 		e := s.o.Hub.Cache(definitions).Get(key) // before the type, which is then of this state or a later one
 		there := s.o.Types().Type(t.GroupResource())

@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/consistency"
 	"orch.io/controlplane/internal/election"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
@@ -54,7 +54,7 @@ func (l *Leadership) termKey() string { return resource.TermPrefix + l.key.Name 
 
 // leases returns the resource of Leases, served or not.
 func (s *Store) leases() meta.GroupResource {
-	return meta.GroupResource{Group: s.o.Names.Group(names.GroupCoordination), Resource: "leases"}
+	return meta.GroupResource{Group: s.o.Names.Group(wellknown.GroupCoordination), Resource: "leases"}
 }
 
 // unknownHolder is the holder of a Lease that cannot be read.

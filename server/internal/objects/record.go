@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // record is a stored object.
@@ -99,7 +99,7 @@ func decoded(text []byte) (*meta.Object, error) {
 
 // takeForms takes the forms of hubs out of a record.
 func (rec *record) takeForms() error {
-	name := rec.t.Names.Wire(names.HubForm)
+	name := rec.t.Names.Wire(wellknown.HubForm)
 	for _, stored := range storedForms(rec.says, name) {
 		entry, _ := stored.(map[string]any)
 		tree, _ := entry["hub"].(map[string]any)
@@ -360,7 +360,7 @@ func withForms(t *resource.Type, says, back, object *meta.Object, others []any) 
 	if len(others) > 0 || hashOf(back) != hashOf(object) {
 		forms = append([]any{storedForm(says, object)}, others...)
 	}
-	putForms(says, t.Names.Wire(names.HubForm), forms)
+	putForms(says, t.Names.Wire(wellknown.HubForm), forms)
 	return says
 }
 
@@ -372,7 +372,7 @@ func (rec *record) withMetadata(obj *meta.Object, now []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := rec.t.Names.Wire(names.HubForm)
+	name := rec.t.Names.Wire(wellknown.HubForm)
 	forms, had := is.Get("metadata", "annotations", name)
 	dropAnnotation(is, name)
 	is.Tree()["metadata"] = rec.version.KeepUnshown(metadataOf(rec.says), metadataOf(obj), metadataOf(is)).Tree()["metadata"]
@@ -423,7 +423,7 @@ func withoutMetadata(obj *meta.Object) map[string]any {
 // keepHubForm leaves the hub's form, if an object has it, as the store has it: nobody
 // writes it through the server. One whose release does not know the hub has it still.
 func keepHubForm(t *resource.Type, obj, live *meta.Object) {
-	name := t.Names.Wire(names.HubForm)
+	name := t.Names.Wire(wellknown.HubForm)
 	dropAnnotation(obj, name)
 	if live == nil {
 		return

@@ -58,7 +58,7 @@
 // version cannot say what changed, the write is refused (record.refusal).
 //
 // The storage version may say less than the hub. The object of the hub then goes into an
-// annotation beside it, its form (names.HubForm), with a hash of what the version said: the
+// annotation beside it, its form (wellknown.HubForm), with a hash of what the version said: the
 // form is the object as long as the hash is right, and takes in what was changed since by a
 // release that does not know it. Forms of hubs that only a newer release has stay as they
 // are.

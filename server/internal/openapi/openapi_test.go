@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin"
 )
@@ -269,7 +270,7 @@ func TestCacheForgetsWhatChanged(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	s := catalog(t, registry.Of(registry.Definition[Gadget]{Group: "example.com", Version: "v1", Kind: "Gadget"}))
-	def := at(parse(t, V2(s.Types(), info(s))), "definitions", names.Kubernetes.DefinitionName(names.MetaDefinitions, "Gadget"))
+	def := at(parse(t, V2(s.Types(), info(s))), "definitions", names.Kubernetes.DefinitionName(wellknown.MetaDefinitions, "Gadget"))
 	assert.Equal(t, map[string]any{"type": "integer", "format": "int32", "minimum": 1.0, "maximum": 9.0, "default": 3.0, "description": "How big it is."},
 		at(def, "properties", "size"))
 	assert.Equal(t, []any{"size"}, at(def, "required"))

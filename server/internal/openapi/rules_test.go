@@ -8,6 +8,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -57,7 +58,7 @@ func TestExpressionsArePublished(t *testing.T) {
 	t.Parallel()
 	inCode := registry.Of(registry.Definition[Lamp]{Group: "example.com", Version: "v1", Scope: registry.Cluster})
 	defined := registry.FromCRD([]byte(lampDefinition))
-	for name, kind := range map[string]*registry.Kind{names.Kubernetes.DefinitionName(names.MetaDefinitions, "Lamp"): inCode, "com.example.v1.Lamp": defined} {
+	for name, kind := range map[string]*registry.Kind{names.Kubernetes.DefinitionName(wellknown.MetaDefinitions, "Lamp"): inCode, "com.example.v1.Lamp": defined} {
 		require.NoError(t, kind.Err())
 		s := catalog(t, kind)
 		gv := meta.GroupVersion{Group: "example.com", Version: "v1"}
@@ -68,7 +69,7 @@ func TestExpressionsArePublished(t *testing.T) {
 			spec := at(root, "properties", "spec")
 			fields := at(spec, "properties")
 			if fields == nil {
-				fields = at(definitions, names.Kubernetes.DefinitionName(names.MetaDefinitions, "LampSpec"), "properties")
+				fields = at(definitions, names.Kubernetes.DefinitionName(wellknown.MetaDefinitions, "LampSpec"), "properties")
 			}
 			const word = "x-kubernetes-validations"
 			assert.Equal(t, []any{map[string]any{"rule": "self.metadata.name != 'dark'"}}, at(root, word))

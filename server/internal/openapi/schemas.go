@@ -11,6 +11,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/api/schema"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // kind defines the objects of a version and returns the name of the definition.
@@ -148,7 +149,7 @@ func (b *builder) nameOf(st *schema.Struct) string {
 	}
 	name := st.Name
 	if st.Go != nil && st.Go.PkgPath() == reflect.TypeFor[Status]().PkgPath() {
-		name = b.names.DefinitionName(names.MetaDefinitions, st.Go.Name())
+		name = b.names.DefinitionName(wellknown.MetaDefinitions, st.Go.Name())
 	}
 	if name == "" {
 		return ""
@@ -284,28 +285,28 @@ func (b *builder) form(s *schema.Schema) string {
 	var def map[string]any
 	switch s.Wire {
 	case schema.Time:
-		name, def = names.MetaDefinitions+".Time", map[string]any{"type": "string", "format": "date-time",
+		name, def = wellknown.MetaDefinitions+".Time", map[string]any{"type": "string", "format": "date-time",
 			"description": "Time is a moment in RFC 3339, in whole seconds."}
 	case schema.MicroTime:
-		name, def = names.MetaDefinitions+".MicroTime", map[string]any{"type": "string", "format": "date-time",
+		name, def = wellknown.MetaDefinitions+".MicroTime", map[string]any{"type": "string", "format": "date-time",
 			"description": "MicroTime is a moment in RFC 3339, in microseconds."}
 	case schema.Duration:
-		name, def = names.MetaDefinitions+".Duration", map[string]any{"type": "string",
+		name, def = wellknown.MetaDefinitions+".Duration", map[string]any{"type": "string",
 			"description": "Duration is a span of time such as 1h2m3s."}
 	case schema.Fields:
-		name, def = names.MetaDefinitions+".FieldsV1", map[string]any{"type": "object",
+		name, def = wellknown.MetaDefinitions+".FieldsV1", map[string]any{"type": "object",
 			"description": "FieldsV1 is a set of fields: keys begin with f: for a field, k: or v: for an item of a list; \".\" is the value itself."}
 	case schema.Quantity:
-		name, def = names.QuantityForm, b.either("number", map[string]any{
+		name, def = wellknown.QuantityForm, b.either("number", map[string]any{
 			"description": "Quantity is a number with a suffix: m, k, M, G, T, P, E, or Ki, Mi, Gi, Ti, Pi, Ei, or a decimal exponent."})
 	case schema.IntOrString:
-		name, def = names.IntOrStringForm, b.either("integer", map[string]any{"format": "int-or-string",
+		name, def = wellknown.IntOrStringForm, b.either("integer", map[string]any{"format": "int-or-string",
 			"description": "IntOrString is an integer or a string."})
 	case schema.Raw:
 		if s.Type != schema.Object {
 			return ""
 		}
-		name, def = names.RawExtensionForm, map[string]any{"type": "object", "description": "RawExtension is any object."}
+		name, def = wellknown.RawExtensionForm, map[string]any{"type": "object", "description": "RawExtension is any object."}
 	default:
 		return ""
 	}

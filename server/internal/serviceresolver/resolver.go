@@ -15,6 +15,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/services"
+	"orch.io/controlplane/internal/wellknown"
 )
 
 // Resolver resolves services by their Service, EndpointSlice and Endpoints objects.
@@ -30,7 +31,7 @@ type Resolver struct {
 func New(p names.Profile, c client.Client, override services.Resolver) *Resolver {
 	r := &Resolver{names: p, client: c, override: override}
 	service := func(slice *meta.Object) meta.Key {
-		return meta.Key{Namespace: slice.Namespace(), Name: slice.Labels()[p.Wire(names.ServiceName)]}
+		return meta.Key{Namespace: slice.Namespace(), Name: slice.Labels()[p.Wire(wellknown.ServiceName)]}
 	}
 	r.slices = client.NewIndex(c, []meta.GroupResource{r.endpointSlices()}, func() sliceNames { return sliceNames{} },
 		func(of sliceNames, e client.Event) {
@@ -45,7 +46,7 @@ func New(p names.Profile, c client.Client, override services.Resolver) *Resolver
 }
 
 func (r *Resolver) endpointSlices() meta.GroupResource {
-	return meta.GroupResource{Group: r.names.Group(names.GroupEndpoints), Resource: "endpointslices"}
+	return meta.GroupResource{Group: r.names.Group(wellknown.GroupEndpoints), Resource: "endpointslices"}
 }
 
 // sliceNames are the names of the EndpointSlices of each service.
@@ -107,7 +108,7 @@ func (r *Resolver) ready(ctx context.Context, of services.Service, port string) 
 		if err != nil {
 			return services.Endpoint{}, err
 		}
-		if slice.Labels()[r.names.Wire(names.ServiceName)] != of.Name {
+		if slice.Labels()[r.names.Wire(wellknown.ServiceName)] != of.Name {
 			continue // the slice was given to another service after the index was read
 		}
 		number := portNumber(slice.Objects("ports"), port)

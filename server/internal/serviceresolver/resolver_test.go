@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/services"
 	"orch.io/controlplane/internal/testclient"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -38,7 +39,7 @@ func TestResolve(t *testing.T) {
 		require.NoError(t, err)
 		r := meta.GroupResource{Resource: tree["kind"].(string)}
 		if r.Resource == "endpointslices" {
-			r.Group = names.Kubernetes.Group(names.GroupEndpoints)
+			r.Group = names.Kubernetes.Group(wellknown.GroupEndpoints)
 		}
 		_, err = client.Create(t.Context(), r, meta.NewObject(whole.(map[string]any)))
 		require.NoError(t, err)
@@ -63,9 +64,9 @@ func TestResolve(t *testing.T) {
 		assert.EqualError(t, err, want)
 	}
 
-	slice := meta.GroupResource{Group: names.Kubernetes.Group(names.GroupEndpoints), Resource: "endpointslices"}
+	slice := meta.GroupResource{Group: names.Kubernetes.Group(wellknown.GroupEndpoints), Resource: "endpointslices"}
 	_, err := client.Update(t.Context(), slice, meta.Key{Namespace: "a", Name: "s2"}, "", func(o *meta.Object) error {
-		o.Set("empty", "metadata", "labels", names.Kubernetes.Wire(names.ServiceName))
+		o.Set("empty", "metadata", "labels", names.Kubernetes.Wire(wellknown.ServiceName))
 		o.Objects("ports")[0].Set("", "name")
 		return nil
 	})

@@ -19,6 +19,7 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/storage"
 )
@@ -72,14 +73,14 @@ func (o Options) addBuild(set *metrics.Set) {
 		labels, values = append(labels, l[0]), append(values, text)
 	}
 	set.Gauges(metrics.Family{
-		Name: o.Names.Wire(names.BuildMetric), Help: "1, with the version of the server and of its build tools.", Stability: metrics.Beta, Labels: labels,
+		Name: o.Names.Wire(wellknown.BuildMetric), Help: "1, with the version of the server and of its build tools.", Stability: metrics.Beta, Labels: labels,
 	}).WithLabelValues(values...).Set(1)
 }
 
 // addFeatures adds the feature gates.
 func (o Options) addFeatures(set *metrics.Set) {
 	gauge := set.Gauges(metrics.Family{
-		Name: o.Names.Wire(names.FeatureMetric), Help: "1 if the feature is on, else 0, by the stage of its gate.",
+		Name: o.Names.Wire(wellknown.FeatureMetric), Help: "1 if the feature is on, else 0, by the stage of its gate.",
 		Stability: metrics.Beta, Labels: []string{"name", "stage"},
 	})
 	for _, g := range o.Features.All() {

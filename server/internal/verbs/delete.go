@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/compat"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -32,7 +32,7 @@ func (h *Handler) delete(ctx context.Context, w *exchange.Response, r *exchange.
 		return err
 	}
 	if o.Unreadable {
-		r.Notes.Annotate(h.o.Names.Wire(names.AuditUnsafeDelete), "")
+		r.Notes.Annotate(h.o.Names.Wire(wellknown.AuditUnsafeDelete), "")
 	}
 	res, err := h.o.Objects.Delete(ctx, h.newDelete(r, r.Key(), o), &o.Deletion)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h *Handler) parseDeleteOptions(ctx context.Context, r *exchange.Request) (
 		return nil, err
 	}
 	o := &deleteOptions{object: meta.NewObject(tree)}
-	o.object.SetGVK(meta.GroupVersionKind{Group: h.o.Names.Group(names.GroupMeta), Version: "v1", Kind: "DeleteOptions"})
+	o.object.SetGVK(meta.GroupVersionKind{Group: h.o.Names.Group(wellknown.GroupMeta), Version: "v1", Kind: "DeleteOptions"})
 	o.UID, o.Version = optional(o.object, "preconditions", "uid"), optional(o.object, "preconditions", "resourceVersion")
 	o.Propagation = optional(o.object, "propagationPolicy")
 	if b, ok := tree["orphanDependents"].(bool); ok {
@@ -160,7 +160,7 @@ func (o *deleteOptions) policyFaults() (causes []meta.Cause) {
 }
 
 func (h *Handler) invalidDeleteOptions(causes []meta.Cause) *meta.Status {
-	return meta.Invalid(meta.GroupKind{Group: h.o.Names.Group(names.GroupMeta), Kind: "DeleteOptions"}, "", causes)
+	return meta.Invalid(meta.GroupKind{Group: h.o.Names.Group(wellknown.GroupMeta), Kind: "DeleteOptions"}, "", causes)
 }
 
 // ignoreReadError is the option to delete an object that cannot be read.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
@@ -44,7 +45,7 @@ func TestDeviationsOfTheReference(t *testing.T) {
 				})
 			})
 			t.Run("CSIDriver", func(t *testing.T) {
-				drivers := group(names.GroupStorage) + "/csidrivers"
+				drivers := group(wellknown.GroupStorage) + "/csidrivers"
 				a.Must(201, "POST", drivers, `{"metadata":{"name":"d"},"spec":{}}`)
 				for _, spec := range []string{`{"fsGroupPolicy":"File"}`, `{"podInfoOnMount":true}`} {
 					assert.Equal(t, map[bool]int{true: 200, false: 422}[row.changes], a.Do("PATCH", drivers+"/d", `{"spec":`+spec+`}`).Code, spec)
@@ -52,7 +53,7 @@ func TestDeviationsOfTheReference(t *testing.T) {
 				a.Must(422, "PATCH", drivers+"/d", `{"spec":{"attachRequired":false}}`)
 			})
 			t.Run("overhead", func(t *testing.T) {
-				a.Must(201, "POST", group(names.GroupNode)+"/runtimeclasses", `{"metadata":{"name":"r"},"handler":"h","overhead":{"podFixed":{"cpu":"1"}}}`)
+				a.Must(201, "POST", group(wellknown.GroupNode)+"/runtimeclasses", `{"metadata":{"name":"r"},"handler":"h","overhead":{"podFixed":{"cpu":"1"}}}`)
 				pod := `{"metadata":{"name":"p"},"spec":{"runtimeClassName":"r","overhead":{"cpu":"1"},"containers":[{"name":"c","image":"i"}]}}`
 				const pods = "/api/v1/namespaces/default/pods?dryRun=All"
 				assert.Equal(t, map[bool]int{true: 201, false: 403}[row.lists], a.Do("POST", pods, pod).Code)
@@ -60,7 +61,7 @@ func TestDeviationsOfTheReference(t *testing.T) {
 				assert.Equal(t, map[string]any{"cpu": "1"}, apitest.Nested(got.Body, "spec", "overhead"))
 			})
 			t.Run("CSINode", func(t *testing.T) {
-				nodes := group(names.GroupStorage) + "/csinodes"
+				nodes := group(wellknown.GroupStorage) + "/csinodes"
 				a.Must(201, "POST", nodes, `{"metadata":{"name":"n"},"spec":{"drivers":[]}}`)
 				assert.Equal(t, map[bool]int{true: 200, false: 404}[row.status], a.Do("GET", nodes+"/n/status", nil).Code)
 			})
@@ -75,8 +76,8 @@ func deletedCollection(t *testing.T, a *apitest.Client, p names.Profile, lists b
 		cm["metadata"].(map[string]any)["labels"] = map[string]any{"x": "y"}
 		a.Must(201, "POST", apitest.ConfigMapsPath, cm)
 	}
-	partial := "application/json;as=PartialObjectMetadataList;v=v1;g=" + p.Group(names.GroupMeta)
-	table := "application/json;as=Table;v=v1;g=" + p.Group(names.GroupMeta)
+	partial := "application/json;as=PartialObjectMetadataList;v=v1;g=" + p.Group(wellknown.GroupMeta)
+	table := "application/json;as=Table;v=v1;g=" + p.Group(wellknown.GroupMeta)
 	dry := a.Must(200, "DELETE", some+"&dryRun=All", nil)
 	if !lists {
 		assert.Equal(t, "Status", dry.Body["kind"])
@@ -120,12 +121,12 @@ func clearedOwners(t *testing.T, a *apitest.Client, stay bool) {
 
 func defaultClasses(t *testing.T, a *apitest.Client, p names.Profile, newest bool) {
 	const claims, claim = "/api/v1/namespaces/default/persistentvolumeclaims?dryRun=All", `{"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`
-	ingresses := "/apis/" + p.Group(names.GroupNetworking) + "/v1/namespaces/default/ingresses?dryRun=All"
+	ingresses := "/apis/" + p.Group(wellknown.GroupNetworking) + "/v1/namespaces/default/ingresses?dryRun=All"
 	const ingress = `{"metadata":{"name":"i"},"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}}`
 	for i, name := range []string{"k", "z", "a"} { // in no order by name
 		time.Sleep(time.Second) // creationTimestamp has whole seconds
-		a.Must(201, "POST", "/apis/"+p.Group(names.GroupStorage)+"/v1/storageclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(names.DefaultStorageClass)+`":"true"}},"provisioner":"x"}`)
-		a.Must(201, "POST", "/apis/"+p.Group(names.GroupNetworking)+"/v1/ingressclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(names.DefaultIngressClass)+`":"true"}},"spec":{"controller":"x.io/c"}}`)
+		a.Must(201, "POST", "/apis/"+p.Group(wellknown.GroupStorage)+"/v1/storageclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(wellknown.DefaultStorageClass)+`":"true"}},"provisioner":"x"}`)
+		a.Must(201, "POST", "/apis/"+p.Group(wellknown.GroupNetworking)+"/v1/ingressclasses", `{"metadata":{"name":"`+name+`","annotations":{"`+p.Wire(wellknown.DefaultIngressClass)+`":"true"}},"spec":{"controller":"x.io/c"}}`)
 		gotClaim, gotIngress := a.Do("POST", claims, claim), a.Do("POST", ingresses, ingress)
 		if i > 0 && !newest {
 			assert.Equal(t, 403, gotClaim.Code)

@@ -14,6 +14,7 @@ import (
 	"orch.io/controlplane/internal/compat"
 	"orch.io/controlplane/internal/metrics"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objectcache"
@@ -106,9 +107,9 @@ func (h *Handler) prepare(r *exchange.Request) error {
 	}
 	if r.Version.Deprecated != "" {
 		r.Notes.Warn(r.Version.Deprecated)
-		r.Notes.Annotate(h.o.Names.Wire(names.Deprecated), "true")
+		r.Notes.Annotate(h.o.Names.Wire(wellknown.Deprecated), "true")
 		if r.Version.Removed != "" {
-			r.Notes.Annotate(h.o.Names.Wire(names.RemovedRelease), r.Version.Removed)
+			r.Notes.Annotate(h.o.Names.Wire(wellknown.RemovedRelease), r.Version.Removed)
 		}
 	}
 	if !allowed(r) {

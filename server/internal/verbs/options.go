@@ -17,6 +17,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/apply"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/requestinfo"
@@ -55,7 +56,7 @@ func (h *Handler) listOptions(r *exchange.Request, watch bool) (*listOptions, er
 		causes = append(causes, mustNot("sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"))
 	}
 	if len(causes) > 0 {
-		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(names.GroupMeta), Kind: "ListOptions"}, "", causes)
+		return nil, meta.Invalid(meta.GroupKind{Group: t.Names.Group(wellknown.GroupMeta), Kind: "ListOptions"}, "", causes)
 	}
 	if err = checkFields(o.Fields, r.Version); err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...met
 		causes = append(causes, unsupported("fieldValidation", o.validation, "", "Ignore", "Strict", "Warn"))
 	}
 	if len(causes) > 0 {
-		return nil, meta.Invalid(meta.GroupKind{Group: p.Group(names.GroupMeta), Kind: kind}, "", causes)
+		return nil, meta.Invalid(meta.GroupKind{Group: p.Group(wellknown.GroupMeta), Kind: kind}, "", causes)
 	}
 	return o, nil
 }
@@ -232,7 +233,7 @@ func (o *writeOptions) managerFor(h *http.Request) string {
 
 // object returns the options as an object, for admission.
 func (o *writeOptions) object(p names.Profile, kind string) *meta.Object {
-	tree := map[string]any{"kind": kind, "apiVersion": p.Group(names.GroupMeta) + "/v1"}
+	tree := map[string]any{"kind": kind, "apiVersion": p.Group(wellknown.GroupMeta) + "/v1"}
 	if o.dryRun {
 		tree["dryRun"] = []any{"All"}
 	}

@@ -9,6 +9,7 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
 	"orch.io/controlplane/server/internal/objectcache"
@@ -82,7 +83,7 @@ func message(ctx context.Context, e *objectcache.Entry, v *resource.Version) ([]
 // reduced to its metadata if m asks for that.
 func (enc *Encoder) envelope(message []byte, v *resource.Version, m media.Type) []byte {
 	if m.View == media.Partial {
-		return codec.Envelope(nil, enc.Names.Group(names.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadata", codec.ProtoPartial(message))
+		return codec.Envelope(nil, enc.Names.Group(wellknown.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadata", codec.ProtoPartial(message))
 	}
 	return codec.Envelope(nil, v.GVK().APIVersion(), v.Kind, message)
 }

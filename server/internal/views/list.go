@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"slices"
 
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
 	"orch.io/controlplane/internal/resource"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/capacity"
 	"orch.io/controlplane/server/internal/exchange"
 	"orch.io/controlplane/server/internal/media"
@@ -105,7 +105,7 @@ func (enc *Encoder) protobufList(ctx context.Context, entries []*objectcache.Ent
 		messages[i] = message
 	}
 	if m.View == media.PartialList {
-		return codec.ProtoList(nil, enc.Names.Group(names.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadataList", lm, slices.Values(messages)), nil
+		return codec.ProtoList(nil, enc.Names.Group(wellknown.GroupMeta)+"/"+m.ViewVersion, "PartialObjectMetadataList", lm, slices.Values(messages)), nil
 	}
 	return codec.ProtoList(nil, v.ListGVK().APIVersion(), v.ListKind, lm, slices.Values(messages)), nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/codec"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server/internal/objectcache"
 	"orch.io/controlplane/server/internal/objects"
 	"orch.io/controlplane/server/internal/views"
@@ -219,7 +219,7 @@ func (st *stream) bookmark(rev storage.Revision, initialEnd bool) {
 	obj.SetGVK(v.GVK())
 	obj.SetResourceVersion(objects.FormatRevision(rev))
 	if initialEnd {
-		obj.Set(map[string]any{st.o.Encoder.Names.Wire(names.InitialEventsEnd): "true"}, "metadata", "annotations")
+		obj.Set(map[string]any{st.o.Encoder.Names.Wire(wellknown.InitialEventsEnd): "true"}, "metadata", "annotations")
 	}
 	var body []byte
 	var err error

@@ -8,7 +8,7 @@ import (
 	"reflect"
 
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -24,7 +24,7 @@ func Kinds(a Answers) []*registry.Kind {
 	var kinds []*registry.Kind
 	if a.Token != nil {
 		kinds = append(kinds, kind[TokenReview](tokenGiven(a.Token), registry.Lifetime{},
-			older.Same[TokenReview]("v1beta1", "1.4", "1.19", "1.22", names.GroupAuthentication+"/v1")))
+			older.Same[TokenReview]("v1beta1", "1.4", "1.19", "1.22", wellknown.GroupAuthentication+"/v1")))
 	}
 	if a.SelfSubject != nil {
 		kinds = append(kinds, kind[SelfSubjectReview](a.SelfSubject, registry.Lifetime{Introduced: "1.28"}))
@@ -34,7 +34,7 @@ func Kinds(a Answers) []*registry.Kind {
 
 func kind[T any](act registry.Act, life registry.Lifetime, former ...registry.VersionOf[T]) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
-		Group: names.GroupAuthentication, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: registry.Cluster,
+		Group: wellknown.GroupAuthentication, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: registry.Cluster,
 		Lifetime: life, Versions: former,
 		Behavior: registry.Behavior{Act: act},
 	})

@@ -9,7 +9,7 @@ import (
 
 	"orch.io/controlplane/api/check"
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -39,7 +39,7 @@ func Kinds(a Answers) []*registry.Kind {
 
 func kind[T any](scope registry.Scope, act registry.Act, first registry.VersionOf[T]) *registry.Kind {
 	return registry.Of(registry.Definition[T]{
-		Group: names.GroupAuthorization, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: scope,
+		Group: wellknown.GroupAuthorization, Version: version, Kind: reflect.TypeFor[T]().Name(), Scope: scope,
 		Versions: []registry.VersionOf[T]{first},
 		Behavior: registry.Behavior{Act: act},
 	})
@@ -49,7 +49,7 @@ func kind[T any](scope registry.Scope, act registry.Act, first registry.VersionO
 func checked(faults func(call *registry.Call) check.Faults, act registry.Act) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		if f := faults(call); len(f) > 0 {
-			group := call.Names.Group(names.GroupAuthorization)
+			group := call.Names.Group(wellknown.GroupAuthorization)
 			return nil, meta.Invalid(meta.GroupKind{Group: group}, "", f)
 		}
 		return act(ctx, call)

@@ -2,7 +2,7 @@ package authorization
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/registry/builtin/internal/older"
 )
@@ -45,13 +45,13 @@ type SubjectAccessReviewSpecV1beta1 struct {
 }
 
 func same[T any](introduced string) registry.VersionOf[T] {
-	return older.Same[T]("v1beta1", introduced, "1.19", "1.22", names.GroupAuthorization+"/v1")
+	return older.Same[T]("v1beta1", introduced, "1.19", "1.22", wellknown.GroupAuthorization+"/v1")
 }
 
 func subjectV1beta1() registry.VersionOf[SubjectAccessReview] {
 	return registry.Spoke[SubjectAccessReviewV1beta1, SubjectAccessReview]{
 		Version: "v1beta1", Lifetime: registry.Lifetime{Introduced: "1.2", Deprecated: "1.19", Removed: "1.22"},
-		Replacement: older.Use[SubjectAccessReview](names.GroupAuthorization + "/v1"),
+		Replacement: older.Use[SubjectAccessReview](wellknown.GroupAuthorization + "/v1"),
 		ToHub: func(in *SubjectAccessReviewV1beta1, out *SubjectAccessReview) error {
 			out.Spec, out.Status = in.Spec.renamed(), in.Status
 			return nil
@@ -76,7 +76,7 @@ func (s SubjectAccessReviewSpec) renamed() SubjectAccessReviewSpecV1beta1 {
 func localV1beta1() registry.VersionOf[LocalSubjectAccessReview] {
 	return registry.Spoke[SubjectAccessReviewV1beta1, LocalSubjectAccessReview]{
 		Version: "v1beta1", Lifetime: registry.Lifetime{Introduced: "1.2", Deprecated: "1.19", Removed: "1.22"},
-		Replacement: older.Use[LocalSubjectAccessReview](names.GroupAuthorization + "/v1"),
+		Replacement: older.Use[LocalSubjectAccessReview](wellknown.GroupAuthorization + "/v1"),
 		ToHub: func(in *SubjectAccessReviewV1beta1, out *LocalSubjectAccessReview) error {
 			out.Spec, out.Status = in.Spec.renamed(), in.Status
 			return nil

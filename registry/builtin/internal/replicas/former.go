@@ -2,8 +2,8 @@ package replicas
 
 import (
 	"orch.io/controlplane/api/meta"
-	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/internal/scale"
+	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
 )
 
@@ -32,9 +32,9 @@ func scales() *registry.Kind {
 		}
 	}
 	return registry.Of(registry.Definition[scale.Scale]{
-		Group: names.GroupAutoscaling, Version: "v1",
+		Group: wellknown.GroupAutoscaling, Version: "v1",
 		Versions: []registry.VersionOf[scale.Scale]{
-			former(names.GroupApps, "v1beta2"), former(names.GroupApps, "v1beta1"), former(names.GroupFormer, "v1beta1"),
+			former(wellknown.GroupApps, "v1beta2"), former(wellknown.GroupApps, "v1beta1"), former(wellknown.GroupFormer, "v1beta1"),
 		},
 	})
 }

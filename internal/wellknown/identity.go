@@ -1,4 +1,4 @@
-package names
+package wellknown
 
 // Users, roles, accounts, Leases and flow schemas of the components of a control plane.
 const (
