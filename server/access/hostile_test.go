@@ -29,7 +29,7 @@ import (
 	"orch.io/controlplane/server/servertest"
 )
 
-// guarded is a server with the usual access control. root may do everything, alice only what every user may.
+// guarded is a server with the usual access control. root has all rights, alice only the rights of every user.
 type guarded struct {
 	t *testing.T
 	*servertest.Server
@@ -96,7 +96,7 @@ const (
 	request = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`
 )
 
-// TestHeadersGiveNothing checks that only its credential authenticates a request, whatever headers it has.
+// TestHeadersGiveNothing checks that only the credential authenticates a request, whatever its other headers are.
 func TestHeadersGiveNothing(t *testing.T) {
 	g := newGuarded(t)
 	g.must(201, "POST", secrets, `{"metadata":{"name":"s"}}`, "Authorization", "Bearer root")
