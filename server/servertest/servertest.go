@@ -36,9 +36,9 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Server is a server for a test. Its clients (those of Conn, Transport, Client, URL and As) pass faults and
-// recorders, and continue to work after Restart. The embedded server with its Objects bypasses them, and so
-// do Load and InstallCRDs, which use it.
+// Server is a server for a test. Requests of the clients that Conn, Transport, Client, URL and As return pass faults and
+// recorders, and these clients continue to work after Restart. Requests of the embedded server and its Objects, and
+// therefore of Load and InstallCRDs, bypass faults and recorders.
 type Server struct {
 	*server.Server // replaced by Restart
 
@@ -209,8 +209,8 @@ func (s *Server) end() {
 	}
 }
 
-// Fork starts another server with a copy of the objects, revisions and history of this one, in constant time.
-// Changes of either do not affect the other. Typical use: fill one server, and fork it for each sub-test. The
+// Fork starts another server with a copy of the objects, revisions and history of this server, in constant time.
+// Changes of either server do not affect the other. Typical use: fill a server, and fork it for each subtest. The
 // fork has the handlers of InstallWebhooks, but no users, faults and recorders.
 func (s *Server) Fork(t testing.TB) *Server {
 	t.Helper()
