@@ -123,12 +123,13 @@
 //
 // # How imports run
 //
-// Imports run one way only: server → admission → auth → client → watch → registry → apply →
-// api; storage is below watch. Each package in internal has a layer of its own: resource is
-// between server and registry, most others are below registry. Packages below storage, auth
-// and admission implement the interfaces of their parent; those below admission may import
-// those below auth, not the other way round. The server imports none of them but memstore and
-// the table of admission plugins. Tests in the root enforce this, and that names on the wire
+// A package may import packages to its right: server → admission → client → registry →
+// apply → api/schema → auth, watch → api/meta, storage → api/names. Each package in internal
+// has its own layer: resource is between server and registry, most others are below
+// registry. Packages below storage, auth and admission implement the interfaces of their
+// parent. Packages below admission may import packages below auth, not the other way round.
+// Of these implementations the server imports only memstore and the table of admission
+// plugins. Tests in the root enforce this, and that names on the wire
 // are defined in internal/wellknown and translated by api/names.
 //
 // # The way of a request
