@@ -131,7 +131,7 @@ type Options struct {
 	Enable  []string // in addition to the plugins that run by default
 	Disable []string
 
-	// Config is the configuration of plugins by name. Its type must be that of Plugin.Config.
+	// Config is the configuration of plugins by name. Each value must have the type of Plugin.Config.
 	Config map[string]any
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Methods combines Authenticators into one. Union returns it.
+// Methods combines several Authenticators; Union returns it.
 type Methods struct {
 	members   []Authenticator
 	tokens    []TokenAuthenticator

@@ -33,7 +33,7 @@ func TestLogsShareOneLimit(t *testing.T) {
 	}
 	bytes, records := w.kept()
 	require.LessOrEqual(t, bytes, int64(most+eventOverhead+400))
-	require.Greater(t, records[others], 10, "the bound is used")
+	require.Greater(t, records[others], 10, "the memory up to the limit is used")
 	for i := range 50 {
 		w.put(things, "a/x", "", fmt.Sprint(i, value))
 		bytes, _ = w.kept()

@@ -443,5 +443,5 @@ func TestHistoryOfOneType(t *testing.T) {
 	events, err := cur.Next(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"MODIFIED a/x@302 2"}, showEvents(events))
-	assert.Equal(t, h.Revision(), cur.Revision(), "no more is to come")
+	assert.Equal(t, h.Revision(), cur.Revision(), "the cursor has read all events")
 }

@@ -227,7 +227,7 @@ func TestResourceQuotaAfterServerDies(t *testing.T) {
 			}
 			all.Wait()
 			require.True(t, dead.Load())
-			require.NotEqual(t, "0", used(t, c, "q"), "something was taken")
+			require.NotEqual(t, "0", used(t, c, "q"), "usage is reserved")
 			if !asks {
 				time.Sleep(11 * time.Minute)
 				assert.Equal(t, "0", used(t, c, "q"))

@@ -92,7 +92,7 @@ func TestEquivalent(t *testing.T) {
 	assert.Equal(t, "v2", q.String("requestResource", "version"))
 	assert.Equal(t, "autoscaling/v1", q.String("object", "apiVersion"))
 	assert.Equal(t, int64(9), answer.Int("spec", "maxReplicas"))
-	assert.Len(t, answer.List("spec", "metrics"), 2, "what v1 cannot say stays")
+	assert.Len(t, answer.List("spec", "metrics"), 2, "fields that v1 lacks stay")
 	k.do("DELETE "+v2+"/h", "")
 
 	k.unregister("mutating", "hpa")

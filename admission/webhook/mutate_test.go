@@ -84,7 +84,7 @@ func TestOrder(t *testing.T) {
 	k.register("mutating", "c", k.serve(step("c")), "reinvocationPolicy: IfNeeded")
 	code, answer := k.do("POST configmaps", "metadata: {name: x}")
 	assert.Equal(t, 201, code, answer.String("message"))
-	assert.Equal(t, []string{"a", "ba", "bab", "cabb", "aabbc", "babbca", "cabbcab"}, order, "c saw nothing new until a and b came again")
+	assert.Equal(t, []string{"a", "ba", "bab", "cabb", "aabbc", "babbca", "cabbcab"}, order, "c saw no change until a and b were reinvoked")
 	assert.Equal(t, "abbcabc", answer.String("data", "n"))
 
 	order = nil

@@ -135,7 +135,7 @@ func (w *webhooks) close() {
 	w.show(nil)
 }
 
-// hooks returns the webhooks in calling order, including those of every configuration whose write was
+// hooks returns the webhooks in calling order, including the webhooks of every configuration whose write was
 // acknowledged before the call. It takes no lock if no configuration changed.
 func (w *webhooks) hooks() []*hook {
 	if w.has(w.source) == nil {

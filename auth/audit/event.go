@@ -8,7 +8,7 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// event is the audit.k8s.io/v1 Event of a stage of a request.
+// event is the wire form of an audit Event, which records a stage of a request.
 type event struct {
 	Kind             string            `json:"kind"`
 	APIVersion       string            `json:"apiVersion"`

@@ -118,8 +118,8 @@ func (l *Log) Begin(r *http.Request, id string, a auth.Action) auth.Trail {
 	return t
 }
 
-// sources returns the source addresses of a request without duplicates: those of
-// the headers X-Forwarded-For and X-Real-Ip, then the connection's peer.
+// sources returns the source addresses of a request without duplicates: from the
+// headers X-Forwarded-For and X-Real-Ip, then the peer of the connection.
 func sources(r *http.Request) []string {
 	var out []string
 	add := func(s string) {

@@ -24,10 +24,10 @@ const closeGrace = time.Second
 //
 // A single goroutine calls its methods, so they need not be safe for concurrent use.
 // Write may block: requests do not wait for it, but events are dropped when the
-// queue is full. Each event is JSON on a single line, without a newline at its end. Write
-// must not retain or modify events. If it returns an error, the whole batch counts
-// as lost. ctx is canceled when the context of Log.Close ends. Close is the last
-// call.
+// queue is full. Each event is JSON on a single line, without a newline at its end. All
+// sinks share the encoded events, so Write must not modify them; it must not keep the
+// slice events after it returns. If Write returns an error, the whole batch counts as
+// lost. ctx is canceled when the context of Log.Close ends. Close is the last call.
 type Sink interface {
 	Write(ctx context.Context, events [][]byte) error
 	Close() error

@@ -40,7 +40,7 @@ type Config struct {
 	// OnFailure is the decision if the call fails: NoOpinion, the
 	// zero value, or Deny.
 	OnFailure auth.Decision
-	// Timeout bounds one call; zero is ten seconds. A failed call is retried; there are
+	// Timeout limits the duration of a call; zero is ten seconds. A failed call is retried; there are
 	// three calls at most.
 	Timeout time.Duration
 

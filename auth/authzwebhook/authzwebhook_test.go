@@ -133,8 +133,9 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestSelectors: what narrows an action is told in parts, without those that cannot be read.
-func TestSelectors(t *testing.T) {
+// TestReviewHasSelectors checks the selectors in a review. Requirements that cannot be parsed
+// are omitted.
+func TestReviewHasSelectors(t *testing.T) {
 	r := &remote{text: answer("v1", `{"allowed":true}`)}
 	a := open(t, r, nil)
 	for _, tt := range []struct{ fields, labels, want, not string }{

@@ -79,7 +79,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 	if err != nil {
 		return nil, nil, err
 	}
-	t, ok := read(o, a.names)
+	t, ok := parseSecret(o, a.names)
 	switch {
 	case !ok || t.ID != id || o.Terminating():
 		return nil, nil, auth.BadToken("the Secret of the bootstrap token is invalid or being deleted")
@@ -108,9 +108,9 @@ type token struct {
 	Groups                  []string // in addition to system:bootstrappers; sorted
 }
 
-// read returns the token in a Secret. It returns false if the Secret has another type,
+// parseSecret returns the token in a Secret. It returns false if the Secret has another type,
 // or no id or secret.
-func read(secret *meta.Object, p names.Profile) (token, bool) {
+func parseSecret(secret *meta.Object, p names.Profile) (token, bool) {
 	get := func(key string) string {
 		v, err := base64.StdEncoding.DecodeString(secret.String("data", key))
 		if err != nil {

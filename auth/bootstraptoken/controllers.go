@@ -97,7 +97,7 @@ func signatures(ctx context.Context, c client.Client, p names.Profile, document 
 		return out, 0, err
 	}
 	for _, s := range list {
-		t, ok := read(s, p)
+		t, ok := parseSecret(s, p)
 		if !ok || !t.Signing || t.expired(now) || s.Name() != namePrefix+t.ID || !tokenForm.MatchString(t.String()) {
 			continue
 		}
@@ -147,7 +147,7 @@ func Cleaner(p names.Profile, now func() time.Time) client.Controller {
 			if err != nil {
 				return 0, err
 			}
-			t, ok := read(o, p)
+			t, ok := parseSecret(o, p)
 			if !ok || t.Expiration == "" {
 				return 0, nil
 			}

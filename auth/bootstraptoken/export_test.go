@@ -9,7 +9,7 @@ import (
 
 type Token = token
 
-var Read, Sign = read, sign
+var Read, Sign = parseSecret, sign
 
 // Verify reports whether signature is a valid signature of the document by the token.
 func Verify(document []byte, signature string, t token) bool {

@@ -129,11 +129,11 @@ func (n *Authorizer) refusal(node string, a *auth.Action) string {
 		if a.Namespace != n.names.SystemNamespace("node-lease") {
 			return "leases can only be accessed in the namespace " + n.names.SystemNamespace("node-lease")
 		}
-		return own(node, a)
+		return ownObject(node, a)
 	case meta.GroupResource{Group: storage, Resource: "csinodes"}:
-		return own(node, a)
+		return ownObject(node, a)
 	case meta.GroupResource{Resource: "nodes"}:
-		return nodes(node, a)
+		return nodeObjects(node, a)
 	case meta.GroupResource{Resource: pods}:
 		return n.pods(node, a)
 	}
@@ -169,9 +169,9 @@ func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) str
 	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
 }
 
-// own allows access to the object with the node's name. Admission checks the name of
+// ownObject allows access to the object with the node's name. Admission checks the name of
 // a new object, which is not known yet.
-func own(node string, a *auth.Action) string {
+func ownObject(node string, a *auth.Action) string {
 	switch {
 	case a.Subresource != "":
 		return "subresources of this type cannot be accessed"
@@ -183,9 +183,9 @@ func own(node string, a *auth.Action) string {
 	return ""
 }
 
-// nodes allows reads of the node's own Node, and writes of Nodes, which admission
+// nodeObjects allows reads of the node's own Node, and writes of Nodes, which admission
 // restricts to the own Node.
-func nodes(node string, a *auth.Action) string {
+func nodeObjects(node string, a *auth.Action) string {
 	switch {
 	case a.Subresource == "" && slices.Contains([]string{"create", "update", "patch"}, a.Verb),
 		a.Subresource == "status" && slices.Contains([]string{"update", "patch"}, a.Verb):

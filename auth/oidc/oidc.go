@@ -50,8 +50,8 @@ type Config struct {
 	RequiredClaims map[string]string
 	// Algorithms are the accepted signature algorithms; empty is RS256.
 	Algorithms []string
-	// Roots are the CA certificates for connections to the issuer; nil: those of
-	// the host.
+	// Roots are the CA certificates for connections to the issuer; nil: the CA
+	// certificates of the host.
 	Roots *x509.CertPool
 
 	Now func() time.Time // nil: time.Now

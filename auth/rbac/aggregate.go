@@ -116,15 +116,15 @@ func selects(s *meta.Object, labels map[string]string) bool {
 	}
 	for _, e := range s.List("matchExpressions") {
 		m, ok := e.(map[string]any)
-		if !ok || !holds(meta.NewObject(m), labels) {
+		if !ok || !requirementHolds(meta.NewObject(m), labels) {
 			return false
 		}
 	}
 	return true
 }
 
-// holds evaluates an expression of matchExpressions.
-func holds(e *meta.Object, labels map[string]string) bool {
+// requirementHolds evaluates an expression of matchExpressions.
+func requirementHolds(e *meta.Object, labels map[string]string) bool {
 	have, ok := labels[e.String("key")]
 	in := ok && slices.Contains(e.Strings("values"), have)
 	switch e.String("operator") {

@@ -43,7 +43,7 @@ const (
 )
 
 // on returns a rule for resources. verbs and groups are separated by commas. The
-// lists of verbs and resources are sorted, like those of the reference server.
+// lists of verbs and resources are sorted, as in the reference server.
 func on(verbs, groups string, resources ...string) rule {
 	return rule{Verbs: sorted(strings.Split(verbs, ",")), Groups: strings.Split(groups, ","), Resources: sorted(resources)}
 }

@@ -165,10 +165,10 @@ func fullAuthority() []rule {
 // sameGrant reports whether an update changes only metadata that the server
 // maintains or that the garbage collector must be able to change.
 func sameGrant(old, new *meta.Object) bool {
-	return meta.Equal(withoutUpkeep(old), withoutUpkeep(new))
+	return meta.Equal(withoutServerMetadata(old), withoutServerMetadata(new))
 }
 
-func withoutUpkeep(o *meta.Object) any {
+func withoutServerMetadata(o *meta.Object) any {
 	out, metadata := maps.Clone(o.Tree()), maps.Clone(o.Map("metadata"))
 	for _, field := range []string{"ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation"} {
 		delete(metadata, field)

@@ -77,7 +77,7 @@ func TestAuthenticate(t *testing.T) {
 	require.NoError(t, err)
 	u, err := open.Authenticate(request(back, "X-Remote-User", "alice", "X-Remote-Group", "system:masters"))
 	require.NoError(t, err)
-	assert.Equal(t, &auth.User{Name: "alice"}, u, "any name; headers that are not listed say nothing")
+	assert.Equal(t, &auth.User{Name: "alice"}, u, "any proxy name is accepted, and headers that are not listed are ignored")
 }
 
 func TestNewFaults(t *testing.T) {
@@ -85,7 +85,7 @@ func TestNewFaults(t *testing.T) {
 	assert.ErrorContains(t, err, "Roots is required")
 	assert.ErrorContains(t, err, "UserHeaders is required")
 	_, err = requestheader.New(requestheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-User"}, ExtraPrefixes: []string{" "}})
-	assert.ErrorContains(t, err, "empty header name", "every header would be an extra")
+	assert.ErrorContains(t, err, "empty header name", "an empty prefix would match every header")
 }
 
 func TestStrip(t *testing.T) {
@@ -125,7 +125,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	// Without the proxy's certificate the header says nothing.
+	// Without the proxy's certificate the header is ignored.
 	u, err := a.Authenticate(request(nil, "X-Remote-User", "admin"))
 	fmt.Println(u, err)
 	// Output: <nil> <nil>

@@ -64,8 +64,8 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string, audiences 
 	return t.user(c), both, nil
 }
 
-// ours reports whether the issuer in an unverified token is an issuer of t.
-func (t *Tokens) ours(token string) bool {
+// hasOwnIssuer reports whether the issuer in an unverified token is an issuer of t.
+func (t *Tokens) hasOwnIssuer(token string) bool {
 	issuer := bearer.Issuer(token)
 	return slices.Contains(t.config.Issuers, issuer) || issuer == t.config.Names.Wire(wellknown.LegacyTokenIssuer)
 }
@@ -81,7 +81,7 @@ func (t *Tokens) verify(token string) (*claims, error) {
 	if c, ok := t.verified.Get(digest); ok {
 		return c, nil
 	}
-	if !t.ours(token) {
+	if !t.hasOwnIssuer(token) {
 		return nil, nil
 	}
 	parsed, err := jwt.ParseSigned(token, t.algs)

@@ -144,7 +144,7 @@ func TestReviewVersions(t *testing.T) {
 		u, _, err := a.AuthenticateToken(context.Background(), "t", []string{"x"})
 		_ = u
 		if c.fine {
-			assert.ErrorContains(t, err, "audiences", "the server knows nothing of x")
+			assert.ErrorContains(t, err, "audiences", "the remote server does not return the audience x")
 		} else {
 			assert.ErrorContains(t, err, "asked authentication.k8s.io/"+c.asked)
 		}

@@ -8,7 +8,7 @@
 // It adds to a server:
 //
 //   - authentication by client certificate, service account token, bootstrap token, and the further Methods,
-//     such as those of auth/tokenfile, auth/oidc and auth/tokenwebhook; an authenticating proxy is
+//     such as the authenticators of auth/tokenfile, auth/oidc and auth/tokenwebhook; an authenticating proxy is
 //     auth/requestheader; impersonation is part of every server;
 //   - the authorizers Node and RBAC, which can be replaced or combined with the authorizers of auth/abac and
 //     auth/authzwebhook; the default roles, the check against privilege escalation, and aggregated roles;

@@ -145,7 +145,7 @@ func TestEndpointsOfManyServers(t *testing.T) {
 		a, b, c := g.start("192.0.2.1", 6443), g.start("192.0.2.3", 6443), g.start("192.0.2.2", 6443)
 		synctest.Wait()
 		assert.Equal(t, []string{"192.0.2.1:6443", "192.0.2.2:6443", "192.0.2.3:6443"}, g.leadsTo(c, "192.0.2.1", "192.0.2.2", "192.0.2.3"))
-		assert.Equal(t, 2*3, g.writes(), "once for each that came")
+		assert.Equal(t, 2*3, g.writes(), "two writes for each server that started")
 		time.Sleep(time.Hour)
 		assert.Zero(t, g.writes())
 

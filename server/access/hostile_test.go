@@ -179,7 +179,7 @@ func TestImpersonationNeedsRights(t *testing.T) {
 		})
 	}
 	code, _ := g.send("POST", whoAmI, "{}", "Impersonate-User", "root")
-	assert.Equal(t, 403, code, "nobody acts as anybody")
+	assert.Equal(t, 403, code, "impersonation requires the right")
 }
 
 // claimsOf returns the claims of a token without verifying it.
@@ -263,7 +263,7 @@ func TestBadAccountTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, answer := g.send("POST", whoAmI, "{}", "Authorization", "Bearer "+token)
 			assert.Equal(t, 401, code, answer)
-			assert.Equal(t, "Unauthorized", answer["message"], "the answer tells nothing about the token")
+			assert.Equal(t, "Unauthorized", answer["message"], "the response does not disclose details of the token")
 		})
 	}
 }

@@ -225,7 +225,7 @@ func (s *Server) needsStore(t testing.TB, operation string) {
 	}
 }
 
-// Settle waits until the controllers, including those of the Builder, are idle: for example, namespaces are
+// Settle waits until the controllers, including Builder.Controllers, are idle: for example, namespaces are
 // emptied and garbage is collected. It fails the test after a minute.
 func (s *Server) Settle() {
 	s.t.Helper()
@@ -236,7 +236,7 @@ func (s *Server) Settle() {
 	}
 }
 
-// InstallCRDs creates the CustomResourceDefinitions in the files of a directory, such as those of a code
+// InstallCRDs creates the CustomResourceDefinitions in the files of a directory, such as the output of a code
 // generator (see registry.CRDFiles), and waits until they are served. An error ends the test. If the test
 // does not need the definitions as objects, it is simpler to register the kinds of registry.FromCRDDir.
 func (s *Server) InstallCRDs(files fs.FS) {

@@ -15,7 +15,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// InstallWebhooks creates the webhook configurations in the files of a directory, such as those of a code
+// InstallWebhooks creates the webhook configurations in the files of a directory, such as the output of a code
 // generator, and calls handler for requests to the services of these webhooks, without a socket or
 // certificate. It also calls handler for the services of conversion webhooks: of the definitions in the
 // files, which InstallCRDs creates, and of the definitions on the server whose service has no handler yet.

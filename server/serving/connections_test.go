@@ -107,7 +107,7 @@ func TestIdleEnd(t *testing.T) {
 				begin := time.Now()
 				stop()
 				_, err = io.Copy(io.Discard, watch.Body)
-				assert.NoError(t, err, "a watch ends whole")
+				assert.NoError(t, err, "the response of the watch is complete")
 				assert.NoError(t, <-ended)
 				assert.Less(t, time.Since(begin), most)
 			})

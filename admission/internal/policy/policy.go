@@ -1,7 +1,7 @@
 // Package policy has the admission plugins that evaluate ValidatingAdmissionPolicies and
 // MutatingAdmissionPolicies.
 //
-// source.go compiles policies and bindings once, calls.go selects those that a request matches, params.go
+// source.go compiles policies and bindings once, calls.go selects the policies that match a request, params.go
 // finds the parameter objects of a binding, evaluate.go validates a request, mutate.go changes its object,
 // and types.go checks expressions against schemas.
 package policy

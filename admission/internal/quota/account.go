@@ -21,11 +21,11 @@ type account struct {
 	users    int // writes and counts in progress
 	waiting  []*task
 	underWay map[*charge]bool // reserved charges whose writes have not ended
-	standing standing
+	state    namespaceState
 }
 
-// standing is the server's knowledge of a namespace with quotas.
-type standing struct {
+// namespaceState is the server's knowledge of a namespace with quotas.
+type namespaceState struct {
 	stale   bool             // status.used may be too high: the objects must be counted
 	counted time.Time        // time of this server's last count
 	looked  bool             // fence is valid
@@ -65,27 +65,27 @@ func (a *account) close() {
 
 // drop removes the account if it is unused and its state is zero. Ledger.mu is held.
 func (a *account) drop() {
-	if a.users == 0 && a.standing == (standing{}) {
+	if a.users == 0 && a.state == (namespaceState{}) {
 		delete(a.ledger.accounts, a.namespace)
 	}
 }
 
-// know calls change, which may be nil, with Ledger.mu held, and returns a copy of the standing.
-func (a *account) know(change func(*standing)) standing {
+// updateState calls change, which may be nil, with Ledger.mu held, and returns a copy of the state.
+func (a *account) updateState(change func(*namespaceState)) namespaceState {
 	a.ledger.mu.Lock()
 	defer a.ledger.mu.Unlock()
 	if change != nil {
-		change(&a.standing)
+		change(&a.state)
 	}
-	return a.standing
+	return a.state
 }
 
-// forget clears the standing of a namespace after its last quota was deleted.
+// forget clears the state of a namespace after its last quota was deleted.
 func (l *Ledger) forget(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.accounts[namespace]; a != nil {
-		a.standing = standing{}
+		a.state = namespaceState{}
 		a.drop()
 	}
 }
@@ -94,7 +94,7 @@ func (l *Ledger) forget(namespace string) {
 // would be refused counts first.
 func (l *Ledger) count(namespace string) {
 	l.mu.Lock()
-	l.account(namespace).standing.stale = true
+	l.account(namespace).state.stale = true
 	l.mu.Unlock()
 	l.enqueue(namespace, countDelay)
 }
@@ -104,24 +104,24 @@ func (l *Ledger) stale(namespace string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.accounts[namespace]
-	return a != nil && a.standing.stale
+	return a != nil && a.state.stale
 }
 
-// doubtful reports whether a write may be refused only after a count. status.used may be too high because objects were
+// mustCount reports whether a write may be refused only after a count. status.used may be too high because objects were
 // deleted, or because a server that was killed left the usage of a write that it did not commit.
-func (a *account) doubtful() bool {
-	s := a.know(nil)
+func (a *account) mustCount() bool {
+	s := a.updateState(nil)
 	return s.stale || time.Since(s.counted) > writeTime
 }
 
-// readFence updates standing.fence from the store.
+// readFence updates namespaceState.fence from the store.
 func (a *account) readFence(ctx context.Context) error {
 	if a.ledger.fence == nil {
 		return nil
 	}
 	fence, err := a.ledger.fence(ctx, a.namespace)
 	if err == nil {
-		a.know(func(s *standing) { s.fence, s.looked = fence, true })
+		a.updateState(func(s *namespaceState) { s.fence, s.looked = fence, true })
 	}
 	return err
 }
@@ -130,12 +130,12 @@ func (a *account) readFence(ctx context.Context) error {
 // reservations are known.
 func (a *account) raiseFence(ctx context.Context) error {
 	if a.ledger.raise == nil {
-		a.know(func(s *standing) { s.fence, s.raised, s.looked = 0, math.MaxInt64, false })
+		a.updateState(func(s *namespaceState) { s.fence, s.raised, s.looked = 0, math.MaxInt64, false })
 		return nil
 	}
 	fence, err := a.ledger.raise(ctx, a.namespace)
 	if err == nil {
-		a.know(func(s *standing) { s.fence, s.raised, s.looked = fence, fence, true })
+		a.updateState(func(s *namespaceState) { s.fence, s.raised, s.looked = fence, fence, true })
 	}
 	return err
 }
@@ -195,7 +195,7 @@ func (a *account) writeEnded(ctx context.Context, t *task, written, certain bool
 		a.keep(t.charge)
 	case !certain: // the object may still be stored until the fence is raised
 		a.keep(t.charge)
-		a.know(func(s *standing) { s.raised = unknownReservations })
+		a.updateState(func(s *namespaceState) { s.raised = unknownReservations })
 		a.ledger.count(a.namespace)
 	default:
 		_ = a.do(ctx, newTask(t.charge, true)) // if this fails, the next count corrects the usage
@@ -241,7 +241,7 @@ func (a *account) process(ctx context.Context) {
 			underWay[t.charge] = true
 		}
 	}
-	if len(refused) > 0 && a.doubtful() {
+	if len(refused) > 0 && a.mustCount() {
 		a.lower(ctx, []*task{newTask(nil, false)}, underWay)
 		a.rounds(ctx, refused, underWay)
 	}
@@ -266,7 +266,7 @@ func (a *account) begin() (tasks []*task, underWay map[*charge]bool) {
 // lower completes counts and releases. It removes released charges from underWay.
 func (a *account) lower(ctx context.Context, tasks []*task, underWay map[*charge]bool) {
 	if slices.ContainsFunc(tasks, func(t *task) bool { return t.charge == nil }) {
-		a.know(func(s *standing) { s.stale, s.counted = false, time.Now() }) // before the count, so that a later change sets stale again
+		a.updateState(func(s *namespaceState) { s.stale, s.counted = false, time.Now() }) // before the count, so that a later change sets stale again
 	}
 	a.rounds(ctx, tasks, underWay)
 	for _, t := range tasks {

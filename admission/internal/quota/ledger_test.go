@@ -280,12 +280,12 @@ func TestScheduledCountEndsWithQuota(t *testing.T) {
 	require.NoError(t, c.Delete(t.Context(), quotas, meta.Key{Namespace: "default", Name: "q"}, registry.DeleteOptions{}))
 	_, err = c.Create(t.Context(), configMaps, object("b"))
 	require.NoError(t, err)
-	assert.Zero(t, ledger.Standings())
+	assert.Zero(t, ledger.States())
 }
 
-// TestStandingEndsWithLastQuota deletes the last quota of a namespace during a
+// TestStateEndsWithLastQuota deletes the last quota of a namespace during a
 // reservation. The ledger must keep no state of the namespace.
-func TestStandingEndsWithLastQuota(t *testing.T) {
+func TestStateEndsWithLastQuota(t *testing.T) {
 	var c client.Client
 	goes := false
 	s, ledger := withLedger(t, func(env *admission.PluginContext) {
@@ -304,5 +304,5 @@ func TestStandingEndsWithLastQuota(t *testing.T) {
 	_, err := c.Create(t.Context(), configMaps, object("a"))
 	require.NoError(t, err)
 	require.False(t, goes)
-	assert.Zero(t, ledger.Standings())
+	assert.Zero(t, ledger.States())
 }

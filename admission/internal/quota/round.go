@@ -64,12 +64,12 @@ func (r *round) run(ctx context.Context) error {
 // prepare sets the precondition of the charges to reserve to the present fence. It reads the fence from the store if it
 // is not known or may have been raised.
 func (r *round) prepare(ctx context.Context) error {
-	s := r.know(nil)
+	s := r.updateState(nil)
 	if !s.looked || slices.ContainsFunc(r.tasks, func(t *task) bool { return t.charge != nil && (t.charge.retry || len(t.charge.reserved) > 0) }) {
 		if err := r.readFence(ctx); err != nil {
 			return err
 		}
-		s = r.know(nil)
+		s = r.updateState(nil)
 	}
 	r.fence = s.fence
 	for _, t := range r.tasks {
@@ -85,13 +85,13 @@ func (r *round) prepare(ctx context.Context) error {
 func (r *round) page(ctx context.Context, q *snapshot) (*page, error) {
 	p := &page{snapshot: q, used: maps.Clone(q.used), held: map[*charge]Amounts{}, made: q.revision}
 	for c := range r.underWay {
-		r.hold(p, c)
+		r.loadReservation(p, c)
 	}
 	counts := !q.complete
 	for _, t := range r.tasks {
 		if t.charge == nil {
 			counts = true
-		} else if !r.hold(p, t.charge) && t.back {
+		} else if !r.loadReservation(p, t.charge) && t.back {
 			r.ledger.count(r.namespace) // the status may still contain the charge
 		}
 	}
@@ -108,11 +108,11 @@ func (r *round) page(ctx context.Context, q *snapshot) (*page, error) {
 	return p, nil
 }
 
-// hold adds the charge's reservation in a quota to the page and returns true. It returns false if the fence was raised
+// loadReservation adds the charge's reservation in a quota to the page and returns true. It returns false if the fence was raised
 // after the reservation, because the server that raised it may have counted without the charge; then the charge's part
 // of the usage is not known. When the round releases a charge, it has read the fence after the quotas, so that it does
 // not release usage that another server has already removed.
-func (r *round) hold(p *page, c *charge) (known bool) {
+func (r *round) loadReservation(p *page, c *charge) (known bool) {
 	h, held := c.reserved[p.uid]
 	if held && h.since < r.fence {
 		return false
@@ -195,7 +195,7 @@ func (r *round) count(ctx context.Context, p *page) error {
 			r.countAfter(underWayDelay)
 		}
 	}
-	raised := r.know(nil).raised
+	raised := r.updateState(nil).raised
 	if !p.complete { // writes that began before the quota existed have no reservation
 		r.countAfter(underWayDelay)
 		if raised > p.revision {
@@ -210,7 +210,7 @@ func (r *round) count(ctx context.Context, p *page) error {
 // recent reservations explain the difference, status.used does not change. It is lowered only if all reservations
 // since the fence was raised are known; otherwise countOthers raises the fence and returns errChanged.
 func (r *round) countOthers(ctx context.Context, p *page, raised storage.Revision) error {
-	since, lately, known := p.others(raised)
+	since, lately, known := p.otherReservations(raised)
 	for name, low := range p.used {
 		stated, most := p.snapshot.used[name], low.Add(lately[name])
 		switch {

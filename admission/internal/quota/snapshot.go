@@ -73,9 +73,9 @@ func (o *ownVersions) remove(version string) bool {
 // other writes may be retried, but the usage stays correct.
 const writeTime = 5 * time.Second
 
-// follow sets the history from the previous snapshot, which is nil for a new quota. now is the time at which this
+// inheritHistory sets the history from the previous snapshot, which is nil for a new quota. now is the time at which this
 // server saw the snapshot.
-func (q *snapshot) follow(before *snapshot, now time.Time) {
+func (q *snapshot) inheritHistory(before *snapshot, now time.Time) {
 	if before == nil || before.uid != q.uid {
 		before = &snapshot{own: &ownVersions{versions: map[string]bool{}}}
 	}
@@ -102,9 +102,9 @@ func (q *snapshot) follow(before *snapshot, now time.Time) {
 	}
 }
 
-// others returns the amounts that other servers reserved after the revision raised of the fence, and the amounts that
+// otherReservations returns the amounts that other servers reserved after the revision raised of the fence, and the amounts that
 // they reserved within writeTime, before or after that revision. If known is false, since may be incomplete.
-func (q *snapshot) others(raised storage.Revision) (since, lately Amounts, known bool) {
+func (q *snapshot) otherReservations(raised storage.Revision) (since, lately Amounts, known bool) {
 	since, lately = Amounts{}, Amounts{}
 	for _, r := range q.increases {
 		if q.own.has(r.version) {
@@ -253,7 +253,7 @@ func (x index) apply(n *naming, e client.Event) {
 	}
 	now := newSnapshot(n, e.Object)
 	now.revision = e.Revision
-	now.follow(before, time.Now())
+	now.inheritHistory(before, time.Now())
 	x[e.Key.Namespace][e.Key.Name] = now
 }
 
