@@ -112,8 +112,8 @@ type Request struct {
 	// outside a server.
 	Serialize func(ctx context.Context, sequence meta.Key) error
 
-	// State keeps values of plugins between passes and phases, by keys of an unexported type of the plugin. It is nil
-	// until a plugin sets it.
+	// State keeps values of plugins from a mutating pass to the next, by keys that only the plugin has, such as a pointer
+	// to its own state. It is nil until a plugin sets it.
 	State map[any]any
 }
 

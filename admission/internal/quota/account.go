@@ -15,7 +15,7 @@ import (
 type account struct {
 	ledger    *Ledger
 	namespace string
-	lock      chan struct{} // a mutex of capacity 1, which can be combined with other channels: held by process
+	lock      chan struct{} // a mutex as a channel of capacity 1, for use in select; held by process
 
 	// Guarded by Ledger.mu.
 	users    int // writes and counts in progress

@@ -208,7 +208,7 @@ func (r *round) count(ctx context.Context, p *page) error {
 
 // countOthers adds the usage that other servers may have under way to the counted usage, up to status.used. While
 // recent reservations explain the difference, status.used does not change. It is lowered only if all reservations
-// since the fence was raised are known; otherwise countOthers raises the fence and returns errChanged.
+// since the fence was raised are known and recent; otherwise countOthers raises the fence and returns errChanged.
 func (r *round) countOthers(ctx context.Context, p *page, raised storage.Revision) error {
 	since, lately, known := p.otherReservations(raised)
 	for name, low := range p.used {
