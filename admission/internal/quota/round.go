@@ -108,10 +108,10 @@ func (r *round) page(ctx context.Context, q *snapshot) (*page, error) {
 	return p, nil
 }
 
-// loadReservation adds the charge's reservation in a quota to the page and returns true. It returns false if the fence was raised
-// after the reservation, because the server that raised it may have counted without the charge; then the charge's part
-// of the usage is not known. When the round releases a charge, it has read the fence after the quotas, so that it does
-// not release usage that another server has already removed.
+// loadReservation adds the charge's reservation in a quota to the page and returns true. It returns false if the fence
+// was raised after the reservation, because the server that raised it may have counted without the charge; then the
+// charge's part of the usage is not known. When the round releases a charge, it has read the fence after the quotas, so
+// that it does not release usage that another server has already removed.
 func (r *round) loadReservation(p *page, c *charge) (known bool) {
 	h, held := c.reserved[p.uid]
 	if held && h.since < r.fence {
