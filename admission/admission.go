@@ -56,9 +56,9 @@ const (
 // objects.
 type Request struct {
 	Operation   Operation
-	Kind        meta.GroupVersionKind // of Object: the hub version of a kind with conversions
-	Resource    meta.Resource         // in the version of Kind
-	Type        *registry.Type        // of Resource, with all its versions
+	Kind        meta.GroupVersionKind     // of Object: the hub version of a kind with conversions
+	Resource    meta.GroupVersionResource // in the version of Kind
+	Type        *registry.Type            // of Resource, with all its versions
 	Subresource string
 	Namespace   string
 	Name        string // on create: in Mutate as in the request, empty if it is to be generated; in Validate as stored
@@ -71,10 +71,10 @@ type Request struct {
 
 	// RequestKind and RequestResource are the kind and resource in the version of the caller's request.
 	RequestKind     meta.GroupVersionKind
-	RequestResource meta.Resource
+	RequestResource meta.GroupVersionResource
 
-	// Forms converts Object and Old to other versions. nil: all versions of the kind are equal.
-	Forms Forms
+	// Representations converts Object and Old to other versions. nil: all versions of the kind are equal.
+	Representations Representations
 
 	// Warn sends a warning to the caller.
 	Warn func(text string)
@@ -151,9 +151,9 @@ type Precondition struct {
 	Fence *storage.Revision
 }
 
-// Forms converts the objects of a request to the versions of the resource. For a subresource with its own kind, such
+// Representations converts the objects of a request to the versions of the resource. For a subresource with its own kind, such
 // as scale, it converts that kind.
-type Forms interface {
+type Representations interface {
 	// Kind returns the kind in a version, and false if the version does not exist.
 	Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool)
 

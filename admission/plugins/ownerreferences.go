@@ -24,7 +24,7 @@ func ownerReferencesPermissionEnforcement() admission.Plugin {
 			if !changed(r, "metadata", "ownerReferences") {
 				return nil
 			}
-			del := auth.Action{User: r.User, Verb: "delete", Group: r.RequestResource.Group, Version: r.RequestResource.Version,
+			del := auth.Attributes{User: r.User, Verb: "delete", Group: r.RequestResource.Group, Version: r.RequestResource.Version,
 				Resource: r.Resource.Resource, Namespace: r.Namespace, Name: r.Name}
 			if r.Operation != admission.Create && !allowed(ctx, r, del) {
 				return errors.New("cannot set an ownerRef on a resource you can't delete")
@@ -34,7 +34,7 @@ func ownerReferencesPermissionEnforcement() admission.Plugin {
 	}
 }
 
-func allowed(ctx context.Context, r *admission.Request, a auth.Action) bool {
+func allowed(ctx context.Context, r *admission.Request, a auth.Attributes) bool {
 	if actor.Is(ctx, r.User) {
 		return true
 	}
@@ -100,7 +100,7 @@ func mayBlockOne(ctx context.Context, r *admission.Request, owner meta.OwnerRefe
 			return fmt.Errorf("cannot set blockOwnerDeletion on more than %d new ownerReferences at once", maxBlockers)
 		}
 		checked[key] = true
-		update := auth.Action{User: r.User, Verb: "update", Group: version.Group, Version: version.Version,
+		update := auth.Attributes{User: r.User, Verb: "update", Group: version.Group, Version: version.Version,
 			Resource: t.Plural, Subresource: "finalizers", Name: owner.Name}
 		if t.Namespaced {
 			update.Namespace = r.Namespace

@@ -82,7 +82,7 @@ type ObjectMeta struct {
 	Finalizers []string `json:"finalizers,omitempty" protobuf:"bytes,14,rep,name=finalizers" patchStrategy:"merge" schema:"listType=set"`
 
 	// ManagedFields say which manager set which fields; the server keeps them.
-	ManagedFields []ManagedFields `json:"managedFields,omitempty" protobuf:"bytes,17,rep,name=managedFields" schema:"listType=atomic"`
+	ManagedFields []ManagedFieldsEntry `json:"managedFields,omitempty" protobuf:"bytes,17,rep,name=managedFields" schema:"listType=atomic"`
 }
 
 // ObjectOwner is one of the objects that another belongs to.
@@ -109,8 +109,8 @@ type ObjectOwner struct {
 	BlockOwnerDeletion *bool `json:"blockOwnerDeletion,omitempty" protobuf:"varint,7,opt,name=blockOwnerDeletion"`
 }
 
-// ManagedFields are the fields that one manager set by one kind of operation.
-type ManagedFields struct {
+// ManagedFieldsEntry are the fields that one manager set by one kind of operation.
+type ManagedFieldsEntry struct {
 	// Manager is the name of the workflow that set the fields.
 	Manager string `json:"manager,omitempty" protobuf:"bytes,1,opt,name=manager"`
 

@@ -183,11 +183,11 @@ type decision struct {
 }
 
 // Level returns the level of a request. a.User may be nil.
-func (p *Policy) Level(a auth.Action) Level { return p.decide(a).level }
+func (p *Policy) Level(a auth.Attributes) Level { return p.decide(a).level }
 
 // decide returns the decision of the first rule that matches, or level None if no
 // rule matches. a.User may be nil.
-func (p *Policy) decide(a auth.Action) decision {
+func (p *Policy) decide(a auth.Attributes) decision {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if !r.matches(a) {
@@ -202,7 +202,7 @@ func (p *Policy) decide(a auth.Action) decision {
 	return decision{}
 }
 
-func (r *Rule) matches(a auth.Action) bool {
+func (r *Rule) matches(a auth.Attributes) bool {
 	if len(r.Users) > 0 && (a.User == nil || !slices.Contains(r.Users, a.User.Name)) {
 		return false
 	}
@@ -228,7 +228,7 @@ func matchesPath(pattern, path string) bool {
 	return pattern == path
 }
 
-func (r *Rule) matchesResource(a auth.Action) bool {
+func (r *Rule) matchesResource(a auth.Attributes) bool {
 	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, a.Namespace) {
 		return false
 	}

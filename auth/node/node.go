@@ -71,7 +71,7 @@ func Name(u *auth.User) (string, bool) {
 }
 
 // Authorize allows the requests of node agents described in the package comment.
-func (n *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func (n *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	name, ok := Name(a.User)
 	switch {
 	case !ok:
@@ -105,7 +105,7 @@ func (n *Authorizer) RulesFor(_ context.Context, u *auth.User, _ string) auth.Ru
 const noRight = "nodes have no such right"
 
 // refusal returns the reason why the node may not do a, or "" if it may.
-func (n *Authorizer) refusal(node string, a *auth.Action) string {
+func (n *Authorizer) refusal(node string, a *auth.Attributes) string {
 	storage, devices := n.names.Group(wellknown.GroupStorage), n.names.Group(wellknown.GroupDevices)
 	switch (meta.GroupResource{Group: a.Group, Resource: a.Resource}) {
 	case meta.GroupResource{Resource: secrets}, meta.GroupResource{Resource: configMaps}:
@@ -145,7 +145,7 @@ func (n *Authorizer) refusal(node string, a *auth.Action) string {
 
 // needed allows the verbs on an object that the node needs, but not on its
 // subresources. Like the functions below, it returns the reason of a refusal, or "".
-func (n *Authorizer) needed(node string, a *auth.Action, verbs ...string) string {
+func (n *Authorizer) needed(node string, a *auth.Attributes, verbs ...string) string {
 	if a.Subresource != "" {
 		return "subresources of this type cannot be accessed"
 	}
@@ -153,7 +153,7 @@ func (n *Authorizer) needed(node string, a *auth.Action, verbs ...string) string
 }
 
 // neededSub is like needed, but allows the subresource of a.
-func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) string {
+func (n *Authorizer) neededSub(node string, a *auth.Attributes, verbs ...string) string {
 	if !slices.Contains(verbs, a.Verb) {
 		return "can only " + strings.Join(verbs, ", ") + " resources of this type"
 	}
@@ -171,7 +171,7 @@ func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) str
 
 // ownObject allows access to the object with the node's name. Admission checks the name of
 // a new object, which is not known yet.
-func ownObject(node string, a *auth.Action) string {
+func ownObject(node string, a *auth.Attributes) string {
 	switch {
 	case a.Subresource != "":
 		return "subresources of this type cannot be accessed"
@@ -185,7 +185,7 @@ func ownObject(node string, a *auth.Action) string {
 
 // nodeObjects allows reads of the node's own Node, and writes of Nodes, which admission
 // restricts to the own Node.
-func nodeObjects(node string, a *auth.Action) string {
+func nodeObjects(node string, a *auth.Attributes) string {
 	switch {
 	case a.Subresource == "" && slices.Contains([]string{"create", "update", "patch"}, a.Verb),
 		a.Subresource == "status" && slices.Contains([]string{"update", "patch"}, a.Verb):
@@ -201,7 +201,7 @@ func nodeObjects(node string, a *auth.Action) string {
 
 // pods allows reads of the pods bound to the node, and writes of pods, which
 // admission restricts to them.
-func (n *Authorizer) pods(node string, a *auth.Action) string {
+func (n *Authorizer) pods(node string, a *auth.Attributes) string {
 	switch a.Subresource {
 	case "":
 		switch a.Verb {
@@ -227,7 +227,7 @@ func (n *Authorizer) pods(node string, a *auth.Action) string {
 
 // slices allows access to the ResourceSlices whose spec.nodeName is the node. Admission
 // checks the spec of a new ResourceSlice, which is not known yet.
-func (n *Authorizer) slices(node string, a *auth.Action) string {
+func (n *Authorizer) slices(node string, a *auth.Attributes) string {
 	switch a.Verb {
 	case "create":
 		if a.Subresource == "" {
@@ -257,7 +257,7 @@ func selectsNode(fields, node string) bool {
 }
 
 // allNodes reports whether every node may do a, independently of its pods.
-func (n *Authorizer) allNodes(a *auth.Action) bool {
+func (n *Authorizer) allNodes(a *auth.Attributes) bool {
 	allowed := func(group, verbs string, resources ...string) bool {
 		resource := a.Resource
 		if a.Subresource != "" {

@@ -54,7 +54,7 @@ func (r *Authorizer) Close() { r.index.Close() }
 // The reason names the binding, the role and the subject. If no rule permits the
 // action, the reason lists the roles that the caller's bindings refer to and that do not
 // exist. The error is always nil.
-func (r *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func (r *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	namespace := a.Namespace
 	if a.Resource == "" {
 		namespace = ""

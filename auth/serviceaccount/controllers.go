@@ -98,7 +98,7 @@ func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ct
 // terminating.
 func namespaceTerminating(err error) bool {
 	var s *meta.Status
-	return errors.As(err, &s) && s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c meta.Cause) bool {
+	return errors.As(err, &s) && s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c meta.StatusCause) bool {
 		return c.Reason == meta.CauseNSTerminating
 	})
 }

@@ -68,7 +68,7 @@ func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 // access. Requests without credentials are anonymous and have next to no rights. Tokens of service accounts
 // become invalid with Restart and are not valid for forks.
 func RBAC(b *server.Builder) {
-	c := access.Config{Methods: b.Authenticators} // includes the users of As, so that TokenReviews accept their tokens
+	c := access.Config{Authenticators: b.Authenticators} // includes the users of As, so that TokenReviews accept their tokens
 	b.Authenticators, b.Authorizer = nil, nil
 	if err := access.Setup(b, c); err != nil {
 		b.Authorizer = nil // Build fails without an Authorizer

@@ -167,11 +167,11 @@ var (
 	_ storage.Stamper = (*Store)(nil)
 	_ storage.Checker = (*Store)(nil)
 
-	_ storage.Historian   = (*Store)(nil)
-	_ storage.Sequencer   = (*Store)(nil)
-	_ storage.Writer      = (*Store)(nil)
-	_ storage.Importer    = (*Store)(nil)
-	_ storage.StampReader = (*Store)(nil)
+	_ storage.HistoryReader = (*Store)(nil)
+	_ storage.Sequencer     = (*Store)(nil)
+	_ storage.Writer        = (*Store)(nil)
+	_ storage.Importer      = (*Store)(nil)
+	_ storage.StampReader   = (*Store)(nil)
 )
 
 // Revision implements storage.Backend.

@@ -29,7 +29,7 @@ type annotationSource struct {
 	CurrentValue              *meta.Quantity               `json:"currentValue,omitempty"`
 	CurrentAverageUtilization *int32                       `json:"currentAverageUtilization,omitempty"`
 	CurrentAverageValue       *meta.Quantity               `json:"currentAverageValue,omitempty"`
-	Selector                  *meta.Selector               `json:"selector,omitempty"`
+	Selector                  *meta.LabelSelector          `json:"selector,omitempty"`
 	AverageValue              *meta.Quantity               `json:"averageValue,omitempty"` // Object only
 	Container                 string                       `json:"container,omitempty"`
 }
