@@ -56,9 +56,9 @@ const (
 // else.
 type Request struct {
 	Operation   Operation
-	Kind        meta.GroupVersionKind // of Object: the hub version of a kind with conversions
-	Resource    meta.Resource         // in the version of Kind
-	Type        *registry.Type        // of Resource, with all its versions
+	Kind        meta.GroupVersionKind     // of Object: the hub version of a kind with conversions
+	Resource    meta.GroupVersionResource // in the version of Kind
+	Type        *registry.Type            // of Resource, with all its versions
 	Subresource string
 	Namespace   string
 	Name        string // on create: in Mutate as the caller sent it, so empty if it is generated; in Validate as stored
@@ -71,10 +71,10 @@ type Request struct {
 
 	// RequestKind and RequestResource are the kind and resource in the version of the caller's request.
 	RequestKind     meta.GroupVersionKind
-	RequestResource meta.Resource
+	RequestResource meta.GroupVersionResource
 
-	// Forms convert Object and Old to other versions. nil: all versions are the same.
-	Forms Forms
+	// Representations convert Object and Old to other versions. nil: all versions are the same.
+	Representations Representations
 
 	// Warn sends a warning to the caller.
 	Warn func(text string)
@@ -146,9 +146,9 @@ type Precondition struct {
 	Fence *storage.Revision
 }
 
-// Forms convert the objects of a request to the representations that callers see: any version of the resource, and
+// Representations convert the objects of a request to the representations that callers see: any version of the resource, and
 // for a sub-resource with a body of its own, such as scale, that body.
-type Forms interface {
+type Representations interface {
 	// Kind returns the kind that callers of a version see; false: there is no such version.
 	Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool)
 

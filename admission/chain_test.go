@@ -36,7 +36,7 @@ func (j *journal) take() []string {
 }
 
 func request(group, resource string) *admission.Request {
-	return &admission.Request{Operation: admission.Create, Resource: meta.Resource{Group: group, Version: "v1", Resource: resource}, Object: meta.NewObject(nil)}
+	return &admission.Request{Operation: admission.Create, Resource: meta.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Object: meta.NewObject(nil)}
 }
 
 func chain(t *testing.T, table []admission.Plugin, o admission.Options) *admission.Chain {

@@ -43,7 +43,7 @@ func ExamplePlugin() {
 	for _, room := range []string{"", "attic"} {
 		lamp := meta.NewObject(map[string]any{"spec": map[string]any{"room": room}})
 		r := &admission.Request{
-			Operation: admission.Create, Resource: meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"},
+			Operation: admission.Create, Resource: meta.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lamps"},
 			Object: lamp, Warn: func(text string) { fmt.Println("warning:", text) },
 		}
 		err := errors.Join(chain.Mutate(context.Background(), r), chain.Validate(context.Background(), r))

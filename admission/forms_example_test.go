@@ -34,22 +34,22 @@ func (lamps) Take(_ context.Context, r *admission.Request, _, changed *meta.Obje
 	return nil, nil
 }
 
-// A plugin sees objects in an old version of their kind. The server sets Request.Forms; here the example
+// A plugin sees objects in an old version of their kind. The server sets Request.Representations; here the example
 // does.
-func ExampleForms() {
+func ExampleRepresentations() {
 	old := meta.GroupVersion{Group: "example.com", Version: "v1beta1"}
 	dim := admission.Plugin{
 		Name: "Dim",
 		Mutate: func(ctx context.Context, r *admission.Request) error {
-			shown, err := r.Forms.Show(ctx, r.Object, old)
+			shown, err := r.Representations.Show(ctx, r.Object, old)
 			if err != nil {
 				return err
 			}
-			changed, err := r.Forms.Merge(shown, map[string]any{"spec": map[string]any{"bright": false}}, old)
+			changed, err := r.Representations.Merge(shown, map[string]any{"spec": map[string]any{"bright": false}}, old)
 			if err != nil {
 				return err
 			}
-			_, err = r.Forms.Take(ctx, r, shown, changed, old)
+			_, err = r.Representations.Take(ctx, r, shown, changed, old)
 			return err
 		},
 	}
@@ -58,9 +58,9 @@ func ExampleForms() {
 		fmt.Println(err)
 		return
 	}
-	var forms admission.Forms = lamps{}
+	var forms admission.Representations = lamps{}
 	lamp := meta.NewObject(map[string]any{"spec": map[string]any{"lit": true}})
-	err = chain.Mutate(context.Background(), &admission.Request{Operation: admission.Create, Object: lamp, Forms: forms})
+	err = chain.Mutate(context.Background(), &admission.Request{Operation: admission.Create, Object: lamp, Representations: forms})
 	fmt.Println(lamp.Bool("spec", "lit"), err)
 	// Output: false <nil>
 }

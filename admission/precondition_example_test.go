@@ -27,7 +27,7 @@ func ExamplePrecondition() {
 		fmt.Println(err)
 		return
 	}
-	r := &admission.Request{Operation: admission.Create, Resource: meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"}, Object: meta.NewObject(nil)}
+	r := &admission.Request{Operation: admission.Create, Resource: meta.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lamps"}, Object: meta.NewObject(nil)}
 	if err := chain.Validate(context.Background(), r); err != nil {
 		fmt.Println(err)
 	}

@@ -55,7 +55,7 @@ func TestRuleMatches(t *testing.T) {
 		var got []request
 		for _, r := range all {
 			if test.rule.Matches(&admission.Request{Operation: r.op, Subresource: r.sub, Namespace: r.namespace,
-				Resource: meta.Resource{Group: r.group, Version: r.version, Resource: r.resource}}) {
+				Resource: meta.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource}}) {
 				got = append(got, r)
 			}
 		}

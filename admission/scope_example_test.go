@@ -13,7 +13,7 @@ func ExampleRule_Matches() {
 	for _, namespaced := range []bool{true, false} {
 		rule := admission.Rule{Resources: []string{"*"}, Scope: scope[namespaced]}
 		fmt.Println(rule.Scope, rule.Matches(&admission.Request{
-			Operation: admission.Delete, Resource: meta.Resource{Version: "v1", Resource: "namespaces"}, Name: "a",
+			Operation: admission.Delete, Resource: meta.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "a",
 		}))
 	}
 	// Output:

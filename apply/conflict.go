@@ -43,12 +43,12 @@ func (e *ConflictError) Error() string {
 // Unwrap returns the *meta.Status that a server answers: 409 (Conflict) with a cause for
 // each field.
 func (e *ConflictError) Unwrap() error {
-	var causes []meta.Cause
+	var causes []meta.StatusCause
 	for _, c := range e.Conflicts {
-		causes = append(causes, meta.Cause{Reason: meta.CauseFieldManager, Message: "conflict with " + c.owner(), Field: c.Path})
+		causes = append(causes, meta.StatusCause{Reason: meta.CauseFieldManager, Message: "conflict with " + c.owner(), Field: c.Path})
 	}
 	s := meta.Failure(http.StatusConflict, meta.ReasonConflict, "%s", e.Error())
-	s.Details = &meta.Details{Causes: causes}
+	s.Details = &meta.StatusDetails{Causes: causes}
 	return s
 }
 

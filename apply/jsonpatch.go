@@ -87,7 +87,7 @@ func JSONPatch(obj map[string]any, patch []byte, limits Limits) (map[string]any,
 // invalidPatch returns the error for a well-formed patch that cannot be applied.
 func invalidPatch(format string, args ...any) *meta.Status {
 	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, format, args...)
-	s.Details = &meta.Details{}
+	s.Details = &meta.StatusDetails{}
 	return s
 }
 

@@ -97,7 +97,7 @@ func TestJSONPatchFaults(t *testing.T) {
 		assert.Equal(t, code, s.Code, patch)
 		if code == 422 {
 			assert.Equal(t, meta.ReasonInvalid, s.Reason)
-			assert.Equal(t, &meta.Details{}, s.Details)
+			assert.Equal(t, &meta.StatusDetails{}, s.Details)
 		}
 	}
 }

@@ -252,17 +252,17 @@ func (e *entry) encode() map[string]any {
 // ValidateManager returns the violations in the name of a field manager: it has at most 128
 // bytes and only printable characters. field is the path that the violations report. Required
 // means that an empty name is a violation, as it is for Apply requests.
-func ValidateManager(name, field string, required bool) []meta.Cause {
+func ValidateManager(name, field string, required bool) []meta.StatusCause {
 	switch {
 	case name == "" && required:
-		return []meta.Cause{{Reason: meta.CauseRequired, Field: field, Message: "Required value: is required for apply patch"}}
+		return []meta.StatusCause{{Reason: meta.CauseRequired, Field: field, Message: "Required value: is required for apply patch"}}
 	case len(name) > maxManager:
-		return []meta.Cause{{Reason: meta.CauseTooLong, Field: field, Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxManager)}}
+		return []meta.StatusCause{{Reason: meta.CauseTooLong, Field: field, Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxManager)}}
 	}
-	var causes []meta.Cause
+	var causes []meta.StatusCause
 	for i, r := range name {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %q: invalid character %U (at position %d)", name, r, i)})
+			causes = append(causes, meta.StatusCause{Reason: meta.CauseInvalid, Field: field, Message: fmt.Sprintf("Invalid value: %q: invalid character %U (at position %d)", name, r, i)})
 		}
 	}
 	return causes

@@ -33,7 +33,7 @@ func TestRule1ApplyBody(t *testing.T) {
 			assert.NotEmpty(t, s.Details.Causes[0].Field, body)
 		}
 	}
-	assert.Equal(t, []meta.Cause{{Reason: meta.CauseRequired, Field: "fieldManager", Message: "Required value: is required for apply patch"}}, ValidateManager("", "fieldManager", true))
+	assert.Equal(t, []meta.StatusCause{{Reason: meta.CauseRequired, Field: "fieldManager", Message: "Required value: is required for apply patch"}}, ValidateManager("", "fieldManager", true))
 	assert.Nil(t, ValidateManager("", "fieldManager", false))
 }
 

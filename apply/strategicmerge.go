@@ -59,7 +59,7 @@ func (m *strategic) invalid(format string, args ...any) error {
 	field := strings.Join(m.path, ".")
 	msg := fmt.Sprintf(format, args...)
 	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, "%s: %s", field, msg)
-	s.Details = &meta.Details{Causes: []meta.Cause{{Reason: meta.CauseInvalid, Message: msg, Field: field}}}
+	s.Details = &meta.StatusDetails{Causes: []meta.StatusCause{{Reason: meta.CauseInvalid, Message: msg, Field: field}}}
 	return s
 }
 

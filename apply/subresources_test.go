@@ -47,7 +47,7 @@ func TestStatusHasItsOwnOwners(t *testing.T) {
 	a.want("status", `{"s":"ok","l":["x"]}`, spec, m)
 
 	s := statusOf(t, a.status(false, "n", `{"status":{"s":"bad"}}`))
-	assert.Equal(t, []meta.Cause{{Reason: meta.CauseFieldManager, Field: ".status.s", Message: `conflict with "m" with subresource "status"`}}, s.Details.Causes)
+	assert.Equal(t, []meta.StatusCause{{Reason: meta.CauseFieldManager, Field: ".status.s", Message: `conflict with "m" with subresource "status"`}}, s.Details.Causes)
 	require.NoError(t, a.status(false, "n", `{"status":{"l":["y"]}}`))
 	n := `n Apply ` + v + `/status {"f:status":{"f:l":{"v:\"y\"":{}}}}`
 	a.want("status", `{"s":"ok","l":["x","y"]}`, spec, m, n)
@@ -211,7 +211,7 @@ func TestScale(t *testing.T) {
 	assert.Equal(t, []string{`.spec.replicas: conflict with "sc" with subresource "scale"`}, a.conflict("m", `{"spec":{"replicas":2,`+selector+`}}`))
 	a.apply("m", `{"spec":{"replicas":4,`+selector+`}}`)
 	a.want("spec.replicas", `4`, `m Apply apps/v1 {"f:spec":{"f:replicas":{},"f:selector":{}}}`, sc)
-	assert.Equal(t, []meta.Cause{{Reason: meta.CauseFieldManager, Field: ".spec.replicas", Message: `conflict with "m"`}}, statusOf(t, scale(false, 6)).Details.Causes)
+	assert.Equal(t, []meta.StatusCause{{Reason: meta.CauseFieldManager, Field: ".spec.replicas", Message: `conflict with "m"`}}, statusOf(t, scale(false, 6)).Details.Causes)
 	require.NoError(t, scale(true, 6))
 	a.want("spec.replicas", `6`, m, sc)
 	a.merge("u", `{"spec":{"replicas":7}}`)

@@ -123,12 +123,12 @@ func isReset(list []any) bool {
 
 // checkNames rejects entries with names that no request can have.
 func checkNames(obj *meta.Object, es entries) error {
-	var causes []meta.Cause
+	var causes []meta.StatusCause
 	for i, e := range es {
 		at := fmt.Sprintf("metadata.managedFields[%d].", i)
 		causes = append(causes, ValidateManager(e.manager, at+"manager", false)...)
 		if len(e.subresource) > 2*maxManager {
-			causes = append(causes, meta.Cause{Reason: meta.CauseTooLong, Field: at + "subresource", Message: fmt.Sprintf("Too long: may not be more than %d bytes", 2*maxManager)})
+			causes = append(causes, meta.StatusCause{Reason: meta.CauseTooLong, Field: at + "subresource", Message: fmt.Sprintf("Too long: may not be more than %d bytes", 2*maxManager)})
 		}
 	}
 	if causes == nil {

@@ -9,7 +9,7 @@ type Auditor interface {
 	// authorization. a.User is the authenticated user, nil if authentication
 	// failed. id is the request's id, which the caller gets in the header
 	// Audit-Id. The result is never nil.
-	Begin(r *http.Request, id string, a Action) Trail
+	Begin(r *http.Request, id string, a Attributes) Trail
 }
 
 // Trail is the record of one request. Its methods are safe for concurrent use

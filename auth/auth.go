@@ -36,8 +36,8 @@ type AuthenticatorFunc func(r *http.Request) (*User, error)
 // Authenticate calls f.
 func (f AuthenticatorFunc) Authenticate(r *http.Request) (*User, error) { return f(r) }
 
-// Action describes a request to an Authorizer.
-type Action struct {
+// Attributes describes a request to an Authorizer.
+type Attributes struct {
 	User *User
 	Verb string // get, list, watch, create, update, patch, delete, deletecollection, or an HTTP method in lower case
 
@@ -65,14 +65,14 @@ const (
 // people. The server logs an error that comes with NoOpinion and adds it to the
 // reason in its response. Implementations must be safe for concurrent use.
 type Authorizer interface {
-	Authorize(ctx context.Context, a Action) (Decision, string, error)
+	Authorize(ctx context.Context, a Attributes) (Decision, string, error)
 }
 
 // AuthorizerFunc is a function that implements Authorizer.
-type AuthorizerFunc func(ctx context.Context, a Action) (Decision, string, error)
+type AuthorizerFunc func(ctx context.Context, a Attributes) (Decision, string, error)
 
 // Authorize calls f.
-func (f AuthorizerFunc) Authorize(ctx context.Context, a Action) (Decision, string, error) {
+func (f AuthorizerFunc) Authorize(ctx context.Context, a Attributes) (Decision, string, error) {
 	return f(ctx, a)
 }
 
@@ -81,6 +81,6 @@ func (f AuthorizerFunc) Authorize(ctx context.Context, a Action) (Decision, stri
 var AllowAll Authorizer = allowAll{}
 
 // DenyAll denies every request.
-var DenyAll Authorizer = AuthorizerFunc(func(context.Context, Action) (Decision, string, error) {
+var DenyAll Authorizer = AuthorizerFunc(func(context.Context, Attributes) (Decision, string, error) {
 	return Deny, "everything is denied", nil
 })

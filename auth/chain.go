@@ -15,7 +15,7 @@ func Chain(authorizers ...Authorizer) Authorizer { return chain(authorizers) }
 
 type chain []Authorizer
 
-func (c chain) Authorize(ctx context.Context, a Action) (Decision, string, error) {
+func (c chain) Authorize(ctx context.Context, a Attributes) (Decision, string, error) {
 	var reasons []string
 	var errs []error
 	for _, next := range c {
@@ -87,7 +87,7 @@ func Superuser(group string) Authorizer { return superuser(group) }
 
 type superuser string
 
-func (s superuser) Authorize(_ context.Context, a Action) (Decision, string, error) {
+func (s superuser) Authorize(_ context.Context, a Attributes) (Decision, string, error) {
 	if a.User != nil && a.User.InGroup(string(s)) {
 		return Allow, "", nil
 	}
@@ -128,7 +128,9 @@ type RuleLister interface {
 // allowAll is AllowAll.
 type allowAll struct{}
 
-func (allowAll) Authorize(context.Context, Action) (Decision, string, error) { return Allow, "", nil }
+func (allowAll) Authorize(context.Context, Attributes) (Decision, string, error) {
+	return Allow, "", nil
+}
 
 func (allowAll) RulesFor(context.Context, *User, string) Rules {
 	return Rules{

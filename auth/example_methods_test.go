@@ -54,7 +54,7 @@ func ExampleTokenAuthenticator() {
 // guests may look at lamps.
 type guests struct{}
 
-func (guests) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func (guests) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	if a.Verb == "get" && a.Resource == "lamps" || a.Path == "/welcome" {
 		return auth.Allow, "guests look around", nil
 	}
@@ -81,7 +81,7 @@ func ExampleRuleLister() {
 // counter is an Auditor that counts what fails.
 type counter struct{ failed int }
 
-func (c *counter) Begin(*http.Request, string, auth.Action) auth.Trail { return trail{count: c} }
+func (c *counter) Begin(*http.Request, string, auth.Attributes) auth.Trail { return trail{count: c} }
 
 // trail records nothing but the end; a Trail of nil methods would do for all else.
 type trail struct {
@@ -99,7 +99,7 @@ func ExampleAuditor() {
 	c := &counter{}
 	var auditor auth.Auditor = c // Audit of a server.Builder
 	for _, code := range []int{200, 404} {
-		auditor.Begin(httptest.NewRequest("GET", "/", nil), "id", auth.Action{Verb: "get"}).Complete(auth.Outcome{Code: code})
+		auditor.Begin(httptest.NewRequest("GET", "/", nil), "id", auth.Attributes{Verb: "get"}).Complete(auth.Outcome{Code: code})
 	}
 	fmt.Println(c.failed)
 	// Output: 1

@@ -30,14 +30,14 @@ func ExampleAuthenticator() {
 
 // A rule of one's own beside a group that may do anything.
 func ExampleAuthorizer() {
-	readers := auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	readers := auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 		if a.Verb == "get" || a.Verb == "list" || a.Verb == "watch" {
 			return auth.Allow, "everybody reads", nil
 		}
 		return auth.NoOpinion, "", nil
 	})
 	decide := auth.Chain(auth.Superuser("admins"), readers)
-	for _, a := range []auth.Action{
+	for _, a := range []auth.Attributes{
 		{User: &auth.User{Name: "ann", Groups: []string{"admins"}}, Verb: "delete", Resource: "lamps"},
 		{User: &auth.User{Name: "bob"}, Verb: "list", Resource: "lamps"},
 		{User: &auth.User{Name: "bob"}, Verb: "delete", Resource: "lamps"},

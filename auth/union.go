@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Methods combines Authenticators into one. Union returns it.
-type Methods struct {
+// UnionAuthenticator combines Authenticators into one. Union returns it.
+type UnionAuthenticator struct {
 	members   []Authenticator
 	tokens    []TokenAuthenticator
 	anonymous bool
@@ -26,8 +26,8 @@ type Methods struct {
 //
 // Every user except the anonymous user gets the group system:authenticated. A
 // Methods can be a member of another Union; nil members are ignored.
-func Union(methods ...Authenticator) *Methods {
-	m := &Methods{}
+func Union(methods ...Authenticator) *UnionAuthenticator {
+	m := &UnionAuthenticator{}
 	for _, a := range methods {
 		if _, ok := a.(anonymousAccess); ok {
 			m.anonymous = true
@@ -45,7 +45,7 @@ func Union(methods ...Authenticator) *Methods {
 }
 
 // Authenticate implements Authenticator.
-func (m *Methods) Authenticate(r *http.Request) (*User, error) {
+func (m *UnionAuthenticator) Authenticate(r *http.Request) (*User, error) {
 	token, hasToken := BearerToken(r)
 	if len(token) > MaxToken {
 		return nil, fmt.Errorf("auth: a bearer token of %d bytes: %w", len(token), ErrBadToken)
@@ -74,7 +74,7 @@ func (m *Methods) Authenticate(r *http.Request) (*User, error) {
 
 // Strip removes the headers that members trust as credentials, for a request that the server
 // forwards. Members such as auth/requestheader implement the method Strip.
-func (m *Methods) Strip(h http.Header) {
+func (m *UnionAuthenticator) Strip(h http.Header) {
 	for _, a := range m.members {
 		if s, ok := a.(interface{ Strip(http.Header) }); ok {
 			s.Strip(h)
@@ -83,7 +83,7 @@ func (m *Methods) Strip(h http.Header) {
 }
 
 // Measure registers the metrics of the members that have a method Measure.
-func (m *Methods) Measure(to prometheus.Registerer) error {
+func (m *UnionAuthenticator) Measure(to prometheus.Registerer) error {
 	var errs []error
 	for _, a := range m.members {
 		if c, ok := a.(interface {
@@ -97,7 +97,7 @@ func (m *Methods) Measure(to prometheus.Registerer) error {
 
 // AuthenticateToken implements TokenAuthenticator with the members that implement it, as for a
 // TokenReview. It returns nil, nil, nil if no member recognizes the token.
-func (m *Methods) AuthenticateToken(ctx context.Context, token string, audiences []string) (*User, []string, error) {
+func (m *UnionAuthenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*User, []string, error) {
 	if len(token) > MaxToken {
 		return nil, nil, fmt.Errorf("auth: a bearer token of %d bytes: %w", len(token), ErrBadToken)
 	}

@@ -81,7 +81,7 @@ func TestUnion(t *testing.T) {
 	many := auth.Union(broken, alice, nil, bob, cert, auth.AnonymousAccess)
 	for _, c := range []struct {
 		name  string
-		m     *auth.Methods
+		m     *auth.UnionAuthenticator
 		r     *http.Request
 		want  string
 		fails bool

@@ -235,7 +235,7 @@ func pause(ctx context.Context, d time.Duration) error {
 type status struct {
 	Kind, Status, Message string
 	Reason                meta.Reason
-	Details               *meta.Details
+	Details               *meta.StatusDetails
 	Code                  int
 	Metadata              struct{ Continue string }
 }

@@ -129,7 +129,7 @@ func TestProgramsAreCallersToo(t *testing.T) {
 	}
 	s := newServer(t, func(b *server.Builder) {
 		b.Admission = append(b.Admission, gate)
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.User.Name == "jane" || a.User.InGroup(auth.Masters) {
 				return auth.Allow, "", nil
 			}

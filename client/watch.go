@@ -276,7 +276,7 @@ func refusesInitialEvents(err error) bool {
 	if meta.ReasonOf(err) != meta.ReasonInvalid || !errors.As(err, &s) || s.Details == nil {
 		return false
 	}
-	return slices.ContainsFunc(s.Details.Causes, func(c meta.Cause) bool {
+	return slices.ContainsFunc(s.Details.Causes, func(c meta.StatusCause) bool {
 		return c.Field == "sendInitialEvents" || c.Field == "resourceVersionMatch"
 	})
 }

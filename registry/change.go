@@ -33,14 +33,14 @@ type Change[T any] struct {
 	// hold for who writes in one of the versions. The hub's in writes from inside.
 	Version meta.GroupVersion
 
-	// Found is what the schema found before Validate runs, which need not look again.
-	Found check.Faults
+	// SchemaViolations is what the schema found before Validate runs, which need not look again.
+	SchemaViolations check.Violations
 
 	// Faults is what Validate finds. A fault that Default or Prepare adds fails the
 	// write as an error of the program.
-	check.Faults
+	check.Violations
 
-	// Err is why Default, Prepare, Validate or Terminate could not do its work, such as
+	// Err is why Default, Prepare, Validate or BeginDelete could not do its work, such as
 	// a read that failed. The write fails with it: a *meta.Status is the answer as it is,
 	// any other error is a 500. Warn and Changed have no say in that.
 	Err error
@@ -64,7 +64,7 @@ func hookOf[T any](hook func(*Change[T])) typedHook {
 	return func(w *Change[meta.Object], new, old any) {
 		own := changeOf[T](w, new, old)
 		hook(own)
-		w.Faults, w.Err = append(w.Faults, own.Faults...), own.Err
+		w.Violations, w.Err = append(w.Violations, own.Violations...), own.Err
 	}
 }
 
@@ -77,7 +77,7 @@ func warningOf[T any](hook func(*Change[T]) []string) typedWarning {
 }
 
 func changeOf[T any](w *Change[meta.Object], new, old any) *Change[T] {
-	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Rules: w.Rules, Version: w.Version, Found: w.Found}
+	own := &Change[T]{Context: w.Context, Subresource: w.Subresource, Names: w.Names, Features: w.Features, Rules: w.Rules, Version: w.Version, SchemaViolations: w.SchemaViolations}
 	own.New, _ = new.(*T)
 	own.Old, _ = old.(*T)
 	return own
@@ -161,7 +161,7 @@ func (t *typed) validate(first func(*Change[meta.Object]), hook typedHook) func(
 		}
 		own, old, err := t.objects(w)
 		if err != nil {
-			w.Faults = append(w.Faults, decodeFault(err))
+			w.Violations = append(w.Violations, decodeFault(err))
 			return
 		}
 		hook(w, own, old)
@@ -199,10 +199,10 @@ func (h *hooks) behind(b *Behavior, t *typed) {
 }
 
 // decodeFault is the cause for a value that does not have its field's type.
-func decodeFault(err error) meta.Cause {
+func decodeFault(err error) meta.StatusCause {
 	field, why, ok := strings.Cut(err.Error(), ": ")
 	if !ok {
 		field, why = "", err.Error()
 	}
-	return meta.Cause{Reason: meta.CauseTypeInvalid, Field: field, Message: why}
+	return meta.StatusCause{Reason: meta.CauseTypeInvalid, Field: field, Message: why}
 }

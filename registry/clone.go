@@ -15,8 +15,8 @@ func (k *Kind) Clone() *Kind {
 	c.Versions = slices.Clone(k.Versions)
 	for i := range c.Versions {
 		v := &c.Versions[i]
-		v.Lacks, v.Columns = slices.Clone(v.Lacks), slices.Clone(v.Columns)
-		v.Fields, v.Own, v.Scale = maps.Clone(v.Fields), cloneFields(v.Own), v.Scale.clone()
+		v.MissingSubresources, v.Columns = slices.Clone(v.MissingSubresources), slices.Clone(v.Columns)
+		v.Fields, v.OwnFields, v.Scale = maps.Clone(v.Fields), cloneFields(v.OwnFields), v.Scale.clone()
 	}
 	c.Subresources = slices.Clone(k.Subresources)
 	for i := range c.Subresources {
@@ -34,7 +34,7 @@ func (k *Kind) Clone() *Kind {
 		c.webhook, _ = meta.Clone(k.webhook).(map[string]any)
 	}
 	c.Fields = cloneFields(k.Fields)
-	c.Scale, c.Pool, c.Reference = k.Scale.clone(), shallow(k.Pool), shallow(k.Reference)
+	c.Scale, c.Allocator, c.Reference = k.Scale.clone(), shallow(k.Allocator), shallow(k.Reference)
 	if r := c.Reference; r != nil {
 		r.StatusMetadata, r.Unowned = slices.Clone(r.StatusMetadata), slices.Clone(r.Unowned)
 		r.OptionalVersions, r.OnlySubresources = slices.Clone(r.OptionalVersions), maps.Clone(r.OnlySubresources)
@@ -46,7 +46,7 @@ func cloneFields(list []SelectableField) []SelectableField {
 	list = slices.Clone(list)
 	for i := range list {
 		f := &list[i]
-		f.Path, f.Else = slices.Clone(f.Path), slices.Clone(f.Else)
+		f.Path, f.Fallback = slices.Clone(f.Path), slices.Clone(f.Fallback)
 	}
 	return list
 }

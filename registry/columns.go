@@ -7,17 +7,17 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Age returns the column that most kinds end with: how long an object has been
+// AgeColumn returns the column that most kinds end with: how long an object has been
 // there.
-func Age() Column {
+func AgeColumn() Column {
 	return Column{Name: "Age", Type: "string", Doc: "How long ago the object was created.", Cell: func(o *meta.Object) any {
 		return meta.FormatAge(o.CreationTimestamp(), time.Now())
 	}}
 }
 
-// Text returns a column that shows the text at a path, empty if there is none. A path that
+// TextColumn returns a column that shows the text at a path, empty if there is none. A path that
 // the kind does not have fails the Build of a server.
-func Text(name, doc string, path ...string) Column {
+func TextColumn(name, doc string, path ...string) Column {
 	return Column{Name: name, Type: "string", Doc: doc, JSONPath: jsonPath(path), Cell: func(o *meta.Object) any { return o.String(path...) }}
 }
 

@@ -45,11 +45,11 @@ type Target struct {
 	// than the agent's own.
 	URL url.URL
 
-	// Chosen tells that the caller chose what is asked for. Such requests must not reach
+	// CallerChosen tells that the caller chose what is asked for. Such requests must not reach
 	// addresses that mean something else to the server than to the caller, as those of
 	// loopback and of the local link.
-	Chosen bool
+	CallerChosen bool
 
-	// Unverified asks for no check of the certificate.
-	Unverified bool
+	// InsecureSkipVerify asks for no check of the certificate.
+	InsecureSkipVerify bool
 }

@@ -46,7 +46,7 @@ type Spoke[V, H any] struct {
 
 	// ToHub fills out, which is empty, from an object of the version. Its error
 	// tells a caller why his object cannot be taken: a *check.Error, of Err of
-	// check.Faults, is a 422 that names the fields, which are those of the version;
+	// check.Violations, is a 422 that names the fields, which are those of the version;
 	// any other is a 400 with its text.
 	// Where values have several spellings, such as 1024Mi and 1Gi, Default writes
 	// the one that FromHub gives, or they come back otherwise than they were sent.
@@ -75,16 +75,16 @@ type Spoke[V, H any] struct {
 	// objects at once. nil: the names are the same, and the values what the version shows at
 	// the path that the field has in the hub, if there is one.
 	Fields map[string]string
-	// Own are selectable fields beside those. Their paths lead in the version, and their
+	// OwnFields are selectable fields beside those. Their paths lead in the version, and their
 	// values are what that shows of an object, which is converted to find out.
-	Own []SelectableField
+	OwnFields []SelectableField
 
-	Columns     []Column // nil: the hub's, of the hub's object
-	Lacks       []string // sub-resources of the kind that this version does not serve; a status without one is written with the rest
-	Unserved    bool     // it is only stored
-	Lifetime    Lifetime // as in Definition
-	Deprecated  string   // as in Definition
-	Replacement meta.GroupVersionKind
+	Columns             []Column // nil: the hub's, of the hub's object
+	MissingSubresources []string // sub-resources of the kind that this version does not serve; a status without one is written with the rest
+	Unserved            bool     // it is only stored
+	Lifetime            Lifetime // as in Definition
+	Deprecated          string   // as in Definition
+	Replacement         meta.GroupVersionKind
 
 	// Source holds the Go files of V's package, if that is not the hub's.
 	Source fs.FS
@@ -92,7 +92,7 @@ type Spoke[V, H any] struct {
 
 func (s Spoke[V, H]) versionOf(*H) (KindVersion, fs.FS) {
 	return KindVersion{
-		Group: s.Group, Name: s.Version, Fields: s.Fields, Own: s.Own, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, Lacks: s.Lacks, Columns: s.Columns,
+		Group: s.Group, Name: s.Version, Fields: s.Fields, OwnFields: s.OwnFields, Served: !s.Unserved, Lifetime: s.Lifetime, Deprecated: s.Deprecated, Replacement: s.Replacement, MissingSubresources: s.MissingSubresources, Columns: s.Columns,
 		Conversion: s.untyped().conversion, goType: reflect.TypeFor[V](),
 	}, s.Source
 }

@@ -162,7 +162,7 @@ func (k *Kind) addVersion(apiVersion string, i int, v *meta.Object, doc map[stri
 	}
 	for _, name := range []string{"status", "scale"} {
 		if v.Map("subresources", name) == nil {
-			kv.Lacks = append(kv.Lacks, name)
+			kv.MissingSubresources = append(kv.MissingSubresources, name)
 		}
 	}
 	kv.Columns = definedColumns(v.List("additionalPrinterColumns"))
@@ -193,8 +193,8 @@ func (k *Kind) addFields(kv *KindVersion, i int, list []any) {
 		}
 		field := SelectableField{Name: strings.Join(path, "."), Path: path}
 		named := func(f SelectableField) bool { return f.Name == field.Name }
-		if !slices.ContainsFunc(kv.Own, named) {
-			kv.Own = append(kv.Own, field)
+		if !slices.ContainsFunc(kv.OwnFields, named) {
+			kv.OwnFields = append(kv.OwnFields, field)
 		}
 		if (k.webhook == nil || kv.Storage) && !slices.ContainsFunc(k.Fields, named) {
 			k.Fields = append(k.Fields, field)

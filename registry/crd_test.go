@@ -63,7 +63,7 @@ func TestFromCRD(t *testing.T) {
 	assert.Nil(t, typ.Storage.Proto())
 
 	obj := meta.NewObject(map[string]any{"spec": map[string]any{"size": int64(2), "other": true}})
-	unknown, faults := typ.Storage.Conform(obj)
+	unknown, faults := typ.Storage.Normalize(obj)
 	assert.Empty(t, faults)
 	assert.Equal(t, []string{"spec.other"}, unknown)
 	if err := typ.Storage.Defaults(typ.Hub.NewChange(t.Context(), obj, nil, "")); err != nil {

@@ -58,9 +58,9 @@ type Definition[T any] struct {
 	// Warn returns warnings for the caller who wrote a valid object.
 	Warn func(w *Change[T]) []string
 
-	// Pool gives objects values that no other object of the kind may hold, such
+	// Allocator gives objects values that no other object of the kind may hold, such
 	// as addresses; nil: none.
-	Pool *Pool
+	Allocator *Allocator
 
 	Lifetime    Lifetime              // the releases that serve the version
 	Deprecated  string                // warning text for callers; empty: not deprecated, or as Lifetime says
@@ -85,7 +85,7 @@ func Of[T any](d Definition[T]) *Kind {
 	k := &Kind{
 		Group: d.Group, Kind: d.Kind, ListKind: d.ListKind, Plural: d.Plural, Singular: d.Singular,
 		ShortNames: d.ShortNames, Categories: d.Categories, Scope: d.Scope,
-		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Pool: d.Pool},
+		Features: Features{Status: d.Status, Scale: d.Scale, Subresources: d.Subresources, Fields: d.Fields, ValidateName: d.ValidateName, Allocator: d.Allocator},
 		Behavior: d.Behavior, Reference: d.Reference, goType: reflect.TypeFor[T](),
 	}
 	k.addGo(KindVersion{

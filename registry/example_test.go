@@ -85,7 +85,7 @@ func ExampleSpoke() {
 			out.Switched = map[bool]string{true: "on", false: "off"}[in.Spec.Lit]
 			return nil
 		},
-		Lacks: []string{"status"},
+		MissingSubresources: []string{"status"},
 	}}
 	s := serve(registry.Of(d))
 	defer s.Shutdown(context.Background())
@@ -154,11 +154,11 @@ func ExampleChange() {
 }
 
 // Lamps that share a few sockets.
-func ExamplePool() {
+func ExampleAllocator() {
 	sockets := []string{"left", "right"}
-	pool := &registry.Pool{
-		Held: func(o *meta.Object) []string { return []string{o.String("spec", "socket")} },
-		Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
+	pool := &registry.Allocator{
+		Values: func(o *meta.Object) []string { return []string{o.String("spec", "socket")} },
+		Allocate: func(a *registry.Allocation) ([]meta.StatusCause, error) {
 			i := slices.IndexFunc(sockets, a.Free)
 			if i < 0 {
 				return nil, errors.New("no socket is free")
@@ -168,7 +168,7 @@ func ExamplePool() {
 		},
 	}
 	lamp := meta.NewObject(nil)
-	_, err := pool.Allot(&registry.Allotment{Object: lamp, Free: func(socket string) bool { return socket != "left" }})
-	fmt.Println(pool.Held(lamp), err)
+	_, err := pool.Allocate(&registry.Allocation{Object: lamp, Free: func(socket string) bool { return socket != "left" }})
+	fmt.Println(pool.Values(lamp), err)
 	// Output: [right] <nil>
 }

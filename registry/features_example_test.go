@@ -41,11 +41,11 @@ func ExampleDefinition() {
 		Scale:  &registry.Scale{SpecReplicas: ".spec.count", StatusReplicas: ".status.lit"},
 		Fields: []registry.SelectableField{{Name: "spec.room"}},
 		Columns: []registry.Column{
-			registry.Text("Room", "Where the lamps are.", "spec", "room"),
+			registry.TextColumn("Room", "Where the lamps are.", "spec", "room"),
 			{Name: "Lit", Type: "string", Cell: func(o *meta.Object) any {
 				return fmt.Sprintf("%d/%d", o.Int("status", "lit"), o.Int("spec", "count"))
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Subresources: []registry.Subresource{{Name: "blink", Act: func(_ context.Context, call *registry.Call) (*meta.Object, error) {
 			call.Warn("the lamps of " + call.Key.Name + " blink")

@@ -96,19 +96,19 @@ const (
 
 // KindVersion is one version of a Kind.
 type KindVersion struct {
-	Group       string // spec name, if it is another than the kind's
-	Name        string
-	Schema      func(p names.Profile) (*schema.Schema, error) // nil result: any object
-	Storage     bool                                          // the version that is stored; exactly one
-	Served      bool
-	Lifetime    Lifetime              // the releases that serve it
-	Deprecated  string                // warning text for callers; empty: not deprecated, or as Lifetime says
-	Replacement meta.GroupVersionKind // what they should use instead, as the warning says; spec names
-	Lacks       []string              // sub-resources of the kind that this version does not serve; a status without one is written with the rest
-	Columns     []Column
-	Scale       *Scale            // where the size is in this version; nil: as the kind says
-	Fields      map[string]string // as those of a Spoke
-	Own         []SelectableField // as those of a Spoke
+	Group               string // spec name, if it is another than the kind's
+	Name                string
+	Schema              func(p names.Profile) (*schema.Schema, error) // nil result: any object
+	Storage             bool                                          // the version that is stored; exactly one
+	Served              bool
+	Lifetime            Lifetime              // the releases that serve it
+	Deprecated          string                // warning text for callers; empty: not deprecated, or as Lifetime says
+	Replacement         meta.GroupVersionKind // what they should use instead, as the warning says; spec names
+	MissingSubresources []string              // sub-resources of the kind that this version does not serve; a status without one is written with the rest
+	Columns             []Column
+	Scale               *Scale            // where the size is in this version; nil: as the kind says
+	Fields              map[string]string // as those of a Spoke
+	OwnFields           []SelectableField // as those of a Spoke
 
 	// Conversion is between the version and the hub, the one version without. nil
 	// in all versions: nothing converts, versions have one shape.
@@ -134,9 +134,9 @@ type Features struct {
 	// generateName). nil: a DNS subdomain.
 	ValidateName func(name string, prefix bool) []string
 
-	// Pool gives objects values that no other object of the kind may hold, such
+	// Allocator gives objects values that no other object of the kind may hold, such
 	// as addresses; nil: none.
-	Pool *Pool
+	Allocator *Allocator
 }
 
 // Behavior is what a kind does with the trees of its objects beyond their schema.
@@ -166,16 +166,16 @@ type Behavior struct {
 	// but metadata and status changed.
 	Changed func(w *Change[meta.Object]) bool
 
-	// Grace returns how a delete goes on: the grace period in seconds that the
+	// GracePeriod returns how a delete goes on: the grace period in seconds that the
 	// object gets. nil: none, deleted at once.
-	Grace func(obj *meta.Object, asked *int64) int64
+	GracePeriod func(obj *meta.Object, asked *int64) int64
 
-	// Terminate fits an object when its deletion begins and it stays for now.
-	Terminate func(w *Change[meta.Object])
+	// BeginDelete fits an object when its deletion begins and it stays for now.
+	BeginDelete func(w *Change[meta.Object])
 
-	// Held reports whether a deleted object stays even without finalizers in
+	// RetainOnDelete reports whether a deleted object stays even without finalizers in
 	// its metadata.
-	Held func(obj *meta.Object) bool
+	RetainOnDelete func(obj *meta.Object) bool
 
 	// Initial returns the objects that exist from the start of every server. One that
 	// is there already stays as it is.
@@ -193,30 +193,30 @@ type Behavior struct {
 	Warn func(w *Change[meta.Object]) []string
 }
 
-// Pool hands out values of which each belongs to one object of a kind at a time.
+// Allocator hands out values of which each belongs to one object of a kind at a time.
 // Values are the kind's own words. Who holds one is a record in the store, written
 // in one commit with the object, so that of all servers over a store one gives it.
 // An object that loses a value to another one meanwhile is made anew.
-type Pool struct {
-	// Held returns the values that an object holds.
-	Held func(obj *meta.Object) []string
+type Allocator struct {
+	// Values returns the values that an object holds.
+	Values func(obj *meta.Object) []string
 
-	// Allot runs after Prepare, not for sub-resources. It gives an object what it
+	// Allocate runs after Prepare, not for sub-resources. It gives an object what it
 	// lacks and returns faults for what it cannot have. An error says that nothing
 	// is left.
-	Allot func(a *Allotment) ([]meta.Cause, error)
+	Allocate func(a *Allocation) ([]meta.StatusCause, error)
 
 	// Source is the type, by its spec name, of objects that say what else there is to
 	// give; zero: none do.
 	Source meta.GroupResource
 
 	// Initial returns, for the pool of services, the objects of Source that say what
-	// Allot gives without any: the server makes them, and makes them again if they go.
+	// Allocate gives without any: the server makes them, and makes them again if they go.
 	Initial func(p names.Profile) []*meta.Object
 }
 
-// Allotment is an object that a pool is to give values to.
-type Allotment struct {
+// Allocation is an object that a pool is to give values to.
+type Allocation struct {
 	Object, Old *meta.Object // Old is nil on create
 
 	// Free reports whether nobody but Old holds a value.
@@ -231,10 +231,10 @@ type Allotment struct {
 // metadata.namespace. Path leads to a scalar; a missing or empty one reads as what Else
 // leads to, and without that as Absent.
 type SelectableField struct {
-	Name   string
-	Path   []string // nil: Name split at dots
-	Else   []string // nil: there is none
-	Absent string
+	Name     string
+	Path     []string // nil: Name split at dots
+	Fallback []string // nil: there is none
+	Absent   string
 }
 
 // Subresource is an endpoint below an item. Update kinds (Merge) read and write
@@ -295,7 +295,7 @@ type Act func(ctx context.Context, call *Call) (*meta.Object, error)
 
 // Call is a request to a virtual type or to an acting sub-resource.
 type Call struct {
-	Resource    meta.Resource
+	Resource    meta.GroupVersionResource
 	Subresource string
 	Key         meta.Key
 	User        *meta.User

@@ -181,7 +181,7 @@ func BenchmarkGetFullChain(b *testing.B) {
 	}
 	s := servertest.New(b, func(sb *server.Builder) {
 		sb.Authorizer = nil
-		if err := access.Setup(sb, access.Config{Methods: []auth.Authenticator{users}}); err != nil {
+		if err := access.Setup(sb, access.Config{Authenticators: []auth.Authenticator{users}}); err != nil {
 			b.Fatal(err)
 		}
 	})

@@ -57,11 +57,11 @@ type Builder struct {
 	// over: Shutdown closes it, and so does a Build that fails.
 	Storage storage.Backend
 
-	// KeepUnfit serves a store that holds what the kinds cannot show, as after a field was
-	// removed or has another type, instead of failing Build with a *StoredError. What
+	// ServeIncompatible serves a store that holds what the kinds cannot show, as after a field was
+	// removed or has another type, instead of failing Build with a *IncompatibleError. What
 	// does not fit stays in the store, unseen, until the field is written; an object that
 	// cannot be read at all can only be deleted.
-	KeepUnfit bool
+	ServeIncompatible bool
 
 	// Authenticators find out who calls; the first that knows decides, and a
 	// caller whom none knows is refused with 401. auth.AnonymousAccess among
@@ -81,9 +81,9 @@ type Builder struct {
 	// Admission, by name.
 	AdmissionOptions admission.Options
 
-	// Prepare runs at the end of Build, before any request is answered: for
+	// OnStart runs at the end of Build, before any request is answered: for
 	// objects that have to be there from the start. An error fails Build.
-	Prepare []func(context.Context, client.Client) error
+	OnStart []func(context.Context, client.Client) error
 
 	// Controllers run beside the built-in controllers while Run runs; of several servers over
 	// one store one runs each, unless its field EveryServer is set.
@@ -445,7 +445,7 @@ func (s *Server) open(ctx context.Context, b *Builder, types []*resource.Type, c
 	if s.registers() && err == nil {
 		err = s.aggregator.Register(ctx, s.client)
 	}
-	for _, prepare := range b.Prepare {
+	for _, prepare := range b.OnStart {
 		if err == nil {
 			err = prepare(ctx, s.client)
 		}
@@ -493,9 +493,9 @@ func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (
 	}); err != nil {
 		return nil, fmt.Errorf("loading the store: %w", err)
 	}
-	problems, err := records.Accept(ctx, b.KeepUnfit)
+	problems, err := records.Accept(ctx, b.ServeIncompatible)
 	if len(problems) > 0 {
-		err = newStoredError(problems)
+		err = newIncompatibleError(problems)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.hub.Close())
@@ -564,7 +564,7 @@ func (b *Builder) compile(components func(context.Context) ([]*meta.Object, erro
 // stamp marks the store with the naming profile, or refuses a store that was
 // filled under another, or only in part.
 func (s *Server) stamp(ctx context.Context) error {
-	if _, err := s.backend.Get(ctx, storage.UnfinishedKey, 0); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := s.backend.Get(ctx, storage.IncompleteKey, 0); !errors.Is(err, storage.ErrNotFound) {
 		if err == nil {
 			err = errors.New("a copy into it has not ended, so that it has a part of its data; copy again")
 		}

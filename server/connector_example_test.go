@@ -40,7 +40,7 @@ func ExampleConnector() {
 		if err != nil {
 			return nil, err
 		}
-		return &registry.Target{URL: url.URL{Scheme: at.Scheme, Host: at.Host, Path: call.Object.String("path")}, Chosen: true}, nil
+		return &registry.Target{URL: url.URL{Scheme: at.Scheme, Host: at.Host, Path: call.Object.String("path")}, CallerChosen: true}, nil
 	}}
 	ctx := context.Background()
 	carrier := &http.Transport{}

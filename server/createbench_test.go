@@ -41,7 +41,7 @@ func benchCreate(b *testing.B, path string, body func(i int) string) {
 		b.Run(name, func(b *testing.B) {
 			store := stores[name](b)
 			s := servertest.New(b, apitest.WithStorage(store), func(sb *server.Builder) {
-				sb.Kind("", "Service").Pool = core.ServiceNetwork{
+				sb.Kind("", "Service").Allocator = core.ServiceNetwork{
 					Addresses: netip.MustParsePrefix("10.0.0.0/12"), FirstPort: 1, LastPort: 65535,
 				}.Pool()
 			})

@@ -25,8 +25,8 @@ type annotated struct {
 	seen map[string]string
 }
 
-func (a *annotated) Begin(*http.Request, string, auth.Action) auth.Trail { return a }
-func (a *annotated) Complete(auth.Outcome)                               {}
+func (a *annotated) Begin(*http.Request, string, auth.Attributes) auth.Trail { return a }
+func (a *annotated) Complete(auth.Outcome)                                   {}
 func (a *annotated) Annotate(key, value string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -86,7 +86,7 @@ func ExampleBuilder_Kind() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll}
 	b.Register(builtin.Kinds()...)
-	b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("192.168.0.0/30")}.Pool()
+	b.Kind("", "Service").Allocator = core.ServiceNetwork{Addresses: netip.MustParsePrefix("192.168.0.0/30")}.Pool()
 	s, err := b.Build(ctx)
 	if err != nil {
 		fmt.Println(err)

@@ -38,7 +38,7 @@ func (b *Builder) faults() (faults []error) {
 			faults = append(faults, fmt.Errorf("%s[%d] is nil", "Authenticators", i))
 		}
 	}
-	for i, prepare := range b.Prepare {
+	for i, prepare := range b.OnStart {
 		if prepare == nil {
 			faults = append(faults, fmt.Errorf("%s[%d] is nil", "Prepare", i))
 		}

@@ -89,7 +89,7 @@ func TestBuilderFaults(t *testing.T) {
 		{"an authorizer that is nil", func(b *server.Builder) { b.Authorizer = auth.AuthorizerFunc(nil) }, "Authorizer is a auth.AuthorizerFunc that is nil: leave the field empty, or set it"},
 		{"storage that is nil", func(b *server.Builder) { b.Storage = (*memstore.Store)(nil) }, "Storage is a *memstore.Store that is nil: leave the field empty, or set it"},
 		{"an authenticator", func(b *server.Builder) { b.Authenticators = []auth.Authenticator{auth.AnonymousAccess, nil} }, "Authenticators[1] is nil"},
-		{"prepare", func(b *server.Builder) { b.Prepare = append(b.Prepare, nil) }, "Prepare[0] is nil"},
+		{"prepare", func(b *server.Builder) { b.OnStart = append(b.OnStart, nil) }, "Prepare[0] is nil"},
 		{"a kind", func(b *server.Builder) { b.Register(nil) }, "Register: kind 2 of those registered is nil"},
 
 		{"a limit", func(b *server.Builder) { b.Limits.Watches = -1 }, "Limits.Watches: -1 is negative; zero is the default"},
@@ -171,10 +171,12 @@ func TestBuilderFaults(t *testing.T) {
 		}, "undeclared reference to 'nobody'"},
 		{"a column", column(registry.Column{Name: "Color", Type: "string", JSONPath: ".spec.colour"}),
 			slipKind + `version "v1": column "Color": the path .spec.colour leads nowhere; did you mean "spec.color"?`},
-		{"a column of text", column(registry.Text("Color", "", "spec", "clor")),
+		{"a column of text", column(registry.TextColumn("Color", "", "spec", "clor")),
 			slipKind + `version "v1": column "Color": the path .spec.clor leads nowhere; did you mean "spec.color"?`},
 		{"a priority", column(registry.Column{Name: "Color", Type: "string", JSONPath: ".spec.color", Priority: -1}), slipKind + `column "Color": Priority -1 is negative`},
-		{"two columns", kind(func(d *registry.Definition[Slip]) { d.Columns = []registry.Column{registry.Age(), registry.Age()} }), slipKind + `version "v1": column "Age" is given twice`},
+		{"two columns", kind(func(d *registry.Definition[Slip]) {
+			d.Columns = []registry.Column{registry.AgeColumn(), registry.AgeColumn()}
+		}), slipKind + `version "v1": column "Age" is given twice`},
 		{"a field", kind(func(d *registry.Definition[Slip]) { d.Fields = []registry.SelectableField{{Name: "spec.colr"}} }),
 			slipKind + `selectable field "spec.colr" leads nowhere; did you mean "spec.color"?`},
 		{"two fields", kind(func(d *registry.Definition[Slip]) {
@@ -196,11 +198,11 @@ func TestBuilderFaults(t *testing.T) {
 		{"a write-only act", kind(func(d *registry.Definition[Slip]) {
 			d.Subresources = []registry.Subresource{{Name: "paint", WriteOnly: true, Act: func(context.Context, *registry.Call) (*meta.Object, error) { return nil, nil }}}
 		}), slipKind + `sub-resource "paint" is WriteOnly, which is for one with a Merge`},
-		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Pool = &registry.Pool{} }), slipKind + "Pool needs Held and Allot"},
+		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Allocator = &registry.Allocator{} }), slipKind + "Pool needs Held and Allot"},
 		{"what a version lacks", kind(func(d *registry.Definition[Slip]) {
 			d.Status = true
 			d.Versions = []registry.VersionOf[Slip]{registry.Spoke[Slip, Slip]{
-				Version: "v1beta1", Lacks: []string{"statuss"}, ToHub: func(*Slip, *Slip) error { return nil }, FromHub: func(*Slip, *Slip) error { return nil },
+				Version: "v1beta1", MissingSubresources: []string{"statuss"}, ToHub: func(*Slip, *Slip) error { return nil }, FromHub: func(*Slip, *Slip) error { return nil },
 			}}
 		}), slipKind + `version "v1beta1": Lacks[0]: the kind has no sub-resource "statuss"; did you mean "status"?`},
 		{"another profile", kind(func(d *registry.Definition[Slip]) { d.Group = "slips.k8s.io" }),
@@ -265,7 +267,7 @@ func TestLongestHandler(t *testing.T) {
 // allOf is an Authorizer that works when it is empty.
 type allOf []auth.Authorizer
 
-func (all allOf) Authorize(ctx context.Context, a auth.Action) (auth.Decision, string, error) {
+func (all allOf) Authorize(ctx context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	for _, x := range all {
 		if d, why, err := x.Authorize(ctx, a); d != auth.Allow || err != nil {
 			return d, why, err

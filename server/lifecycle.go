@@ -40,7 +40,7 @@ func (s *Server) builtinControllers() []client.Controller {
 		list = append(list, c)
 	}
 	for _, t := range s.catalog.Known().Types() {
-		if t.Grace != nil {
+		if t.GracePeriod != nil {
 			list = append(list, unadmitted(objects.Ending(t)))
 		}
 		switch t.GroupResource() {

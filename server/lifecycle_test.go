@@ -79,13 +79,13 @@ func TestFailedBuildClosesWhatItOpened(t *testing.T) {
 		"other names":   func(b *server.Builder) { b.Names = names.Orch },
 		"the revision":  fails(faultinject.OpRevision),
 		"a part of its data": func(b *server.Builder) {
-			_, err := b.Storage.Commit(t.Context(), storage.Write{Key: storage.UnfinishedKey, Value: []byte("x")})
+			_, err := b.Storage.Commit(t.Context(), storage.Write{Key: storage.IncompleteKey, Value: []byte("x")})
 			require.NoError(t, err)
 		},
 		"the first read":  fails(faultinject.OpScan),
 		"the first write": fails(faultinject.OpCommit),
 		"a hook": func(b *server.Builder) {
-			b.Prepare = append(b.Prepare, func(context.Context, client.Client) error { return broken })
+			b.OnStart = append(b.OnStart, func(context.Context, client.Client) error { return broken })
 		},
 	} {
 		store := memstore.New(memstore.Options{})

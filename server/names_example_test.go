@@ -43,7 +43,7 @@ func ExampleNamesError() {
 func ExampleServing() {
 	ctx := context.Background()
 	flows := flowcontrol.Default(names.Orch)
-	flows.Schemas = append(flows.Schemas, flowcontrol.Schema{
+	flows.Schemas = append(flows.Schemas, flowcontrol.FlowSchema{
 		Name: "version", Precedence: 10, Level: "exempt", Rules: []flowcontrol.Rule{{
 			Subjects: []flowcontrol.Subject{{Group: auth.Authenticated}, {Group: auth.Unauthenticated}},
 			Paths:    []flowcontrol.PathRule{{Verbs: []string{"get"}, Paths: []string{"/version"}}},

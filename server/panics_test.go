@@ -88,13 +88,13 @@ func TestControllerPanicsAtAChange(t *testing.T) {
 // loud is an auditor, and the trail of every request, that panics at the end.
 type loud struct{}
 
-func (loud) Begin(*http.Request, string, auth.Action) auth.Trail { return loud{} }
-func (loud) Impersonate(*auth.User)                              {}
-func (loud) Concerns(_, _, _ string)                             {}
-func (loud) Request(func() []byte)                               {}
-func (loud) Annotate(_, _ string)                                {}
-func (loud) Started(int)                                         {}
-func (loud) Complete(auth.Outcome)                               { panic("no paper left") }
+func (loud) Begin(*http.Request, string, auth.Attributes) auth.Trail { return loud{} }
+func (loud) Impersonate(*auth.User)                                  {}
+func (loud) Concerns(_, _, _ string)                                 {}
+func (loud) Request(func() []byte)                                   {}
+func (loud) Annotate(_, _ string)                                    {}
+func (loud) Started(int)                                             {}
+func (loud) Complete(auth.Outcome)                                   { panic("no paper left") }
 
 // TestAuditorPanics: the request is answered.
 func TestAuditorPanics(t *testing.T) {
@@ -163,7 +163,7 @@ func TestRequestPanics(t *testing.T) {
 			shout("authenticator")
 			return &auth.User{Name: "me"}, nil
 		})}
-		b.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(context.Context, auth.Attributes) (auth.Decision, string, error) {
 			shout("authorizer")
 			return auth.Allow, "", nil
 		})

@@ -47,7 +47,7 @@ type Server struct {
 	errors        *errorlog.Log
 	responder     exchange.Responder
 	capacity      *capacity.Limiter
-	authenticator *auth.Methods
+	authenticator *auth.UnionAuthenticator
 	door          *door.Door
 	verbs         *verbs.Handler
 	handlers      map[string]http.Handler

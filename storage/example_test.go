@@ -65,7 +65,7 @@ func ExampleBackend() {
 		fmt.Println(s.Size())
 	}
 	_, sequence := store.(storage.Sequencer)
-	_, history := store.(storage.Historian)
+	_, history := store.(storage.HistoryReader)
 	fmt.Println(sequence, history)
 	// Output:
 	// 1 <nil>
@@ -88,11 +88,11 @@ func ExampleCommitSequence() {
 }
 
 // An implementation of Backend validates and sorts the writes of a commit.
-func ExampleTogether() {
-	ws, err := storage.Together([]storage.Write{{Key: "b", Value: []byte("2")}, {Key: "a", Value: []byte("1")}})
+func ExampleNormalizeCommit() {
+	ws, err := storage.NormalizeCommit([]storage.Write{{Key: "b", Value: []byte("2")}, {Key: "a", Value: []byte("1")}})
 	fmt.Println(ws[0].Key, ws[1].Key, err)
-	_, err = storage.Together([]storage.Write{{Key: "a"}, {Key: "a"}})
-	fmt.Println(errors.Is(err, storage.ErrNotTogether))
+	_, err = storage.NormalizeCommit([]storage.Write{{Key: "a"}, {Key: "a"}})
+	fmt.Println(errors.Is(err, storage.ErrInvalidCommit))
 	// Output:
 	// a b <nil>
 	// true

@@ -29,9 +29,9 @@ type Importer interface {
 // ErrNotEmpty is returned if the target of an import holds data or ever did.
 var ErrNotEmpty = errors.New("storage is not empty")
 
-// UnfinishedKey exists in a store while package backup fills it by ordinary commits, because the store
+// IncompleteKey exists in a store while package backup fills it by ordinary commits, because the store
 // is not an Importer. A store that has this key is incomplete and must not be served.
-const UnfinishedKey = "unfinished"
+const IncompleteKey = "unfinished"
 
 // StampReader is implemented by stores that can list their stamps.
 type StampReader interface {

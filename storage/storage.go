@@ -70,22 +70,22 @@ const (
 	CommitBytes  = 32 << 10
 )
 
-// Together checks that ws is a valid commit and returns the writes in byte order of their keys. It
-// fails with ErrNotTogether if ws has two writes of one key, or nothing but guards, or a guard with a
-// value or with AnyRevision. It does not modify ws, but the result may be ws itself. Together is for
+// NormalizeCommit checks that ws is a valid commit and returns the writes in byte order of their keys. It
+// fails with ErrInvalidCommit if ws has two writes of one key, or nothing but guards, or a guard with a
+// value or with AnyRevision. It does not modify ws, but the result may be ws itself. NormalizeCommit is for
 // implementations of Backend.
-func Together(ws []Write) ([]Write, error) {
+func NormalizeCommit(ws []Write) ([]Write, error) {
 	written := 0
 	for _, w := range ws {
 		switch {
 		case !w.Guard:
 			written++
 		case w.Value != nil || w.Expect == AnyRevision:
-			return nil, fmt.Errorf("%w: the guard of key %.80q needs a nil value and a revision to compare", ErrNotTogether, w.Key)
+			return nil, fmt.Errorf("%w: the guard of key %.80q needs a nil value and a revision to compare", ErrInvalidCommit, w.Key)
 		}
 	}
 	if written == 0 {
-		return nil, fmt.Errorf("%w: it writes no key", ErrNotTogether)
+		return nil, fmt.Errorf("%w: it writes no key", ErrInvalidCommit)
 	}
 	if len(ws) == 1 {
 		return ws, nil
@@ -94,7 +94,7 @@ func Together(ws []Write) ([]Write, error) {
 	slices.SortFunc(ws, func(a, b Write) int { return strings.Compare(a.Key, b.Key) })
 	for i := range ws[1:] {
 		if ws[i].Key == ws[i+1].Key {
-			return nil, fmt.Errorf("%w: duplicate key %.80q", ErrNotTogether, ws[i].Key)
+			return nil, fmt.Errorf("%w: duplicate key %.80q", ErrInvalidCommit, ws[i].Key)
 		}
 	}
 	return ws, nil
@@ -147,7 +147,7 @@ type Backend interface {
 	// If a comparison fails, nothing is written, and the error is a *ConflictError for the first such
 	// key in byte order. Deleting a key that does not exist fails with ErrNotFound if Expect is
 	// AnyRevision or 0. A commit without writes, a commit of guards only, and two writes of one key fail
-	// with ErrNotTogether. Every store accepts CommitLength writes of CommitBytes bytes; if a commit is
+	// with ErrInvalidCommit. Every store accepts CommitLength writes of CommitBytes bytes; if a commit is
 	// larger than the store accepts, nothing is written, and the error is ErrTooLarge. After any other
 	// error, including the error of the context, the commit may or may not have happened.
 	//
@@ -192,9 +192,9 @@ type Stamper interface {
 	Stamp(ctx context.Context, name, value string) (string, error)
 }
 
-// Historian is implemented by stores that can read a bounded range of their history. With any other
+// HistoryReader is implemented by stores that can read a bounded range of their history. With any other
 // store, a caller starts a watch and stops it early, which costs more.
-type Historian interface {
+type HistoryReader interface {
 	// History yields the commits of Watch(ctx, prefix, after) up to and including the revision last,
 	// which must have been committed, and ends.
 	History(ctx context.Context, prefix string, after, last Revision) iter.Seq2[[]Event, error]
@@ -306,8 +306,8 @@ var (
 	ErrCompacted = errors.New("revision is compacted")
 	// ErrFuture is returned if the requested revision is newer than the newest commit.
 	ErrFuture = errors.New("revision is in the future")
-	// ErrNotTogether is returned if writes do not form a valid commit, see Together.
-	ErrNotTogether = errors.New("invalid commit")
+	// ErrInvalidCommit is returned if writes do not form a valid commit, see NormalizeCommit.
+	ErrInvalidCommit = errors.New("invalid commit")
 	// ErrTooLarge is returned if a key, a value or a commit is larger than the store accepts.
 	ErrTooLarge = errors.New("write is too large")
 	// ErrClosed is returned after Close.

@@ -93,8 +93,8 @@ func splitAfterSlash(storageKey string) (prefix, key string, ok bool) {
 // All methods are safe for concurrent use.
 type CacheSet[V Entry] struct {
 	backend   storage.Backend
-	historian storage.Historian // nil if the backend does not implement it
-	follower  follower          // nil if the backend does not implement it
+	historian storage.HistoryReader // nil if the backend does not implement it
+	follower  follower              // nil if the backend does not implement it
 	options   Options[V]
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the goroutine has ended
@@ -134,7 +134,7 @@ func Open[V Entry](ctx context.Context, b storage.Backend, o Options[V]) (*Cache
 		return nil, errors.New("watch: Options.Entry is not set")
 	}
 	s := &CacheSet[V]{backend: b, options: o.withDefaults(), done: make(chan struct{})}
-	s.historian, _ = b.(storage.Historian)
+	s.historian, _ = b.(storage.HistoryReader)
 	s.follower, _ = b.(follower)
 	s.caches.by = make(map[string]*Cache[V])
 	s.waits.by = make(map[storage.Revision]*gate)

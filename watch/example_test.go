@@ -77,12 +77,12 @@ func ExampleFeed() {
 	caches, _ := watch.Open(ctx, store, watch.Options[*watch.Record]{Entry: watch.NewRecord})
 	defer caches.Close()
 	feed := caches.Feed(caches.Cache("rooms/"), caches.Cache("lamps/"))
-	feed.Pull() // the current entries: none yet
+	feed.Changes() // the current entries: none yet
 
 	put(store, "rooms/attic", "dark")
 	put(store, "lamps/desk", "on")
 	_ = caches.Wait(ctx, put(store, "rooms/attic", "bright"))
-	events, _ := feed.Pull()
+	events, _ := feed.Changes()
 	for cache, ev := range events {
 		fmt.Println(ev.Revision, cache.Prefix(), string(ev.New.Value))
 	}

@@ -43,13 +43,13 @@ func (s *CacheSet[V]) Feed(caches ...*Cache[V]) *Feed[V] {
 	return &Feed[V]{set: s, some: caches, parts: make(map[*Cache[V]]*Cursor[V])}
 }
 
-// Pull returns the events since the last call, with their caches, in the order of their
+// Changes returns the events since the last call, with their caches, in the order of their
 // revisions. It does not wait. If the feed has fallen behind the log of a cache, reset
 // is true and the events are the current entries of all its caches: the reader must drop
 // its state. The entries of a first or reset Pull come as events without Old, whose
 // Revision is the revision of the entry. The sequence can be read once, even after further
 // calls of Pull.
-func (f *Feed[V]) Pull() (events iter.Seq2[*Cache[V], Event[V]], reset bool) {
+func (f *Feed[V]) Changes() (events iter.Seq2[*Cache[V], Event[V]], reset bool) {
 	list, reset := f.collect()
 	return func(yield func(*Cache[V], Event[V]) bool) {
 		for i := range list {

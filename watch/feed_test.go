@@ -14,7 +14,7 @@ import (
 
 // pullAny returns the events of a Pull as "revision prefix+key: from old to new".
 func pullAny(f *Feed[*thing]) (out []string, reset bool) {
-	events, reset := f.Pull()
+	events, reset := f.Changes()
 	for c, ev := range events {
 		s := fmt.Sprintf("%d %s%s:", ev.Revision, c.Prefix(), ev.key())
 		if ev.Old != nil {

@@ -55,7 +55,7 @@ func mayUseSigner(ctx context.Context, r *admission.Request, verb string) error 
 		wanted = append(wanted, domain+"/*")
 	}
 	for _, name := range wanted {
-		d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Action{
+		d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Attributes{
 			User: r.User, Verb: verb, Group: r.Resource.Group, Version: "*", Resource: "signers", Name: name,
 		})
 		if d == auth.Allow {

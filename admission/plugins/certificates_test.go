@@ -31,7 +31,7 @@ func FuzzSubjectRestriction(f *testing.F) {
 	c := builtin(f, admission.Options{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		err := c.Validate(context.Background(), &admission.Request{Operation: admission.Create,
-			Resource: meta.Resource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"},
+			Resource: meta.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"},
 			Object: meta.NewObject(map[string]any{"spec": map[string]any{
 				"signerName": "kubernetes.io/kube-apiserver-client", "request": base64.StdEncoding.EncodeToString(data)}})})
 		if err != nil {

@@ -32,7 +32,7 @@ func deviceAdminAccess() admission.Plugin {
 			if namespace.Labels()[label] == "true" {
 				return nil
 			}
-			var f check.Faults
+			var f check.Violations
 			for _, at := range fields {
 				f.Forbidden(at, "admin access to devices requires the `"+label+": true` label on the containing namespace")
 			}

@@ -45,13 +45,13 @@ func deviceStatusAccess() admission.Plugin {
 	}
 }
 
-func bindingRight(ctx context.Context, a auth.Authorizer, r *admission.Request) (f check.Faults) {
+func bindingRight(ctx context.Context, a auth.Authorizer, r *admission.Request) (f check.Violations) {
 	now, was := r.Object.Map("status"), r.Old.Map("status")
 	if meta.Equal(now["allocation"], was["allocation"]) && meta.Equal(r.Object.List("status", "reservedFor"), r.Old.List("status", "reservedFor")) {
 		return nil
 	}
 	verb := r.Verb
-	d, _, _ := a.Authorize(ctx, auth.Action{
+	d, _, _ := a.Authorize(ctx, auth.Attributes{
 		User: r.User, Verb: verb, Group: r.Resource.Group, Version: r.Resource.Version, Resource: r.Resource.Resource, Subresource: "binding",
 	})
 	if d != auth.Allow {
@@ -60,7 +60,7 @@ func bindingRight(ctx context.Context, a auth.Authorizer, r *admission.Request) 
 	return f
 }
 
-func driverRights(ctx context.Context, a auth.Authorizer, r *admission.Request, nodeName string) (f check.Faults) {
+func driverRights(ctx context.Context, a auth.Authorizer, r *admission.Request, nodeName string) (f check.Violations) {
 	if r.Object.Map("status", "allocation") == nil {
 		return nil // deallocation removes the state of the devices
 	}
@@ -72,7 +72,7 @@ func driverRights(ctx context.Context, a auth.Authorizer, r *admission.Request, 
 	}
 	for _, driver := range changedDrivers(r.Object, r.Old) {
 		if !slices.ContainsFunc(verbs, func(verb string) bool {
-			d, _, _ := a.Authorize(ctx, auth.Action{
+			d, _, _ := a.Authorize(ctx, auth.Attributes{
 				User: r.User, Verb: verb, Group: r.Resource.Group, Version: r.Resource.Version,
 				Resource: r.Resource.Resource, Subresource: "driver", Namespace: r.Namespace, Name: driver,
 			})

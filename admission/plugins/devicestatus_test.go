@@ -65,7 +65,7 @@ func TestDeviceStatusAccess(t *testing.T) {
 			var asked []string
 			chain, err := admission.New(plugins.Table(), admission.Options{}, admission.PluginContext{
 				Names: names.Kubernetes, Client: &testclient.Client{}, Type: func(meta.GroupResource) *registry.Type { return &registry.Type{} },
-				Authorizer: auth.AuthorizerFunc(func(_ context.Context, action auth.Action) (auth.Decision, string, error) {
+				Authorizer: auth.AuthorizerFunc(func(_ context.Context, action auth.Attributes) (auth.Decision, string, error) {
 					assert.Equal(t, c.user, action.User)
 					text := fmt.Sprintf("%s %s/%s", action.Verb, action.Resource, action.Subresource)
 					if action.Namespace != "" {
@@ -80,7 +80,7 @@ func TestDeviceStatusAccess(t *testing.T) {
 			require.NoError(t, err)
 			r := &admission.Request{
 				Operation: admission.Update, Subresource: "status", Namespace: "ns", Name: "x", User: c.user, Verb: "update",
-				Resource: meta.Resource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"},
+				Resource: meta.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"},
 				Object:   claimWith(t, c.new), Old: claimWith(t, c.old),
 			}
 			if c.patch {

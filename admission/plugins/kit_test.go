@@ -46,7 +46,7 @@ func newServer(t *testing.T, o admission.Options, configure ...func(*server.Buil
 			who := strings.Split(r.Header.Get("Test-User"), ",")
 			return &auth.User{Name: who[0], Groups: append(who[1:], auth.Authenticated)}, nil
 		}))
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			resource := a.Resource
 			if a.Subresource != "" {
 				resource += "/" + a.Subresource

@@ -57,7 +57,7 @@ func openNamespace(ctx context.Context, env admission.PluginContext, r *admissio
 	}
 	why := fmt.Sprintf("unable to create new content in namespace %s because it is being terminated", r.Namespace)
 	st := meta.Forbidden(r.Resource.GroupResource(), r.Name, why)
-	st.Details.Causes = []meta.Cause{{
+	st.Details.Causes = []meta.StatusCause{{
 		Reason: meta.CauseNSTerminating, Field: "metadata.namespace", Message: fmt.Sprintf("namespace %s is being terminated", r.Namespace),
 	}}
 	return st

@@ -98,6 +98,6 @@ func driverOf(ctx context.Context, r *admission.Request, pod, v *meta.Object) (*
 // mayRequestAudience reports whether the node has the right to request tokens of the account for an audience
 // that none of its pods needs.
 func mayRequestAudience(ctx context.Context, r *admission.Request, audience string) bool {
-	return allowed(ctx, r, auth.Action{User: r.User, Verb: "request-serviceaccounts-token-audience",
+	return allowed(ctx, r, auth.Attributes{User: r.User, Verb: "request-serviceaccounts-token-audience",
 		Version: "*", Resource: audience, Namespace: r.Namespace, Name: r.Name})
 }

@@ -29,7 +29,7 @@ func builtin(t testing.TB, o admission.Options, own ...admission.Plugin) *admiss
 }
 
 func update(resource string) *admission.Request {
-	return &admission.Request{Operation: admission.Update, Resource: meta.Resource{Version: "v1", Resource: resource},
+	return &admission.Request{Operation: admission.Update, Resource: meta.GroupVersionResource{Version: "v1", Resource: resource},
 		Namespace: "default", Name: "x", Object: meta.NewObject(nil), Old: meta.NewObject(nil)}
 }
 

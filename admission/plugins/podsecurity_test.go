@@ -220,7 +220,7 @@ func TestPodSecurityBounded(t *testing.T) {
 	})
 	require.NoError(t, err)
 	var told []string
-	r := &admission.Request{Operation: admission.Update, Resource: meta.Resource{Version: "v1", Resource: "namespaces"}, Name: "a",
+	r := &admission.Request{Operation: admission.Update, Resource: meta.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "a",
 		Old: meta.NewObject(nil), Object: meta.NewObject(nil), Warn: func(text string) { told = append(told, text) }}
 	r.Object.Set("baseline", "metadata", "labels", "pod-security.kubernetes.io/enforce")
 	require.NoError(t, c.Validate(t.Context(), r))

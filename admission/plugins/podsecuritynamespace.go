@@ -66,7 +66,7 @@ func (e PodSecurityExemptions) faults() (faults []string) {
 // restricted but neither audits nor warns; an invalid version is latest. If a label sets a stricter level for
 // enforce than warn has, and no label sets a level for warn, warn takes the level of enforce, because pod
 // templates are never refused, only warned about.
-func (s *securityStandards) policyOf(namespace *meta.Object) (p securityPolicy, unknown check.Faults) {
+func (s *securityStandards) policyOf(namespace *meta.Object) (p securityPolicy, unknown check.Violations) {
 	p = s.defaults
 	labels := namespace.Map("metadata", "labels")
 	read := func(of standardLabels, to *podstandards.Standard, fallback podstandards.Level) (level, version bool) {

@@ -131,7 +131,7 @@ func mayUsePolicy(ctx context.Context, r *admission.Request, name string) bool {
 	}
 	return slices.ContainsFunc(users, func(u *auth.User) bool {
 		return u != nil && slices.ContainsFunc(typ.ServedVersions, func(in meta.GroupVersion) bool {
-			d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Action{
+			d, _, _ := r.Server.Authorizer.Authorize(ctx, auth.Attributes{
 				User: u, Verb: "use", Group: in.Group, Version: "*", Resource: policies.Resource, Namespace: r.Namespace, Name: name,
 			})
 			return d == auth.Allow

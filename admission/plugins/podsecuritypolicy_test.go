@@ -27,7 +27,7 @@ func policies(t *testing.T, uses ...string) func(...step) {
 func policiesIn(t *testing.T, release string, uses ...string) func(...step) {
 	s := newServer(t, admission.Options{Enable: []string{"PodSecurityPolicy"}, Disable: []string{"PodSecurity"}}, func(b *server.Builder) {
 		b.Release = release
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.Verb != "use" {
 				return auth.Allow, "", nil
 			}

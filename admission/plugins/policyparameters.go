@@ -24,7 +24,7 @@ func policyParameters() admission.Plugin {
 			"validatingadmissionpolicies", "mutatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicybindings",
 		}, admission.Create, admission.Update),
 		Validate: func(ctx context.Context, r *admission.Request) error {
-			var f check.Faults
+			var f check.Violations
 			if policies, ok := strings.CutSuffix(r.Resource.Resource, "policybindings"); ok {
 				f = checkBinding(ctx, r, policies+"policies")
 			} else {
@@ -38,7 +38,7 @@ func policyParameters() admission.Plugin {
 	}
 }
 
-func checkPolicy(ctx context.Context, r *admission.Request) (f check.Faults) {
+func checkPolicy(ctx context.Context, r *admission.Request) (f check.Violations) {
 	kind := r.Object.Map("spec", "paramKind")
 	if kind == nil || !changed(r, "spec", "paramKind") {
 		return nil
@@ -54,7 +54,7 @@ func checkPolicy(ctx context.Context, r *admission.Request) (f check.Faults) {
 
 // checkBinding checks every write of a binding, changed or not, because the policy may have another paramKind
 // than at the last write.
-func checkBinding(ctx context.Context, r *admission.Request, policies string) (f check.Faults) {
+func checkBinding(ctx context.Context, r *admission.Request, policies string) (f check.Violations) {
 	if r.Object.Map("spec", "paramRef") == nil {
 		return nil
 	}
@@ -77,8 +77,8 @@ func checkBinding(ctx context.Context, r *admission.Request, policies string) (f
 
 // paramAttributes returns the attributes for reading objects of the kind. If the kind is unknown, they ask
 // for the right to read all resources.
-func paramAttributes(r *admission.Request, kind map[string]any) auth.Action {
-	a := auth.Action{User: r.User, Group: "*", Version: "*", Resource: "*"}
+func paramAttributes(r *admission.Request, kind map[string]any) auth.Attributes {
+	a := auth.Attributes{User: r.User, Group: "*", Version: "*", Resource: "*"}
 	if kind == nil {
 		return a
 	}

@@ -52,7 +52,7 @@ func TestPluginReadsDoNotGrowWithInput(t *testing.T) {
 		return table[slices.IndexFunc(table, func(p admission.Plugin) bool { return p.Name == name })]
 	}
 	request := func(resource string, obj *meta.Object) *admission.Request {
-		return &admission.Request{Operation: admission.Create, Resource: meta.Resource{Version: "v1", Resource: resource}, Namespace: "default",
+		return &admission.Request{Operation: admission.Create, Resource: meta.GroupVersionResource{Version: "v1", Resource: resource}, Namespace: "default",
 			Object: obj, User: &auth.User{}, Server: env}
 	}
 	for name, lists := range map[string]int{"system-node-critical": 0, "": 1} {
@@ -77,7 +77,7 @@ func TestPluginReadsDoNotGrowWithInput(t *testing.T) {
 func TestOwnerChecksAreDeduplicatedAndBounded(t *testing.T) {
 	s := servertest.New(t)
 	var asked int
-	env := &admission.PluginContext{Names: names.Kubernetes, Client: s.Objects(), Authorizer: auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+	env := &admission.PluginContext{Names: names.Kubernetes, Client: s.Objects(), Authorizer: auth.AuthorizerFunc(func(context.Context, auth.Attributes) (auth.Decision, string, error) {
 		asked++
 		return auth.Allow, "", nil
 	})}
@@ -96,7 +96,7 @@ func TestOwnerChecksAreDeduplicatedAndBounded(t *testing.T) {
 			owners = append(owners, map[string]any{"apiVersion": "v1", "kind": "Pod", "name": fmt.Sprint(i % tc.names), "uid": fmt.Sprint(i), "blockOwnerDeletion": true})
 		}
 		asked = 0
-		err := plugin.Validate(t.Context(), &admission.Request{Operation: admission.Create, Resource: meta.Resource{Version: "v1", Resource: "configmaps"},
+		err := plugin.Validate(t.Context(), &admission.Request{Operation: admission.Create, Resource: meta.GroupVersionResource{Version: "v1", Resource: "configmaps"},
 			Namespace: "default", Object: meta.NewObject(map[string]any{"metadata": map[string]any{"ownerReferences": owners}}), User: &auth.User{}, Server: env})
 		assert.Equal(t, tc.asked, asked)
 		if tc.refused == "" {

@@ -42,7 +42,7 @@ func BenchmarkUnmatched(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
-				r := &admission.Request{Operation: admission.Update, Resource: meta.Resource{Version: "v1", Resource: "pods"},
+				r := &admission.Request{Operation: admission.Update, Resource: meta.GroupVersionResource{Version: "v1", Resource: "pods"},
 					Namespace: "default", Name: "x", Object: meta.NewObject(nil), Old: meta.NewObject(nil)}
 				for pb.Next() {
 					if chain.Mutate(context.Background(), r) != nil || chain.Validate(context.Background(), r) != nil {

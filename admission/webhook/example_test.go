@@ -68,8 +68,8 @@ func ExampleMutating() {
 	lamp := meta.NewObject(map[string]any{"spec": map[string]any{}})
 	err = chain.Mutate(context.Background(), &admission.Request{
 		Operation: admission.Create, Object: lamp, Name: "desk",
-		Resource:        meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"},
-		RequestResource: meta.Resource{Group: "example.com", Version: "v1", Resource: "lamps"},
+		Resource:        meta.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lamps"},
+		RequestResource: meta.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "lamps"},
 		Warn:            func(string) {}, Annotate: func(key, _ string) { fmt.Println(key) },
 		AnnotateExternal: func(key, _ string) bool { fmt.Println(key); return true },
 	})

@@ -137,10 +137,10 @@ func (w *webhooks) patch(ctx context.Context, r *request, h *hook, v *matcher.Vi
 		return false, meta.Internal(err)
 	}
 	made, shown := meta.NewObject(tree), v.Object.Clone() // v.Object may be r.Object itself
-	if r.Forms == nil {
+	if r.Representations == nil {
 		clear(r.Object.Tree())
 		maps.Copy(r.Object.Tree(), tree)
-	} else if _, err := r.Forms.Take(ctx, r.Request.Request, v.Object, made, version); err != nil {
+	} else if _, err := r.Representations.Take(ctx, r.Request.Request, v.Object, made, version); err != nil {
 		if refused := (*meta.Status)(nil); errors.As(err, &refused) {
 			return false, refused
 		}

@@ -111,19 +111,19 @@ func (s *result) UnmarshalJSON(data []byte) error {
 	return fields(data, "message", &s.message, "reason", &s.reason, "details", &s.details, "code", &s.code)
 }
 
-type details meta.Details
+type details meta.StatusDetails
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (d *details) UnmarshalJSON(data []byte) error {
 	var causes []cause
 	err := fields(data, "name", &d.Name, "group", &d.Group, "kind", &d.Kind, "uid", &d.UID, "causes", &causes, "retryAfterSeconds", &d.RetryAfterSeconds)
 	for _, c := range causes {
-		d.Causes = append(d.Causes, meta.Cause(c))
+		d.Causes = append(d.Causes, meta.StatusCause(c))
 	}
 	return err
 }
 
-type cause meta.Cause
+type cause meta.StatusCause
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *cause) UnmarshalJSON(data []byte) error {
@@ -206,6 +206,6 @@ func (s *result) denial() *meta.Status {
 		s = &result{}
 	}
 	d := meta.Failure(int(s.code), s.reason, "%s", cmp.Or(s.message, string(s.reason)))
-	d.Code, d.Details = max(int(s.code), http.StatusBadRequest), (*meta.Details)(s.details)
+	d.Code, d.Details = max(int(s.code), http.StatusBadRequest), (*meta.StatusDetails)(s.details)
 	return d
 }

@@ -94,8 +94,8 @@ func TestConnectionsEnd(t *testing.T) {
 			defer chain.Close()
 			write := func(name string) error {
 				return chain.Validate(t.Context(), &admission.Request{Operation: admission.Delete, Name: name,
-					Resource:        meta.Resource{Version: "v1", Resource: "nodes"},
-					RequestResource: meta.Resource{Version: "v1", Resource: "nodes"}})
+					Resource:        meta.GroupVersionResource{Version: "v1", Resource: "nodes"},
+					RequestResource: meta.GroupVersionResource{Version: "v1", Resource: "nodes"}})
 			}
 
 			began, goOn := make(chan struct{}), make(chan struct{})

@@ -174,13 +174,13 @@ func TestCredentials(t *testing.T) {
 // trail keeps the audit annotations of the last request.
 type trail struct{ sync.Map }
 
-func (a *trail) Begin(*http.Request, string, auth.Action) auth.Trail { return a }
-func (a *trail) Annotate(key, value string)                          { a.Store(key, value) }
-func (a *trail) Concerns(string, string, string)                     {}
-func (a *trail) Request(func() []byte)                               {}
-func (a *trail) Started(int)                                         {}
-func (a *trail) Impersonate(*auth.User)                              {}
-func (a *trail) Complete(auth.Outcome)                               {}
+func (a *trail) Begin(*http.Request, string, auth.Attributes) auth.Trail { return a }
+func (a *trail) Annotate(key, value string)                              { a.Store(key, value) }
+func (a *trail) Concerns(string, string, string)                         {}
+func (a *trail) Request(func() []byte)                                   {}
+func (a *trail) Started(int)                                             {}
+func (a *trail) Impersonate(*auth.User)                                  {}
+func (a *trail) Complete(auth.Outcome)                                   {}
 
 // TestRecords checks the metrics, audit annotations and warnings of webhooks.
 func TestRecords(t *testing.T) {

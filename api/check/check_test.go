@@ -16,8 +16,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-func ExampleFaults() {
-	var f check.Faults
+func ExampleViolations() {
+	var f check.Violations
 	containers := check.At("spec", "containers")
 	f.Required(containers.Index(0).Field("name"), "")
 	f.OneOf(containers.Index(1).Field("env").Key("a.b"), "x", "y", "z")
@@ -30,9 +30,9 @@ func ExampleFaults() {
 }
 
 // A function returns an error that names the invalid fields, or nil.
-func ExampleFaults_Err() {
+func ExampleViolations_Err() {
 	parse := func(size string) (q meta.Quantity, err error) {
-		var f check.Faults
+		var f check.Violations
 		if q, err = meta.ParseQuantity(size); err != nil {
 			f.Invalid(check.At("spec", "size"), size, "is no quantity, such as 10Gi")
 		}
@@ -89,15 +89,15 @@ func TestSame(t *testing.T) {
 		{nil, nil, true},
 		{nil, "a", false},
 	} {
-		require.Equal(t, c.same, check.Same(c.a, c.b), "%+v %+v", c.a, c.b)
+		require.Equal(t, c.same, check.SemanticEqual(c.a, c.b), "%+v %+v", c.a, c.b)
 	}
 }
 
 func TestSelectors(t *testing.T) {
-	s := &meta.Selector{MatchLabels: map[string]string{"a b": "x", "ok": "no good"}, MatchExpressions: []meta.SelectorExpression{
+	s := &meta.LabelSelector{MatchLabels: map[string]string{"a b": "x", "ok": "no good"}, MatchExpressions: []meta.LabelSelectorRequirement{
 		{Key: "k", Operator: "In"}, {Key: "k", Operator: "Exists", Values: []string{"v"}}, {Key: "k", Operator: "Like"}, {Key: "", Operator: "Exists"},
 	}}
-	var f check.Faults
+	var f check.Violations
 	f.Selector(check.At("s"), s)
 	var got []string
 	for _, c := range f {
@@ -111,7 +111,7 @@ func TestSelectors(t *testing.T) {
 }
 
 func TestNumbersAndWords(t *testing.T) {
-	var f check.Faults
+	var f check.Violations
 	at := check.At("n")
 	f.Range(at, 5, 1, 5)
 	f.OneOf(at, "a", "a")
@@ -131,7 +131,7 @@ func TestNumbersAndWords(t *testing.T) {
 
 // TestValuesAreShownUnescaped: messages are for people, so that markup is not escaped.
 func TestValuesAreShownUnescaped(t *testing.T) {
-	var f check.Faults
+	var f check.Violations
 	f.Invalid(check.At("status", "certificate"), "<certificate data>", "a & b")
 	require.Len(t, f, 1)
 	assert.Equal(t, `Invalid value: "<certificate data>": a & b`, f[0].Message)
@@ -144,7 +144,7 @@ func (c counted) MarshalJSON() ([]byte, error) { *c.written++; return []byte(`"x
 
 // TestLongValuesAndReasons: the message of a fault is bounded, however long its value and reason.
 func TestLongValuesAndReasons(t *testing.T) {
-	var f check.Faults
+	var f check.Violations
 	written := 0
 	f.Invalid(check.At("a"), slices.Repeat([]counted{{&written}}, 100_000), "no")
 	require.Less(t, written, 1000)

@@ -3,11 +3,11 @@ package check
 import "strings"
 
 // Error is an error that lists invalid fields.
-type Error struct{ Faults Faults }
+type Error struct{ Faults Violations }
 
 // Err returns the faults as an *Error, or nil if there are none. The error does not change if
 // faults are added later.
-func (f *Faults) Err() error {
+func (f *Violations) Err() error {
 	if len(*f) == 0 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // The Validate hook of a kind that starts programs checks fields with the formats and messages of
 // built-in kinds.
-func ExampleFaults_Format() {
+func ExampleViolations_Format() {
 	type program struct {
 		Env, Settings, Headers, Sysctls map[string]string
 		Port, Dir, Output, Listen       string
@@ -18,7 +18,7 @@ func ExampleFaults_Format() {
 		Env: map[string]string{"A=B": "1"}, Settings: map[string]string{"log level": "debug"}, Headers: map[string]string{"X Y": "1"},
 		Sysctls: map[string]string{"net..x": "1"}, Port: "this-is-too-long-a-name", Dir: "../data", Output: "..up", Listen: "localhost",
 	}
-	var f check.Faults
+	var f check.Violations
 	spec := check.At("spec")
 	keys := func(field string, m map[string]string, form func(string) []string) {
 		for k := range m {
@@ -34,7 +34,7 @@ func ExampleFaults_Format() {
 	f.Format(spec.Field("dir"), p.Dir, check.InnerPath(p.Dir))
 	f.Format(spec.Field("output"), p.Output, check.FilePath(p.Output))
 	f.Format(spec.Field("listen"), p.Listen, check.IP(p.Listen))
-	if !check.Same(before.Dir, p.Dir) {
+	if !check.SemanticEqual(before.Dir, p.Dir) {
 		f.Forbidden(spec.Field("dir"), "may not change")
 	}
 	for _, c := range f {
@@ -55,7 +55,7 @@ func ExampleFaults_Format() {
 
 // The fault of a large value shows only the reason.
 func ExampleHidden() {
-	var f check.Faults
+	var f check.Violations
 	f.Invalid(check.At("spec"), check.Hidden{}, "replicas and autoscaling exclude each other")
 	fmt.Println(f[0].Message)
 	// Output:

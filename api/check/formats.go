@@ -17,7 +17,7 @@ func ConfigKey(key string) []string {
 		faults = append(faults, "must be no more than 253 characters")
 	}
 	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !letter(r) && !digit(r) && !strings.ContainsRune("-_.", r) }) {
-		faults = append(faults, meta.Like("a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+		faults = append(faults, meta.RegexMessage("a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
 			"[-._a-zA-Z0-9]+", "key.name", "KEY_NAME", "key-name"))
 	}
 	switch {

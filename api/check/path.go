@@ -70,5 +70,5 @@ func (p *Path) String() string {
 			b = append(b, name...)
 		}
 	}
-	return meta.CutPath(b)
+	return meta.TruncatePath(b)
 }

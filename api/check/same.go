@@ -2,10 +2,10 @@ package check
 
 import "reflect"
 
-// Same reports whether two values are of the same type and equal. In contrast to
+// SemanticEqual reports whether two values are of the same type and equal. In contrast to
 // reflect.DeepEqual, nil and empty lists and maps are equal, and values of types with an Equal
 // method, such as times and quantities, are compared by it.
-func Same(a, b any) bool { return same(reflect.ValueOf(a), reflect.ValueOf(b)) }
+func SemanticEqual(a, b any) bool { return same(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
 func same(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {

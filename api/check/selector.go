@@ -8,7 +8,7 @@ import (
 )
 
 // Labels adds faults for invalid label keys and values. All of them have the path of the map.
-func (f *Faults) Labels(at *Path, labels map[string]string) {
+func (f *Violations) Labels(at *Path, labels map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		f.Format(at, k, meta.CheckQualifiedName(k))
 		f.Format(at, labels[k], meta.CheckLabelValue(labels[k]))
@@ -16,7 +16,7 @@ func (f *Faults) Labels(at *Path, labels map[string]string) {
 }
 
 // Selector adds faults for an invalid label selector; nil is valid.
-func (f *Faults) Selector(at *Path, s *meta.Selector) {
+func (f *Violations) Selector(at *Path, s *meta.LabelSelector) {
 	if s == nil {
 		return
 	}
@@ -26,7 +26,7 @@ func (f *Faults) Selector(at *Path, s *meta.Selector) {
 	}
 }
 
-func (f *Faults) expression(at *Path, e meta.SelectorExpression) {
+func (f *Violations) expression(at *Path, e meta.LabelSelectorRequirement) {
 	if !f.SelectorValues(at, e.Operator, e.Values) {
 		f.Invalid(at.Field("operator"), e.Operator, "not a valid selector operator")
 	}
@@ -38,7 +38,7 @@ func (f *Faults) expression(at *Path, e meta.SelectorExpression) {
 
 // SelectorValues adds a fault if a selector requirement has values although its operator takes
 // none, or lacks values that the operator needs. It reports whether the operator is known.
-func (f *Faults) SelectorValues(at *Path, operator string, values []string) bool {
+func (f *Violations) SelectorValues(at *Path, operator string, values []string) bool {
 	switch operator {
 	case "In", "NotIn":
 		if len(values) == 0 {

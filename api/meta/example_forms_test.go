@@ -24,11 +24,11 @@ func ExampleReason() {
 		meta.Conflict(lamps, "hall", "somebody switched it"),
 		meta.Expired("the lamp of last year is forgotten"),
 		meta.TooLarge("more than %d lamps", 100),
-		meta.Invalid(meta.GroupKind{Group: "example.com", Kind: "Lamp"}, "hall", []meta.Cause{{Reason: meta.CauseInvalid, Field: "spec.room", Message: "no such room"}}),
+		meta.Invalid(meta.GroupKind{Group: "example.com", Kind: "Lamp"}, "hall", []meta.StatusCause{{Reason: meta.CauseInvalid, Field: "spec.room", Message: "no such room"}}),
 		meta.Internal(errors.New("the fuse has gone")),
 		meta.Unavailable("no current"),
 		meta.Timeout("the lamp does not answer"),
-		meta.NoRoom("no socket is free"),
+		meta.InsufficientStorage("no socket is free"),
 		meta.Failure(http.StatusTeapot, "Teapot", "this is no lamp"),
 	} {
 		var status *meta.Status
@@ -53,11 +53,11 @@ func ExampleReason() {
 }
 
 // A client reads the invalid fields from the Status of a failed request.
-func ExampleDetails() {
-	err := error(meta.Invalid(meta.GroupKind{Kind: "Lamp"}, "hall", []meta.Cause{{Reason: meta.CauseRequired, Field: "spec.room"}}))
+func ExampleStatusDetails() {
+	err := error(meta.Invalid(meta.GroupKind{Kind: "Lamp"}, "hall", []meta.StatusCause{{Reason: meta.CauseRequired, Field: "spec.room"}}))
 	var status *meta.Status
 	if errors.As(err, &status) {
-		var details *meta.Details = status.Details
+		var details *meta.StatusDetails = status.Details
 		fmt.Println(details.Kind, details.Name, details.Causes[0].Field)
 	}
 	// Output: Lamp hall spec.room
@@ -68,7 +68,7 @@ func ExampleDetails() {
 func ExampleNameChecker() {
 	room := func(name string) []string {
 		if len(name) != 3 {
-			return []string{meta.Like("a room has three letters", "[a-z]{3}", "den")}
+			return []string{meta.RegexMessage("a room has three letters", "[a-z]{3}", "den")}
 		}
 		return meta.CheckDNSLabel(name)
 	}
@@ -135,7 +135,7 @@ func ExampleFormatAge() {
 
 // An owner reference has the apiVersion and kind of the owner.
 func ExampleParseAPIVersion() {
-	owner := meta.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	owner := meta.Owner{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	gv := meta.ParseAPIVersion(owner.APIVersion)
 	kind := meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: owner.Kind}
 	fmt.Println(kind, kind.GroupKind(), kind.APIVersion())
@@ -158,15 +158,15 @@ func ExampleWithUser() {
 // A controller uses the label selector in the spec of a kind.
 func ExampleSelector() {
 	type LampSetSpec struct {
-		Selector *meta.Selector `json:"selector"`
+		Selector *meta.LabelSelector `json:"selector"`
 	}
-	spec := LampSetSpec{Selector: &meta.Selector{
+	spec := LampSetSpec{Selector: &meta.LabelSelector{
 		MatchLabels:      map[string]string{"room": "hall"},
-		MatchExpressions: []meta.SelectorExpression{{Key: "broken", Operator: "DoesNotExist"}},
+		MatchExpressions: []meta.LabelSelectorRequirement{{Key: "broken", Operator: "DoesNotExist"}},
 	}}
 	text, _ := json.Marshal(spec)
 	tree, _ := meta.ParseJSON(text)
-	selector, err := meta.LabelSelectorFromObject(meta.NewObject(tree.(map[string]any)).Map("selector"))
+	selector, err := meta.LabelSelectorAsSelector(meta.NewObject(tree.(map[string]any)).Map("selector"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -251,8 +251,8 @@ func ExampleMetadataWarnings() {
 }
 
 // CutPath limits the length of paths with long map keys.
-func ExampleCutPath() {
+func ExampleTruncatePath() {
 	path := "spec.rooms[" + strings.Repeat("x", 1<<20) + "]"
-	fmt.Println(len(meta.CutPath([]byte(path))) < 2*meta.MaxPath, meta.CutPath([]byte("spec.rooms[hall]")))
+	fmt.Println(len(meta.TruncatePath([]byte(path))) < 2*meta.MaxPath, meta.TruncatePath([]byte("spec.rooms[hall]")))
 	// Output: true spec.rooms[hall]
 }

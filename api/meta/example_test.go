@@ -15,8 +15,8 @@ func ExampleParseFieldSelector() {
 	// Output: a true <nil> true
 }
 
-func ExampleLabelSelectorFromObject() {
-	s, err := meta.LabelSelectorFromObject(map[string]any{
+func ExampleLabelSelectorAsSelector() {
+	s, err := meta.LabelSelectorAsSelector(map[string]any{
 		"matchLabels":      map[string]any{"app": "web"},
 		"matchExpressions": []any{map[string]any{"key": "tier", "operator": "In", "values": []any{"b", "a"}}},
 	})
@@ -24,9 +24,9 @@ func ExampleLabelSelectorFromObject() {
 	// Output: app=web,tier in (a,b) <nil>
 }
 
-func ExampleLabelSelector_Expressions() {
+func ExampleSelector_Requirements() {
 	s, err := meta.ParseLabelSelector("app=web,tier notin (b,a),!old,size>3")
-	fmt.Println(s.Expressions(), err)
+	fmt.Println(s.Requirements(), err)
 	// Output: [{app In [web]} {old DoesNotExist []} {tier NotIn [a b]}] <nil>
 }
 

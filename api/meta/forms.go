@@ -22,17 +22,19 @@ const (
 	nameCharacters = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
 
-// Like returns the description of a format with examples and its pattern appended.
-func Like(form, pattern string, examples ...string) string {
+// RegexMessage returns the description of a format with examples and its pattern appended.
+func RegexMessage(form, pattern string, examples ...string) string {
 	return fmt.Sprintf("%s (e.g. '%s', regex used for validation is '%s')", form, strings.Join(examples, "',  or '"), pattern)
 }
 
 func subdomainForm() string {
-	return Like("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+	return RegexMessage("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
 		subdomainPattern, "example.com")
 }
 
-func qualifiedForm() string { return Like(nameCharacters, namePattern, "MyName", "my.name", "123-abc") }
+func qualifiedForm() string {
+	return RegexMessage(nameCharacters, namePattern, "MyName", "my.name", "123-abc")
+}
 
 func lowerAlnum(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 func alnum(c byte) bool      { return lowerAlnum(c) || c >= 'A' && c <= 'Z' }
@@ -49,7 +51,7 @@ func CheckDNSLabel(s string) []string {
 	case dnsSubdomain(s):
 		faults = append(faults, "must not contain dots")
 	default:
-		faults = append(faults, Like("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+		faults = append(faults, RegexMessage("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
 			labelPattern, "my-name", "123-abc"))
 	}
 	return faults
@@ -75,7 +77,7 @@ func CheckDNS1035Label(s string) []string {
 		faults = append(faults, tooLong(maxLabel))
 	}
 	if !dnsLabel(s) || s[0] >= '0' && s[0] <= '9' {
-		faults = append(faults, Like("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+		faults = append(faults, RegexMessage("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
 			"[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
 	}
 	return faults
@@ -130,7 +132,7 @@ func CheckLabelValue(s string) []string {
 		faults = append(faults, tooManyBytes(maxLabel))
 	}
 	if s != "" && !nameForm(s) {
-		faults = append(faults, Like("a valid label must be an empty string or "+strings.TrimPrefix(nameCharacters, "must "),
+		faults = append(faults, RegexMessage("a valid label must be an empty string or "+strings.TrimPrefix(nameCharacters, "must "),
 			"("+namePattern+")?", "MyValue", "my_value", "12345"))
 	}
 	return faults

@@ -48,17 +48,21 @@ type GroupResource struct{ Group, Resource string }
 // String returns "resource.group", or "resource" in the core group.
 func (r GroupResource) String() string { return dotted(r.Resource, r.Group) }
 
-// Resource is a version of a resource type.
-type Resource struct{ Group, Version, Resource string }
+// GroupVersionResource is a version of a resource type.
+type GroupVersionResource struct{ Group, Version, Resource string }
 
 // GroupResource returns the resource type without the version.
-func (r Resource) GroupResource() GroupResource { return GroupResource{r.Group, r.Resource} }
+func (r GroupVersionResource) GroupResource() GroupResource {
+	return GroupResource{r.Group, r.Resource}
+}
 
 // GroupVersion returns the group and the version.
-func (r Resource) GroupVersion() GroupVersion { return GroupVersion{r.Group, r.Version} }
+func (r GroupVersionResource) GroupVersion() GroupVersion { return GroupVersion{r.Group, r.Version} }
 
 // String returns "group/version, Resource=resource".
-func (r Resource) String() string { return r.GroupVersion().String() + ", Resource=" + r.Resource }
+func (r GroupVersionResource) String() string {
+	return r.GroupVersion().String() + ", Resource=" + r.Resource
+}
 
 // Key identifies an object of a resource type. Namespace is "" for cluster scope.
 type Key struct{ Namespace, Name string }

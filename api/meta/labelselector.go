@@ -1,19 +1,19 @@
 package meta
 
-// Selector is a label selector as objects hold it: all labels and expressions
+// LabelSelector is a label selector as objects hold it: all labels and expressions
 // must match. An empty one matches everything.
-type Selector struct {
+type LabelSelector struct {
 	_ struct{} `schema:"mapType=atomic"`
 
 	// MatchLabels are labels with the values that they must have.
 	MatchLabels map[string]string `json:"matchLabels,omitempty" protobuf:"bytes,1,rep,name=matchLabels"`
 
 	// MatchExpressions are further conditions.
-	MatchExpressions []SelectorExpression `json:"matchExpressions,omitempty" protobuf:"bytes,2,rep,name=matchExpressions" schema:"listType=atomic"`
+	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty" protobuf:"bytes,2,rep,name=matchExpressions" schema:"listType=atomic"`
 }
 
-// SelectorExpression is a condition on one label.
-type SelectorExpression struct {
+// LabelSelectorRequirement is a condition on one label.
+type LabelSelectorRequirement struct {
 	// Key is the label.
 	Key string `json:"key" protobuf:"bytes,1,opt,name=key" schema:"required"`
 

@@ -167,7 +167,7 @@ func (q Quantity) String() string {
 	if q.Sign() == 0 {
 		return "0"
 	}
-	if q.format == BinarySI && q.Whole() && q.nanos.CmpAbs(new(big.Int).Mul(big.NewInt(1024), nano())) >= 0 {
+	if q.format == BinarySI && q.IsInteger() && q.nanos.CmpAbs(new(big.Int).Mul(big.NewInt(1024), nano())) >= 0 {
 		m, power := strip(roundUp(q.nanos, nano()), 1024, len(binarySuffixes)-1)
 		return m.String() + binarySuffixes[power]
 	}
@@ -264,8 +264,8 @@ func exactly(nanos, unit *big.Int) (int64, bool) {
 	return n.Int64(), true
 }
 
-// Whole reports whether the quantity is a whole number.
-func (q Quantity) Whole() bool { return new(big.Int).Rem(q.amount(), nano()).Sign() == 0 }
+// IsInteger reports whether the quantity is a whole number.
+func (q Quantity) IsInteger() bool { return new(big.Int).Rem(q.amount(), nano()).Sign() == 0 }
 
 // IsZero reports whether the quantity is 0.
 func (q Quantity) IsZero() bool { return q.Sign() == 0 }

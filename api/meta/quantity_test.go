@@ -54,8 +54,8 @@ func TestQuantityArithmetic(t *testing.T) {
 	assert.Equal(t, "3/2", parse("1.5").Rat().String())
 	assert.Equal(t, "1152921504606846976/1", parse("1Ei").Rat().String())
 	assert.Equal(t, "0/1", meta.Quantity{}.Rat().String())
-	assert.True(t, parse("2k").Whole())
-	assert.False(t, parse("1m").Whole())
+	assert.True(t, parse("2k").IsInteger())
+	assert.False(t, parse("1m").IsInteger())
 	assert.True(t, meta.Quantity{}.IsZero())
 }
 

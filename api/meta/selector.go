@@ -38,19 +38,19 @@ type labelRequirement struct {
 	bound int64 // for > and <
 }
 
-// LabelSelector is a parsed label selector. It matches an object if all of its requirements are
+// Selector is a parsed label selector. It matches an object if all of its requirements are
 // satisfied. The zero value matches everything.
-type LabelSelector struct {
+type Selector struct {
 	reqs    []labelRequirement // sorted by key
 	nothing bool               // matches no object
 }
 
 // Empty reports whether the selector matches everything.
-func (s LabelSelector) Empty() bool { return len(s.reqs) == 0 && !s.nothing }
+func (s Selector) Empty() bool { return len(s.reqs) == 0 && !s.nothing }
 
 // Matches reports whether an object matches the selector. get returns the value of a label and
 // whether the object has it.
-func (s LabelSelector) Matches(get func(key string) (string, bool)) bool {
+func (s Selector) Matches(get func(key string) (string, bool)) bool {
 	if s.nothing {
 		return false
 	}
@@ -92,7 +92,7 @@ func (r *labelRequirement) matches(v string, ok bool) bool {
 
 // String returns the text of the selector, which parses to an equal selector. It is "" for a
 // selector that matches nothing.
-func (s LabelSelector) String() string {
+func (s Selector) String() string {
 	parts := make([]string, len(s.reqs))
 	for i, r := range s.reqs {
 		switch r.Op {
@@ -109,15 +109,15 @@ func (s LabelSelector) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Expressions returns the requirements as expressions of a Selector. Requirements with > and <
-// are omitted, because a Selector cannot express them.
-func (s LabelSelector) Expressions() (list []SelectorExpression) {
+// Requirements returns the requirements as LabelSelectorRequirements. Requirements with > and <
+// are omitted, because a LabelSelector cannot express them.
+func (s Selector) Requirements() (list []LabelSelectorRequirement) {
 	words := map[labelOperator]string{
 		labelEquals: "In", labelIn: "In", labelNotEquals: "NotIn", labelNotIn: "NotIn", labelExists: "Exists", labelAbsent: "DoesNotExist",
 	}
 	for _, r := range s.reqs {
 		if word := words[r.Op]; word != "" {
-			list = append(list, SelectorExpression{Key: r.Key, Operator: word, Values: slices.Clone(r.Values)})
+			list = append(list, LabelSelectorRequirement{Key: r.Key, Operator: word, Values: slices.Clone(r.Values)})
 		}
 	}
 	return list
@@ -126,29 +126,29 @@ func (s LabelSelector) Expressions() (list []SelectorExpression) {
 // ParseLabelSelector parses the text of a label selector: comma-separated requirements of the
 // forms key=v, key==v, key!=v, key in (a,b), key notin (a,b), key, !key, key>n and key<n.
 // Errors are 400 *Status. (Spec: conventions, label selectors.)
-func ParseLabelSelector(text string) (LabelSelector, error) {
+func ParseLabelSelector(text string) (Selector, error) {
 	if len(text) > maxSelectorBytes {
-		return LabelSelector{}, selectorError("label", "longer than %d bytes", maxSelectorBytes)
+		return Selector{}, selectorError("label", "longer than %d bytes", maxSelectorBytes)
 	}
 	p := labelParser{text: text}
 	p.next()
 	if p.tok == "" {
-		return LabelSelector{}, nil
+		return Selector{}, nil
 	}
-	var s LabelSelector
+	var s Selector
 	for {
 		r, err := p.requirement()
 		if err != nil {
-			return LabelSelector{}, err
+			return Selector{}, err
 		}
 		if s.reqs = append(s.reqs, r); len(s.reqs) > maxRequirements {
-			return LabelSelector{}, selectorError("label", "more than %d requirements", maxRequirements)
+			return Selector{}, selectorError("label", "more than %d requirements", maxRequirements)
 		}
 		if p.tok == "" {
 			break
 		}
 		if p.tok != "," {
-			return LabelSelector{}, selectorError("label", "found %q, expected ',' or the end", clip(p.tok))
+			return Selector{}, selectorError("label", "found %q, expected ',' or the end", clip(p.tok))
 		}
 		p.next()
 	}
@@ -156,7 +156,7 @@ func ParseLabelSelector(text string) (LabelSelector, error) {
 	return s, nil
 }
 
-func (s *LabelSelector) sort() {
+func (s *Selector) sort() {
 	slices.SortStableFunc(s.reqs, func(a, b labelRequirement) int { return strings.Compare(a.Key, b.Key) })
 }
 
@@ -199,10 +199,10 @@ func newLabelRequirement(key string, op labelOperator, values ...string) (labelR
 	return r, nil
 }
 
-// LabelSelectorFromObject returns the label selector with the matchLabels and matchExpressions
+// LabelSelectorAsSelector returns the label selector with the matchLabels and matchExpressions
 // in m. A nil map matches nothing, and an empty map everything. Errors are 400 *Status.
-func LabelSelectorFromObject(m map[string]any) (LabelSelector, error) {
-	s := LabelSelector{nothing: m == nil}
+func LabelSelectorAsSelector(m map[string]any) (Selector, error) {
+	s := Selector{nothing: m == nil}
 	o := NewObject(m)
 	for k, v := range o.Map("matchLabels") {
 		text, ok := v.(string)
@@ -229,7 +229,7 @@ func LabelSelectorFromObject(m map[string]any) (LabelSelector, error) {
 	return s, nil
 }
 
-func (s *LabelSelector) add(key string, op labelOperator, values ...string) error {
+func (s *Selector) add(key string, op labelOperator, values ...string) error {
 	r, err := newLabelRequirement(key, op, values...)
 	if err == nil {
 		s.reqs = append(s.reqs, r)

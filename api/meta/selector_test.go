@@ -78,7 +78,7 @@ func TestParseLabelSelectorErrors(t *testing.T) {
 }
 
 func TestLabelSelectorFromObject(t *testing.T) {
-	s, err := meta.LabelSelectorFromObject(map[string]any{
+	s, err := meta.LabelSelectorAsSelector(map[string]any{
 		"matchLabels": map[string]any{"b": "2", "a": "1"},
 		"matchExpressions": []any{
 			map[string]any{"key": "c", "operator": "In", "values": []any{"y", "x", "x"}},
@@ -90,11 +90,11 @@ func TestLabelSelectorFromObject(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a=1,b=2,c in (x,y),!d,e,f notin (z)", s.String())
 
-	nothing, err := meta.LabelSelectorFromObject(nil)
+	nothing, err := meta.LabelSelectorAsSelector(nil)
 	require.NoError(t, err)
 	require.False(t, nothing.Matches(lookup(nil)))
 	require.False(t, nothing.Empty())
-	all, err := meta.LabelSelectorFromObject(map[string]any{})
+	all, err := meta.LabelSelectorAsSelector(map[string]any{})
 	require.NoError(t, err)
 	require.True(t, all.Empty())
 
@@ -106,7 +106,7 @@ func TestLabelSelectorFromObject(t *testing.T) {
 		{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Exists", "values": []any{"1"}}}},
 		{"matchExpressions": []any{"x"}},
 	} {
-		_, err := meta.LabelSelectorFromObject(bad)
+		_, err := meta.LabelSelectorAsSelector(bad)
 		require.Error(t, err, "%v", bad)
 	}
 }

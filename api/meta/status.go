@@ -32,42 +32,42 @@ const (
 	ReasonServiceUnavailable    Reason = "ServiceUnavailable"
 )
 
-// CauseReason is the machine-readable reason of a Cause.
-type CauseReason string
+// CauseType is the machine-readable reason of a StatusCause.
+type CauseType string
 
 // The cause reasons that clients know.
 const (
-	CauseRequired      CauseReason = "FieldValueRequired"
-	CauseDuplicate     CauseReason = "FieldValueDuplicate"
-	CauseInvalid       CauseReason = "FieldValueInvalid"
-	CauseNotSupported  CauseReason = "FieldValueNotSupported"
-	CauseForbidden     CauseReason = "FieldValueForbidden"
-	CauseTooLong       CauseReason = "FieldValueTooLong"
-	CauseTooMany       CauseReason = "FieldValueTooMany"
-	CauseNotFound      CauseReason = "FieldValueNotFound"
-	CauseTypeInvalid   CauseReason = "FieldValueTypeInvalid"
-	CauseFieldManager  CauseReason = "FieldManagerConflict"
-	CauseTooLargeRV    CauseReason = "ResourceVersionTooLarge"
-	CauseUnexpected    CauseReason = "UnexpectedServerResponse"
-	CauseNSTerminating CauseReason = "NamespaceTerminating"
+	CauseRequired      CauseType = "FieldValueRequired"
+	CauseDuplicate     CauseType = "FieldValueDuplicate"
+	CauseInvalid       CauseType = "FieldValueInvalid"
+	CauseNotSupported  CauseType = "FieldValueNotSupported"
+	CauseForbidden     CauseType = "FieldValueForbidden"
+	CauseTooLong       CauseType = "FieldValueTooLong"
+	CauseTooMany       CauseType = "FieldValueTooMany"
+	CauseNotFound      CauseType = "FieldValueNotFound"
+	CauseTypeInvalid   CauseType = "FieldValueTypeInvalid"
+	CauseFieldManager  CauseType = "FieldManagerConflict"
+	CauseTooLargeRV    CauseType = "ResourceVersionTooLarge"
+	CauseUnexpected    CauseType = "UnexpectedServerResponse"
+	CauseNSTerminating CauseType = "NamespaceTerminating"
 )
 
-// Cause is one error in a request: the field, the kind of error, and a message.
-type Cause struct {
-	Reason  CauseReason `json:"reason,omitempty"`
-	Message string      `json:"message,omitempty"`
-	Field   string      `json:"field,omitempty"`
+// StatusCause is one error in a request: the field, the kind of error, and a message.
+type StatusCause struct {
+	Reason  CauseType `json:"reason,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Field   string    `json:"field,omitempty"`
 }
 
-// Details describes the subject of a Status. Kind is the resource type (configmaps) in most
+// StatusDetails describes the subject of a Status. Kind is the resource type (configmaps) in most
 // errors, and the kind (ConfigMap) in errors of reason Invalid.
-type Details struct {
-	Name              string  `json:"name,omitempty"`
-	Group             string  `json:"group,omitempty"`
-	Kind              string  `json:"kind,omitempty"`
-	UID               string  `json:"uid,omitempty"`
-	Causes            []Cause `json:"causes,omitempty"`
-	RetryAfterSeconds int     `json:"retryAfterSeconds,omitempty"`
+type StatusDetails struct {
+	Name              string        `json:"name,omitempty"`
+	Group             string        `json:"group,omitempty"`
+	Kind              string        `json:"kind,omitempty"`
+	UID               string        `json:"uid,omitempty"`
+	Causes            []StatusCause `json:"causes,omitempty"`
+	RetryAfterSeconds int           `json:"retryAfterSeconds,omitempty"`
 }
 
 // Status is the response to a failed request, or to a request without an object to return. A
@@ -76,7 +76,7 @@ type Status struct {
 	Status  string // "Failure" or "Success"
 	Message string
 	Reason  Reason
-	Details *Details
+	Details *StatusDetails
 	Code    int
 
 	// Continue is a token for continuing a list, in an Expired error: the rest of the list is
@@ -116,7 +116,7 @@ func (s *Status) Object() *Object {
 	return NewObject(tree)
 }
 
-func (d *Details) tree() map[string]any {
+func (d *StatusDetails) tree() map[string]any {
 	t := map[string]any{}
 	for k, v := range map[string]string{"name": d.Name, "group": d.Group, "kind": d.Kind, "uid": d.UID} {
 		if v != "" {
@@ -169,7 +169,7 @@ func Failure(code int, reason Reason, format string, args ...any) *Status {
 }
 
 func about(s *Status, r GroupResource, name string) *Status {
-	s.Details = &Details{Group: r.Group, Kind: r.Resource, Name: name}
+	s.Details = &StatusDetails{Group: r.Group, Kind: r.Resource, Name: name}
 	return s
 }
 
@@ -181,7 +181,7 @@ func NotFound(r GroupResource, name string) *Status {
 // NoSuchResource returns the 404 Status for a path that is not served.
 func NoSuchResource() *Status {
 	s := Failure(http.StatusNotFound, ReasonNotFound, "the server could not find the requested resource")
-	s.Details = &Details{}
+	s.Details = &StatusDetails{}
 	return s
 }
 
@@ -211,10 +211,10 @@ func Forbidden(r GroupResource, name, why string) *Status {
 
 // Invalid returns the 422 Status of an object that violates rules. Each cause is
 // listed once, even if several rules found it.
-func Invalid(k GroupKind, name string, causes []Cause) *Status {
+func Invalid(k GroupKind, name string, causes []StatusCause) *Status {
 	var parts []string
-	var distinct []Cause
-	seen := map[Cause]bool{}
+	var distinct []StatusCause
+	seen := map[StatusCause]bool{}
 	for _, c := range causes {
 		if seen[c] {
 			continue
@@ -232,7 +232,7 @@ func Invalid(k GroupKind, name string, causes []Cause) *Status {
 		text = "[" + text + "]"
 	}
 	s := Failure(http.StatusUnprocessableEntity, ReasonInvalid, "%s %q is invalid: %s", k, name, text)
-	s.Details = &Details{Group: k.Group, Kind: k.Kind, Name: name, Causes: distinct}
+	s.Details = &StatusDetails{Group: k.Group, Kind: k.Kind, Name: name, Causes: distinct}
 	return s
 }
 
@@ -261,15 +261,15 @@ func TooLarge(format string, args ...any) *Status {
 	return Failure(http.StatusRequestEntityTooLarge, ReasonRequestEntityTooLarge, format, args...)
 }
 
-// NoRoom returns the 507 Status for a write for which the store has no space.
-func NoRoom(format string, args ...any) *Status {
+// InsufficientStorage returns the 507 Status for a write for which the store has no space.
+func InsufficientStorage(format string, args ...any) *Status {
 	return Failure(http.StatusInsufficientStorage, ReasonInternalError, format, args...)
 }
 
 // Internal returns the 500 Status for an unexpected error, whose text the response contains.
 func Internal(err error) *Status {
 	s := Failure(http.StatusInternalServerError, ReasonInternalError, "Internal error occurred: %v", err)
-	s.Details = &Details{Causes: []Cause{{Message: err.Error()}}}
+	s.Details = &StatusDetails{Causes: []StatusCause{{Message: err.Error()}}}
 	return s
 }
 
@@ -277,8 +277,8 @@ func Internal(err error) *Status {
 // occur in the paths of all values below them.
 const MaxPath = 4 << 10
 
-// CutPath returns path as a string, cut to MaxPath bytes and marked with dots if it was cut.
-func CutPath(path []byte) string {
+// TruncatePath returns path as a string, cut to MaxPath bytes and marked with dots if it was cut.
+func TruncatePath(path []byte) string {
 	if len(path) > MaxPath {
 		return strings.ToValidUTF8(string(path[:MaxPath]), "") + "..."
 	}

@@ -43,7 +43,7 @@ type MetadataRules struct {
 // object (old is nil) or an update of old. The fields that the server sets must
 // already be in place. An update does not check the form of the name again.
 // (Spec: conventions, metadata.)
-func ValidateMetadata(obj, old *Object, rules MetadataRules) []Cause {
+func ValidateMetadata(obj, old *Object, rules MetadataRules) []StatusCause {
 	switch {
 	case rules.Embedded:
 		rules.Name = segment
@@ -71,12 +71,12 @@ func segment(name string, prefix bool) []string {
 type metadataFaults struct {
 	obj, old *Object
 	rules    MetadataRules
-	causes   []Cause
+	causes   []StatusCause
 }
 
-func (f *metadataFaults) add(reason CauseReason, field, format string, args ...any) {
+func (f *metadataFaults) add(reason CauseType, field, format string, args ...any) {
 	if !f.full() {
-		f.causes = append(f.causes, Cause{Reason: reason, Field: "metadata." + field, Message: fmt.Sprintf(format, args...)})
+		f.causes = append(f.causes, StatusCause{Reason: reason, Field: "metadata." + field, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -306,7 +306,7 @@ func sameTime(a, b string) bool {
 // object.
 func MetadataWarnings(obj, old *Object, rules MetadataRules) []string {
 	var out []string
-	seen := map[OwnerReference]bool{}
+	seen := map[Owner]bool{}
 	for i, o := range obj.OwnerReferences() {
 		if seen[o] {
 			out = append(out, fmt.Sprintf("metadata.ownerReferences[%d]: duplicate owner %s %q", i, clip(o.Kind), clip(o.Name)))

@@ -114,7 +114,7 @@ func object(t *testing.T, text string) *meta.Object {
 	return meta.NewObject(tree)
 }
 
-func fields(causes []meta.Cause) []string {
+func fields(causes []meta.StatusCause) []string {
 	out := []string{}
 	for _, c := range causes {
 		out = append(out, strings.TrimPrefix(string(c.Reason), "FieldValue")+" "+strings.TrimPrefix(c.Field, "metadata."))

@@ -54,7 +54,7 @@ func (v *validator) allOf(x any, s *Schema, canonical bool) {
 // matches counts the branches that x satisfies, up to the first of them if stop is set. Of the
 // branches that x does not satisfy, best has the causes of the one that visited most values of
 // x.
-func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n int, best []meta.Cause) {
+func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n int, best []meta.StatusCause) {
 	most := -1
 	for _, e := range branches {
 		causes, visited := v.try(x, e, canonical)
@@ -73,7 +73,7 @@ func (v *validator) matches(x any, branches []*Schema, canonical, stop bool) (n 
 
 // try validates x against a branch. It returns the causes, which it does not add to v, and the
 // number of visited values.
-func (v *validator) try(x any, s *Schema, canonical bool) ([]meta.Cause, int) {
+func (v *validator) try(x any, s *Schema, canonical bool) ([]meta.StatusCause, int) {
 	branch := validator{path: slices.Clone(v.path), branch: true, effort: v.effort}
 	branch.value(x, nil, s, canonical)
 	return slices.Concat(branch.causes, branch.repeats), branch.visited

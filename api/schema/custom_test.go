@@ -49,7 +49,7 @@ func conformed(t testing.TB, s *Schema, in string) (map[string]any, []string) {
 }
 
 type cause struct {
-	reason meta.CauseReason
+	reason meta.CauseType
 	field  string
 }
 

@@ -11,7 +11,7 @@ import (
 // defaultsChecker checks that each default of a structural schema could be written by a client:
 // it has no unknown fields, is valid, and does not set metadata that the server fills in. Like
 // the reference server, it does not check defaults below additionalProperties.
-type defaultsChecker struct{ faults, forbidden check.Faults }
+type defaultsChecker struct{ faults, forbidden check.Violations }
 
 func (c *defaultsChecker) schema(s *Schema, at place) {
 	if s == nil {
@@ -132,8 +132,8 @@ func (s *Schema) beginsWithKey(path string) bool {
 }
 
 // causeBelow returns a cause for a field of the value at path.
-func causeBelow(path *check.Path, field, message string, reason meta.CauseReason) meta.Cause {
-	return meta.Cause{Reason: reason, Field: join(path.String(), field), Message: message}
+func causeBelow(path *check.Path, field, message string, reason meta.CauseType) meta.StatusCause {
+	return meta.StatusCause{Reason: reason, Field: join(path.String(), field), Message: message}
 }
 
 // pruneDefaults drops unknown fields from the defaults in s, which describes the values of a

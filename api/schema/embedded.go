@@ -33,7 +33,7 @@ func (v *validator) embedded(m map[string]any) {
 }
 
 // inObject adds a cause for a field of the embedded object at the path.
-func (v *validator) inObject(c meta.Cause) {
+func (v *validator) inObject(c meta.StatusCause) {
 	if !v.full() {
 		if at := v.path.keyed(); at != "" {
 			c.Field = at + "." + c.Field

@@ -68,7 +68,7 @@ func ExampleEnumOf() {
 	type Box struct {
 		Use string `json:"use" schema:"enum=toys|tools,unchecked"`
 	}
-	var f check.Faults
+	var f check.Violations
 	f.OneOf(check.At("spec", "box"), "books", schema.EnumOf[Box]("Use")...)
 	fmt.Println(f.In(check.At("spec")), f[0].Message)
 	// Output:

@@ -64,7 +64,7 @@ const (
 	formatPort     = "port"           // a port number or name
 	formatPercent  = "int-or-percent" // an integer or a percentage
 	formatLabels   = "labels"         // a map of labels
-	formatSelector = "label-selector" // a meta.Selector
+	formatSelector = "label-selector" // a meta.LabelSelector
 )
 
 func hasWholeFormat(s *Schema) bool {
@@ -98,7 +98,7 @@ func (v *validator) wholeFormat(x any, s *Schema) {
 			v.violation(wording.Invalid, x, "must be an integer or a percentage (such as '1%' or '93%')", true)
 		}
 	case map[string]any:
-		var f check.Faults
+		var f check.Violations
 		if s.Format == formatLabels {
 			f.Labels(nil, textsOf(x))
 		} else {
@@ -141,23 +141,23 @@ func (v *validator) addReasons(text string, reasons []string) {
 }
 
 // addBelow adds causes with fields relative to the value at the path.
-func (v *validator) addBelow(causes []meta.Cause) {
+func (v *validator) addBelow(causes []meta.StatusCause) {
 	for _, c := range causes {
 		if v.full() {
 			return
 		}
-		c.Field = meta.CutPath([]byte(join(v.path.String(), c.Field)))
+		c.Field = meta.TruncatePath([]byte(join(v.path.String(), c.Field)))
 		v.causes = append(v.causes, c)
 	}
 }
 
 // selectorOf converts a normalized label selector.
-func selectorOf(m map[string]any) *meta.Selector {
+func selectorOf(m map[string]any) *meta.LabelSelector {
 	o := meta.NewObject(m)
-	s := &meta.Selector{MatchLabels: textsOf(o.Map("matchLabels"))}
+	s := &meta.LabelSelector{MatchLabels: textsOf(o.Map("matchLabels"))}
 	for _, e := range o.Objects("matchExpressions") {
 		s.MatchExpressions = append(s.MatchExpressions,
-			meta.SelectorExpression{Key: e.String("key"), Operator: e.String("operator"), Values: e.Strings("values")})
+			meta.LabelSelectorRequirement{Key: e.String("key"), Operator: e.String("operator"), Values: e.Strings("values")})
 	}
 	return s
 }

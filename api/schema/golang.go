@@ -86,7 +86,7 @@ import (
 //	dns-label  dns-1035-label  dns-subdomain  qualified-name  label-value  path-segment
 //	ip  cidr  port-name  config-key  env-name  header-name  sysctl-name  csi-driver  signer-name
 //	inner-path  relative-path  file-path
-//	port (a number or a name)  int-or-percent  labels (a map)  label-selector (a meta.Selector)
+//	port (a number or a name)  int-or-percent  labels (a map)  label-selector (a meta.LabelSelector)
 //
 // The prefixes items. and values. apply a word to the items of a list and to the values of a
 // map. name.required makes the field "name" of a struct required, but only where this field

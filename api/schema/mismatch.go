@@ -19,7 +19,7 @@ func (c *normalizer) mismatch(v any, s *Schema) {
 		into = "struct field " + goName(c.within) + "." + fields
 	}
 	text := fmt.Sprintf("json: cannot unmarshal %s into Go %s of type %s", decoded(v, s), into, goType(s))
-	c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: c.path.String(), Message: text})
+	c.faults = append(c.faults, meta.StatusCause{Reason: meta.CauseTypeInvalid, Field: c.path.String(), Message: text})
 }
 
 // fields returns the names of the fields on the path, without keys and indexes.

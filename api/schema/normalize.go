@@ -32,7 +32,7 @@ const (
 // A nil schema declares no other field and drops nothing.
 //
 // The numbers of returned paths and causes are limited.
-func (s *Schema) Normalize(tree map[string]any) (unknown []string, faults []meta.Cause) {
+func (s *Schema) Normalize(tree map[string]any) (unknown []string, faults []meta.StatusCause) {
 	return s.normalize(tree, normalizer{})
 }
 
@@ -40,11 +40,11 @@ func (s *Schema) Normalize(tree map[string]any) (unknown []string, faults []meta
 // value cannot be converted, Coerce drops it, or the whole list if the value is an item of a
 // list. The object is normalized afterwards, and faults has a cause for each value that could
 // not be converted.
-func (s *Schema) Coerce(tree map[string]any) (unknown []string, faults []meta.Cause) {
+func (s *Schema) Coerce(tree map[string]any) (unknown []string, faults []meta.StatusCause) {
 	return s.normalize(tree, normalizer{leaveOut: true})
 }
 
-func (s *Schema) normalize(tree map[string]any, c normalizer) (unknown []string, faults []meta.Cause) {
+func (s *Schema) normalize(tree map[string]any, c normalizer) (unknown []string, faults []meta.StatusCause) {
 	var room [16]step
 	c.path = room[:0]
 	switch {
@@ -61,7 +61,7 @@ func (s *Schema) normalize(tree map[string]any, c normalizer) (unknown []string,
 	if len(c.first)+len(c.last) > 0 {
 		c.unknown = slices.Concat(c.first, c.unknown, c.last)
 	}
-	slices.SortStableFunc(c.faults, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortStableFunc(c.faults, func(a, b meta.StatusCause) int { return strings.Compare(a.Field, b.Field) })
 	return c.unknown, c.faults
 }
 
@@ -72,7 +72,7 @@ type normalizer struct {
 	size    int      // total bytes in unknown
 	first   []string // unknown fields in the metadata of a custom object
 	last    []string // unknown fields in the metadata of embedded objects
-	faults  []meta.Cause
+	faults  []meta.StatusCause
 	within  *Struct // the innermost Go struct that contains the value at path, or nil
 	above   int     // number of steps of path that lead to the outermost Go value
 
@@ -126,7 +126,7 @@ func (c *normalizer) fault(format string, args ...any) {
 		if c.within == nil { // an object embedded in a custom kind
 			at = c.path.keyed()
 		}
-		c.faults = append(c.faults, meta.Cause{Reason: meta.CauseTypeInvalid, Field: at, Message: at + ": " + fmt.Sprintf(format, args...)})
+		c.faults = append(c.faults, meta.StatusCause{Reason: meta.CauseTypeInvalid, Field: at, Message: at + ": " + fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -61,7 +61,7 @@ func (v *validator) keys(m map[string]any, s *Schema) {
 			if v.full() {
 				return
 			}
-			at := meta.CutPath(fmt.Appendf(nil, "%s[%s]", v.path, k))
+			at := meta.TruncatePath(fmt.Appendf(nil, "%s[%s]", v.path, k))
 			v.causes = append(v.causes, wording.Invalid.Cause(at, show(k), why, true))
 		}
 	}
@@ -143,7 +143,7 @@ func (v *validator) forbidden(m map[string]any, s *Schema) {
 func (v *validator) entries(m, before map[string]any, s *Schema, canonical bool) {
 	type faulty struct {
 		key    string
-		causes []meta.Cause
+		causes []meta.StatusCause
 	}
 	var found []faulty
 	from := len(v.causes)

@@ -24,7 +24,7 @@ const (
 //
 // A schema is structural if every value has a type outside of allOf, anyOf, oneOf and not, and
 // if these combinations only validate values that are declared outside of them.
-func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []meta.Cause) {
+func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []meta.StatusCause) {
 	r := &openAPIReader{words: extensionsOf(p), patterns: map[string]*pattern{}}
 	s := r.schema(doc, place{path: at, level: atRoot})
 	c, d := &structural{words: r.words}, &defaultsChecker{}
@@ -35,8 +35,8 @@ func OpenAPI(doc map[string]any, p names.Profile, at *check.Path) (*Schema, []me
 		}
 	}
 	keywords := slices.Concat(r.faults, c.keywords, d.forbidden)
-	for _, list := range []check.Faults{c.faults, d.faults, keywords} {
-		slices.SortStableFunc(list, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+	for _, list := range []check.Violations{c.faults, d.faults, keywords} {
+		slices.SortStableFunc(list, func(a, b meta.StatusCause) int { return strings.Compare(a.Field, b.Field) })
 	}
 	faults := slices.Concat(c.faults, d.faults, keywords)
 	if len(faults) == 0 && r.dialect {
@@ -78,7 +78,7 @@ func (p place) below(path *check.Path, l level) place {
 type openAPIReader struct {
 	words    extensions
 	patterns map[string]*pattern // by their text
-	faults   check.Faults
+	faults   check.Violations
 	nodes    int
 	unread   bool // a part cannot be represented, and the result is incomplete
 	unfit    bool // a type or a pattern is invalid, and defaults cannot be validated

@@ -14,11 +14,11 @@ import (
 // found for the field and everything below it precede the causes from byCode. Causes in byCode
 // keep their relative order. If found reports a list with too many items, causes in byCode for
 // its items are dropped. The result may share memory with found.
-func (s *Schema) InFieldOrder(found, byCode []meta.Cause) []meta.Cause {
+func (s *Schema) InFieldOrder(found, byCode []meta.StatusCause) []meta.StatusCause {
 	if len(found) == 0 || len(byCode) == 0 {
 		return append(found, byCode...)
 	}
-	merged := make([]meta.Cause, 0, len(found)+len(byCode))
+	merged := make([]meta.StatusCause, 0, len(found)+len(byCode))
 	var tooMany []pathStep // the last list with too many items
 	for _, c := range byCode {
 		at := s.place(c.Field)

@@ -50,7 +50,7 @@ func (p path) text(brackets bool) string {
 			b = append(b, s.name...)
 		}
 	}
-	return meta.CutPath(b)
+	return meta.TruncatePath(b)
 }
 
 // to returns the text of the path to a field of the value at p. It does not change p.

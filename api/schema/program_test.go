@@ -11,28 +11,28 @@ import (
 )
 
 type widget struct {
-	Port     int32             `json:"port" schema:"range=1|65535"`
-	Size     *int32            `json:"size,omitempty" schema:"min=0"`
-	Policy   *string           `json:"policy,omitempty" schema:"enum=Always|Never"`
-	Name     string            `json:"name" schema:"required,format=dns-label"`
-	Host     string            `json:"host,omitempty" schema:"format=dns-subdomain"`
-	Address  string            `json:"address,omitempty" schema:"format=ip"`
-	Networks []string          `json:"networks,omitempty" schema:"items.format=cidr"`
-	Data     map[string]string `json:"data,omitempty" schema:"keyFormat=config-key"`
-	Fixed    string            `json:"fixed,omitempty" schema:"immutable"`
-	Parts    []widgetPart      `json:"parts,omitempty" schema:"listType=map,listMapKeys=name"`
-	Again    []widgetPart      `json:"again,omitempty" schema:"listType=map,listMapKeys=name,repeats"`
-	Loose    *widgetPart       `json:"loose,omitempty" schema:"unchecked"`
-	Target   *meta.IntOrString `json:"target,omitempty" schema:"format=port"`
-	Share    *meta.IntOrString `json:"share,omitempty" schema:"format=int-or-percent"`
-	Labels   map[string]string `json:"labels,omitempty" schema:"format=labels"`
-	Selector *meta.Selector    `json:"selector,omitempty" schema:"format=label-selector"`
-	Path     string            `json:"path,omitempty" schema:"format=file-path"`
-	Signer   string            `json:"signer,omitempty" schema:"format=signer-name"`
-	Kept     []widgetPart      `json:"kept,omitempty" schema:"ratcheting"`
-	Ref      *widgetRef        `json:"ref,omitempty" schema:"name.required"`
-	Other    *widgetRef        `json:"other,omitempty"`
-	Inner    *widgetInner      `json:"inner,omitempty"`
+	Port     int32               `json:"port" schema:"range=1|65535"`
+	Size     *int32              `json:"size,omitempty" schema:"min=0"`
+	Policy   *string             `json:"policy,omitempty" schema:"enum=Always|Never"`
+	Name     string              `json:"name" schema:"required,format=dns-label"`
+	Host     string              `json:"host,omitempty" schema:"format=dns-subdomain"`
+	Address  string              `json:"address,omitempty" schema:"format=ip"`
+	Networks []string            `json:"networks,omitempty" schema:"items.format=cidr"`
+	Data     map[string]string   `json:"data,omitempty" schema:"keyFormat=config-key"`
+	Fixed    string              `json:"fixed,omitempty" schema:"immutable"`
+	Parts    []widgetPart        `json:"parts,omitempty" schema:"listType=map,listMapKeys=name"`
+	Again    []widgetPart        `json:"again,omitempty" schema:"listType=map,listMapKeys=name,repeats"`
+	Loose    *widgetPart         `json:"loose,omitempty" schema:"unchecked"`
+	Target   *meta.IntOrString   `json:"target,omitempty" schema:"format=port"`
+	Share    *meta.IntOrString   `json:"share,omitempty" schema:"format=int-or-percent"`
+	Labels   map[string]string   `json:"labels,omitempty" schema:"format=labels"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" schema:"format=label-selector"`
+	Path     string              `json:"path,omitempty" schema:"format=file-path"`
+	Signer   string              `json:"signer,omitempty" schema:"format=signer-name"`
+	Kept     []widgetPart        `json:"kept,omitempty" schema:"ratcheting"`
+	Ref      *widgetRef          `json:"ref,omitempty" schema:"name.required"`
+	Other    *widgetRef          `json:"other,omitempty"`
+	Inner    *widgetInner        `json:"inner,omitempty"`
 }
 
 type widgetPart struct {
@@ -115,13 +115,13 @@ func reasonOf(format, text string) string { return fieldFormat(format)(text)[0] 
 func TestInFieldOrder(t *testing.T) {
 	s, err := Go(reflect.TypeFor[widget](), names.Kubernetes)
 	require.NoError(t, err)
-	causes := func(fields ...string) (out []meta.Cause) {
+	causes := func(fields ...string) (out []meta.StatusCause) {
 		for _, f := range fields {
-			out = append(out, meta.Cause{Field: f})
+			out = append(out, meta.StatusCause{Field: f})
 		}
 		return out
 	}
-	for _, c := range []struct{ schema, code, want []meta.Cause }{
+	for _, c := range []struct{ schema, code, want []meta.StatusCause }{
 		{causes("port"), nil, causes("port")},
 		{nil, causes("port"), causes("port")},
 		{causes("port", "parts[1].name", "parts[10].name", "again[0]"), causes("size", "parts[9]", "parts[9].name", "parts"),

@@ -11,8 +11,8 @@ import (
 // document and the Schema built from it in parallel.
 type structural struct {
 	words    extensions
-	faults   check.Faults
-	keywords check.Faults // violations that do not affect whether the schema is structural; reported last
+	faults   check.Violations
+	keywords check.Violations // violations that do not affect whether the schema is structural; reported last
 }
 
 // value checks a schema that declares a value, and everything below it.
@@ -75,7 +75,7 @@ func (c *structural) checkType(doc map[string]any, s *Schema, at place) {
 }
 
 // typeMustBe checks the type that another keyword requires.
-func typeMustBe(faults *check.Faults, s *Schema, path *check.Path, t Type, why string) {
+func typeMustBe(faults *check.Violations, s *Schema, path *check.Path, t Type, why string) {
 	switch s.Type {
 	case t:
 	case Any:

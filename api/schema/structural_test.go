@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/api/names"
 )
 
-func lines(causes []meta.Cause) (out []string) {
+func lines(causes []meta.StatusCause) (out []string) {
 	for _, c := range causes {
 		out = append(out, c.Field+": "+c.Message)
 	}

@@ -22,11 +22,11 @@ type UniqueValue struct {
 	Field string // path of the unique field in the schema
 	Scope string // UniqueInNamespace or UniqueInCluster
 	Text  string // equal for equal values only; of limited length
-	cause meta.Cause
+	cause meta.StatusCause
 }
 
 // Duplicate returns the cause to report if another object has the value.
-func (v UniqueValue) Duplicate() meta.Cause { return v.cause }
+func (v UniqueValue) Duplicate() meta.StatusCause { return v.cause }
 
 // HasUnique reports whether the schema has unique fields.
 func (s *Schema) HasUnique() bool { return len(s.marked().unique) > 0 }

@@ -16,7 +16,7 @@ import (
 //
 // Validate skips object metadata; use meta.ValidateMetadata. In Go structs, an absent field
 // counts as unset, and a required field must not be zero or, if it is a pointer, nil.
-func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
+func (s *Schema) Validate(tree, old map[string]any) []meta.StatusCause {
 	if s == nil {
 		return nil
 	}
@@ -34,13 +34,13 @@ func (s *Schema) Validate(tree, old map[string]any) []meta.Cause {
 // validator validates one object, or one branch of a combination.
 type validator struct {
 	path    path
-	causes  []meta.Cause
-	objects []meta.Cause // causes of embedded objects, reported after causes
-	repeats []meta.Cause // duplicates, reported last
-	visited int          // visited values, numbers counted twice; selects the branch of anyOf and oneOf to report
-	branch  bool         // validates a branch of a combination
-	preset  bool         // the value is a default in a definition; an int-or-string default may have any type
-	effort  *effort      // shared with all branches
+	causes  []meta.StatusCause
+	objects []meta.StatusCause // causes of embedded objects, reported after causes
+	repeats []meta.StatusCause // duplicates, reported last
+	visited int                // visited values, numbers counted twice; selects the branch of anyOf and oneOf to report
+	branch  bool               // validates a branch of a combination
+	preset  bool               // the value is a default in a definition; an int-or-string default may have any type
+	effort  *effort            // shared with all branches
 }
 
 // Limits on the cost of validating one object. Each combination visits its values again, and
@@ -72,7 +72,7 @@ func (v *validator) spend(n int) bool {
 }
 
 // found returns all causes. If validation stopped early, the last cause reports that.
-func (v *validator) found() []meta.Cause {
+func (v *validator) found() []meta.StatusCause {
 	causes := slices.Concat(v.causes, v.objects, v.repeats)
 	causes = causes[:min(len(causes), maxReported)]
 	if v.effort.spent <= maxEffort {
@@ -82,7 +82,7 @@ func (v *validator) found() []meta.Cause {
 }
 
 // faultsOf validates a single value. canonical is set if it belongs to a Go struct.
-func faultsOf(value any, s *Schema, canonical bool) []meta.Cause {
+func faultsOf(value any, s *Schema, canonical bool) []meta.StatusCause {
 	v := validator{effort: &effort{}}
 	v.value(value, nil, s, canonical)
 	return v.found()

@@ -111,7 +111,7 @@ func parseLine(line []byte, version string) (policy, error) {
 }
 
 // Authorize implements auth.Authorizer.
-func (a *Authorizer) Authorize(_ context.Context, x auth.Action) (auth.Decision, string, error) {
+func (a *Authorizer) Authorize(_ context.Context, x auth.Attributes) (auth.Decision, string, error) {
 	for i := range a.policies {
 		if a.policies[i].allows(&x) {
 			return auth.Allow, "", nil
@@ -142,7 +142,7 @@ func (a *Authorizer) RulesFor(_ context.Context, u *auth.User, namespace string)
 	return out
 }
 
-func (p *policy) allows(x *auth.Action) bool {
+func (p *policy) allows(x *auth.Attributes) bool {
 	if !p.isFor(x.User) {
 		return false
 	}

@@ -20,7 +20,7 @@ func ExampleParse() {
 	a, _ := abac.Parse(strings.NewReader(head+`{"user":"alice","namespace":"*","resource":"*","apiGroup":"*","readonly":true}}`), names.Kubernetes)
 	alice := &auth.User{Name: "alice"}
 	for _, verb := range []string{"get", "delete"} {
-		d, _, _ := a.Authorize(context.Background(), auth.Action{User: alice, Verb: verb, Resource: "pods", Namespace: "ns"})
+		d, _, _ := a.Authorize(context.Background(), auth.Attributes{User: alice, Verb: verb, Resource: "pods", Namespace: "ns"})
 		fmt.Println(verb, d == auth.Allow)
 	}
 	// Output:
@@ -29,15 +29,15 @@ func ExampleParse() {
 }
 
 func TestPolicies(t *testing.T) {
-	pods := func(verb, ns string) auth.Action {
-		return auth.Action{Verb: verb, Resource: "pods", Namespace: ns}
+	pods := func(verb, ns string) auth.Attributes {
+		return auth.Attributes{Verb: verb, Resource: "pods", Namespace: ns}
 	}
-	path := func(verb, p string) auth.Action { return auth.Action{Verb: verb, Path: p} }
+	path := func(verb, p string) auth.Attributes { return auth.Attributes{Verb: verb, Path: p} }
 	someone := &auth.User{Name: "y", Groups: []string{auth.Authenticated}}
 	tests := []struct {
 		spec string
 		user *auth.User
-		a    auth.Action
+		a    auth.Attributes
 		want bool
 	}{
 		{`{"user":"alice","namespace":"*","resource":"*","apiGroup":"*"}`, &auth.User{Name: "alice"}, pods("delete", "ns"), true},
@@ -106,7 +106,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		d, _, _ := a.Authorize(context.Background(), auth.Action{Verb: "get", Path: "/"})
+		d, _, _ := a.Authorize(context.Background(), auth.Attributes{Verb: "get", Path: "/"})
 		assert.Equal(t, auth.NoOpinion, d, "nobody is allowed nothing")
 	})
 }

@@ -76,7 +76,7 @@ func infoOf(u *auth.User) userInfo {
 	return userInfo{u.Name, u.UID, u.Groups, u.Extra}
 }
 
-func refOf(a auth.Action) *objectRef {
+func refOf(a auth.Attributes) *objectRef {
 	if a.Resource == "" {
 		return nil
 	}

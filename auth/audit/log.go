@@ -96,7 +96,7 @@ func (l *Log) Dropped() uint64 {
 }
 
 // Begin implements auth.Auditor.
-func (l *Log) Begin(r *http.Request, id string, a auth.Action) auth.Trail {
+func (l *Log) Begin(r *http.Request, id string, a auth.Attributes) auth.Trail {
 	t := &trail{log: l, decision: l.config.Policy.decide(a)}
 	l.counters.levels.WithLabelValues(t.level.String()).Inc()
 	if t.level == None {

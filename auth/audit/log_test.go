@@ -78,7 +78,7 @@ func TestEvent(t *testing.T) {
 	r.Header.Set("User-Agent", "kubectl/1.36")
 	r.Header.Set("X-Forwarded-For", "10.0.0.1, 10.0.0.2, junk")
 	r.RemoteAddr = "127.0.0.1:1234"
-	a := auth.Action{User: &auth.User{Name: "alice", UID: "1", Groups: []string{"devs"}}, Verb: "create", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
+	a := auth.Attributes{User: &auth.User{Name: "alice", UID: "1", Groups: []string{"devs"}}, Verb: "create", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
 	events := record(t, "rules: [{level: RequestResponse}]", func(l *audit.Log) {
 		trail := l.Begin(r, "my-id", a)
 		trail.Impersonate(&auth.User{Name: "bob"})
@@ -104,7 +104,7 @@ func TestEvent(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	a := auth.Action{User: &auth.User{Name: "alice"}, Verb: "update", Version: "v1", Resource: "pods"}
+	a := auth.Attributes{User: &auth.User{Name: "alice"}, Verb: "update", Version: "v1", Resource: "pods"}
 	for level, want := range map[string][]bool{"Metadata": {false, false}, "Request": {true, false}, "RequestResponse": {true, true}} {
 		events := record(t, "omitStages: [RequestReceived]\nrules: [{level: "+level+"}]", func(l *audit.Log) {
 			trail := l.Begin(httptest.NewRequest("PUT", "/", nil), "my-id", a)
@@ -138,14 +138,14 @@ func TestStages(t *testing.T) {
 		return out
 	}
 	watch := func(l *audit.Log) {
-		trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "watch", Resource: "pods"})
+		trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "watch", Resource: "pods"})
 		trail.Started(200)
 		trail.Complete(auth.Outcome{Code: 200})
 	}
 	assert.Equal(t, []string{"RequestReceived", "ResponseStarted", "ResponseComplete"}, names(record(t, "rules: [{level: Metadata}]", watch)))
 	assert.Equal(t, []string{"ResponseComplete"}, names(record(t, "omitStages: [RequestReceived]\nrules: [{level: Metadata, omitStages: [ResponseStarted]}]", watch)))
 	events := record(t, "rules: [{level: Metadata}]", func(l *audit.Log) {
-		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 500, Panicked: true})
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 500, Panicked: true})
 	})
 	assert.Equal(t, []string{"RequestReceived", "Panic"}, names(events))
 	assert.Equal(t, "InternalError", events[1]["responseStatus"].(map[string]any)["reason"])
@@ -154,7 +154,7 @@ func TestStages(t *testing.T) {
 func TestPatchAnnotation(t *testing.T) {
 	for level, want := range map[string]int{"Metadata": 1, "Request": 2} {
 		events := record(t, "omitStages: [RequestReceived]\nrules: [{level: "+level+"}]", func(l *audit.Log) {
-			trail := l.Begin(httptest.NewRequest("POST", "/", nil), "my-id", auth.Action{Verb: "create", Resource: "pods"})
+			trail := l.Begin(httptest.NewRequest("POST", "/", nil), "my-id", auth.Attributes{Verb: "create", Resource: "pods"})
 			trail.Annotate("mutation.webhook.admission.k8s.io/round_0_index_0", "{}")
 			trail.Annotate("patch.webhook.admission.k8s.io/round_0_index_0", "{}")
 			trail.Complete(auth.Outcome{Code: 201})
@@ -165,7 +165,7 @@ func TestPatchAnnotation(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	events := record(t, "rules: [{level: Metadata}]", func(l *audit.Log) {
-		trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Resource: "pods"})
+		trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Resource: "pods"})
 		trail.Complete(auth.Outcome{Code: 404, Err: meta.NotFound(meta.GroupResource{Resource: "pods"}, "p")})
 	})
 	got, err := json.Marshal(events[1]["responseStatus"])
@@ -181,7 +181,7 @@ func TestManagedFields(t *testing.T) {
 		"omitManagedFields: true\nrules: [{level: RequestResponse, omitManagedFields: false}]": true,
 		"rules: [{level: RequestResponse, omitManagedFields: true}]":                           false} {
 		events := record(t, rule, func(l *audit.Log) {
-			trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "list", Resource: "pods"})
+			trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "list", Resource: "pods"})
 			trail.Request(body(obj))
 			trail.Complete(auth.Outcome{Code: 200, Response: body(lists)})
 		})
@@ -198,7 +198,7 @@ func TestBounds(t *testing.T) {
 		for i := range 1000 {
 			r.Header.Add("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", i/256, i%256))
 		}
-		trail := l.Begin(r, "my-id", auth.Action{Verb: "get", Path: "/"})
+		trail := l.Begin(r, "my-id", auth.Attributes{Verb: "get", Path: "/"})
 		for i := range 1000 {
 			trail.Annotate(fmt.Sprint(i), strings.Repeat("v", 100_000))
 		}
@@ -219,14 +219,14 @@ func TestNeverBlocks(t *testing.T) {
 	require.NoError(t, err)
 	const n = 30_000
 	for range n / 2 {
-		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 200})
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"}).Complete(auth.Outcome{Code: 200})
 	}
 	assert.Greater(t, l.Dropped(), uint64(n-10_000-2000), "what the stuck sink cannot take is dropped and counted")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	assert.ErrorIs(t, l.Close(ctx), context.Canceled)
 	dropped := l.Dropped()
-	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
+	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 	assert.Equal(t, dropped+2, l.Dropped(), "after Close")
 	assert.NoError(t, l.Close(context.Background()), "again")
 }
@@ -235,7 +235,7 @@ func TestFailingSink(t *testing.T) {
 	m := &memory{fail: errors.New("disk full")}
 	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{m}, Names: names.Kubernetes})
 	require.NoError(t, err)
-	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
+	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 	require.NoError(t, l.Close(context.Background()))
 	assert.Equal(t, uint64(1), l.Dropped())
 	_, err = audit.Open(audit.Config{})
@@ -254,7 +254,7 @@ func TestPanickingSink(t *testing.T) {
 	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{screaming{}}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	for range 3 {
-		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 	}
 	require.NoError(t, l.Close(context.Background()))
 	assert.Equal(t, uint64(3), l.Dropped())
@@ -266,7 +266,7 @@ func TestConcurrent(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 50 {
-					trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
+					trail := l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 					var in sync.WaitGroup
 					in.Go(func() { trail.Annotate("a", "b") })
 					trail.Request(body("{}"))
@@ -352,7 +352,7 @@ func TestWebhook(t *testing.T) {
 	l, err := audit.Open(audit.Config{Policy: policy(t, "rules: [{level: Metadata}]"), Sinks: []audit.Sink{hook}, Names: names.Kubernetes})
 	require.NoError(t, err)
 	for range 100 {
-		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
+		l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 	}
 	require.NoError(t, l.Close(context.Background()))
 	assert.Equal(t, int32(100), items.Load())
@@ -389,7 +389,7 @@ func BenchmarkRecord(b *testing.B) {
 		Sinks: []audit.Sink{audit.Writer{W: io.Discard}}, Names: names.Kubernetes})
 	require.NoError(b, err)
 	r := httptest.NewRequest("GET", "/api/v1/namespaces/ns/pods/p", nil)
-	a := auth.Action{User: &auth.User{Name: "alice", Groups: []string{"devs"}}, Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
+	a := auth.Attributes{User: &auth.User{Name: "alice", Groups: []string{"devs"}}, Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
 	for b.Loop() {
 		l.Begin(r, "my-id", a).Complete(auth.Outcome{Code: 200})
 	}
@@ -414,7 +414,7 @@ rules:
 		panic(err)
 	}
 	for _, path := range []string{"/healthz", "/version"} {
-		trail := l.Begin(httptest.NewRequest("GET", path, nil), "my-id", auth.Action{User: auth.NewAnonymous(), Verb: "get", Path: path})
+		trail := l.Begin(httptest.NewRequest("GET", path, nil), "my-id", auth.Attributes{User: auth.NewAnonymous(), Verb: "get", Path: path})
 		trail.Complete(auth.Outcome{Code: 200})
 	}
 	l.Close(context.Background())

@@ -60,7 +60,7 @@ func (l *losing) pass(d time.Duration) {
 
 // record makes one event.
 func (l *losing) record() {
-	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Action{Verb: "get", Path: "/"})
+	l.Begin(httptest.NewRequest("GET", "/", nil), "my-id", auth.Attributes{Verb: "get", Path: "/"})
 	l.made++
 }
 
@@ -126,7 +126,7 @@ func TestHangingWebhook(t *testing.T) {
 	object := `"` + strings.Repeat("x", 500_000) + `"`
 	const n = 80 // 40 MB
 	for range n {
-		trail := l.Begin(httptest.NewRequest("POST", "/", nil), "my-id", auth.Action{Verb: "create", Resource: "pods"})
+		trail := l.Begin(httptest.NewRequest("POST", "/", nil), "my-id", auth.Attributes{Verb: "create", Resource: "pods"})
 		trail.Request(body(object))
 		trail.Complete(auth.Outcome{Code: 201})
 	}

@@ -182,10 +182,10 @@ type decision struct {
 }
 
 // Level returns how much of a request is recorded. a.User may be nil.
-func (p *Policy) Level(a auth.Action) Level { return p.decide(a).level }
+func (p *Policy) Level(a auth.Attributes) Level { return p.decide(a).level }
 
 // decide returns the level and what is left out. a.User may be nil.
-func (p *Policy) decide(a auth.Action) decision {
+func (p *Policy) decide(a auth.Attributes) decision {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if !r.fits(a) {
@@ -200,7 +200,7 @@ func (p *Policy) decide(a auth.Action) decision {
 	return decision{}
 }
 
-func (r *Rule) fits(a auth.Action) bool {
+func (r *Rule) fits(a auth.Attributes) bool {
 	if len(r.Users) > 0 && (a.User == nil || !slices.Contains(r.Users, a.User.Name)) {
 		return false
 	}
@@ -226,7 +226,7 @@ func fitsPath(pattern, path string) bool {
 	return pattern == path
 }
 
-func (r *Rule) fitsResource(a auth.Action) bool {
+func (r *Rule) fitsResource(a auth.Attributes) bool {
 	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, a.Namespace) {
 		return false
 	}

@@ -24,8 +24,8 @@ func policy(t testing.TB, rules string) *audit.Policy {
 
 func TestRules(t *testing.T) {
 	alice := &auth.User{Name: "alice", Groups: []string{"devs"}}
-	pods := auth.Action{User: alice, Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
-	logs, deploy, node, health := pods, pods, pods, auth.Action{User: alice, Verb: "get", Path: "/healthz/ping"}
+	pods := auth.Attributes{User: alice, Verb: "get", Version: "v1", Resource: "pods", Namespace: "ns", Name: "p"}
+	logs, deploy, node, health := pods, pods, pods, auth.Attributes{User: alice, Verb: "get", Path: "/healthz/ping"}
 	logs.Subresource = "log"
 	deploy.Group, deploy.Resource = "apps", "deployments"
 	node.Resource, node.Namespace = "nodes", ""
@@ -33,30 +33,30 @@ func TestRules(t *testing.T) {
 	nobody.User = nil
 	for _, c := range []struct {
 		rule string
-		fits []auth.Action
-		not  []auth.Action
+		fits []auth.Attributes
+		not  []auth.Attributes
 	}{
-		{"{level: Metadata}", []auth.Action{pods, health, nobody}, nil},
-		{"{level: Metadata, users: [alice]}", []auth.Action{pods}, []auth.Action{nobody}},
-		{"{level: Metadata, users: [bob]}", nil, []auth.Action{pods}},
-		{"{level: Metadata, userGroups: [x, devs]}", []auth.Action{pods}, []auth.Action{nobody}},
-		{"{level: Metadata, userGroups: [ops]}", nil, []auth.Action{pods}},
-		{"{level: Metadata, verbs: [list, get]}", []auth.Action{pods}, nil},
-		{"{level: Metadata, verbs: [watch]}", nil, []auth.Action{pods}},
-		{"{level: Metadata, resources: [{group: ''}]}", []auth.Action{pods, logs, node}, []auth.Action{deploy, health}},
-		{"{level: Metadata, resources: [{group: '', resources: [pods]}]}", []auth.Action{pods}, []auth.Action{logs, node, deploy}},
-		{"{level: Metadata, resources: [{group: '', resources: [pods/log]}]}", []auth.Action{logs}, []auth.Action{pods}},
-		{"{level: Metadata, resources: [{group: '', resources: ['pods/*']}]}", []auth.Action{logs, pods}, []auth.Action{node}},
-		{"{level: Metadata, resources: [{group: '', resources: ['*/log']}]}", []auth.Action{logs}, []auth.Action{pods}},
-		{"{level: Metadata, resources: [{group: '', resources: ['*']}]}", []auth.Action{logs, pods, node}, []auth.Action{deploy}},
-		{"{level: Metadata, resources: [{group: apps}, {group: '', resources: [pods], resourceNames: [p]}]}", []auth.Action{pods, deploy}, []auth.Action{node}},
-		{"{level: Metadata, resources: [{group: '', resources: [pods], resourceNames: [q]}]}", nil, []auth.Action{pods}},
-		{"{level: Metadata, namespaces: [ns]}", []auth.Action{pods, deploy}, []auth.Action{node, health}},
-		{"{level: Metadata, namespaces: ['']}", []auth.Action{node}, []auth.Action{pods, health}},
-		{"{level: Metadata, namespaces: [other], resources: [{group: ''}]}", nil, []auth.Action{pods}},
-		{"{level: Metadata, nonResourceURLs: ['/healthz*']}", []auth.Action{health}, []auth.Action{pods}},
-		{"{level: Metadata, nonResourceURLs: ['/healthz', '/metrics']}", nil, []auth.Action{health}},
-		{"{level: Metadata, nonResourceURLs: ['*']}", []auth.Action{health}, []auth.Action{pods}},
+		{"{level: Metadata}", []auth.Attributes{pods, health, nobody}, nil},
+		{"{level: Metadata, users: [alice]}", []auth.Attributes{pods}, []auth.Attributes{nobody}},
+		{"{level: Metadata, users: [bob]}", nil, []auth.Attributes{pods}},
+		{"{level: Metadata, userGroups: [x, devs]}", []auth.Attributes{pods}, []auth.Attributes{nobody}},
+		{"{level: Metadata, userGroups: [ops]}", nil, []auth.Attributes{pods}},
+		{"{level: Metadata, verbs: [list, get]}", []auth.Attributes{pods}, nil},
+		{"{level: Metadata, verbs: [watch]}", nil, []auth.Attributes{pods}},
+		{"{level: Metadata, resources: [{group: ''}]}", []auth.Attributes{pods, logs, node}, []auth.Attributes{deploy, health}},
+		{"{level: Metadata, resources: [{group: '', resources: [pods]}]}", []auth.Attributes{pods}, []auth.Attributes{logs, node, deploy}},
+		{"{level: Metadata, resources: [{group: '', resources: [pods/log]}]}", []auth.Attributes{logs}, []auth.Attributes{pods}},
+		{"{level: Metadata, resources: [{group: '', resources: ['pods/*']}]}", []auth.Attributes{logs, pods}, []auth.Attributes{node}},
+		{"{level: Metadata, resources: [{group: '', resources: ['*/log']}]}", []auth.Attributes{logs}, []auth.Attributes{pods}},
+		{"{level: Metadata, resources: [{group: '', resources: ['*']}]}", []auth.Attributes{logs, pods, node}, []auth.Attributes{deploy}},
+		{"{level: Metadata, resources: [{group: apps}, {group: '', resources: [pods], resourceNames: [p]}]}", []auth.Attributes{pods, deploy}, []auth.Attributes{node}},
+		{"{level: Metadata, resources: [{group: '', resources: [pods], resourceNames: [q]}]}", nil, []auth.Attributes{pods}},
+		{"{level: Metadata, namespaces: [ns]}", []auth.Attributes{pods, deploy}, []auth.Attributes{node, health}},
+		{"{level: Metadata, namespaces: ['']}", []auth.Attributes{node}, []auth.Attributes{pods, health}},
+		{"{level: Metadata, namespaces: [other], resources: [{group: ''}]}", nil, []auth.Attributes{pods}},
+		{"{level: Metadata, nonResourceURLs: ['/healthz*']}", []auth.Attributes{health}, []auth.Attributes{pods}},
+		{"{level: Metadata, nonResourceURLs: ['/healthz', '/metrics']}", nil, []auth.Attributes{health}},
+		{"{level: Metadata, nonResourceURLs: ['*']}", []auth.Attributes{health}, []auth.Attributes{pods}},
 	} {
 		p := policy(t, "rules: ["+c.rule+"]")
 		for _, a := range c.fits {
@@ -116,8 +116,8 @@ func FuzzParsePolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := audit.ParsePolicy(data, names.Kubernetes)
 		if err == nil {
-			p.Level(auth.Action{Verb: "get", Resource: "pods", Subresource: "x"})
-			p.Level(auth.Action{Verb: "get", Path: "/x"})
+			p.Level(auth.Attributes{Verb: "get", Resource: "pods", Subresource: "x"})
+			p.Level(auth.Attributes{Verb: "get", Path: "/x"})
 		}
 	})
 }
@@ -135,7 +135,7 @@ rules:
 	if err != nil {
 		panic(err)
 	}
-	for _, a := range []auth.Action{{Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "pods"}, {Verb: "get", Resource: "pods"}} {
+	for _, a := range []auth.Attributes{{Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "pods"}, {Verb: "get", Resource: "pods"}} {
 		fmt.Println(a.Verb, a.Resource, p.Level(a))
 	}
 	// Output:

@@ -40,7 +40,7 @@ func ExampleNewWebhook() {
 		fmt.Println(err)
 		return
 	}
-	trail := log.Begin(httptest.NewRequest("GET", "/version", nil), "my-id", auth.Action{User: auth.NewAnonymous(), Verb: "get", Path: "/version"})
+	trail := log.Begin(httptest.NewRequest("GET", "/version", nil), "my-id", auth.Attributes{User: auth.NewAnonymous(), Verb: "get", Path: "/version"})
 	trail.Complete(auth.Outcome{Code: 200})
 	fmt.Println(<-came)
 	fmt.Println(log.Close(context.Background()))

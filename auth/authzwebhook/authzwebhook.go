@@ -110,7 +110,7 @@ type resource struct {
 // selector restricts a review to the objects that the request selects. A selector that does not
 // parse is omitted: a user who is allowed without the restriction is allowed with it.
 type selector struct {
-	Requirements []meta.SelectorExpression `json:"requirements"`
+	Requirements []meta.LabelSelectorRequirement `json:"requirements"`
 }
 
 // fields returns the requirements of a field selector, or nil if it is empty or invalid.
@@ -125,7 +125,7 @@ func fields(text string) *selector {
 		if r.Not {
 			operator = "NotIn"
 		}
-		out.Requirements = append(out.Requirements, meta.SelectorExpression{Key: r.Field, Operator: operator, Values: []string{r.Value}})
+		out.Requirements = append(out.Requirements, meta.LabelSelectorRequirement{Key: r.Field, Operator: operator, Values: []string{r.Value}})
 	}
 	return out
 }
@@ -133,7 +133,7 @@ func fields(text string) *selector {
 // labels returns the requirements of a label selector, or nil if it is empty or invalid.
 func labels(text string) *selector {
 	s, err := meta.ParseLabelSelector(text)
-	if list := s.Expressions(); err == nil && len(list) > 0 {
+	if list := s.Requirements(); err == nil && len(list) > 0 {
 		return &selector{list}
 	}
 	return nil
@@ -152,7 +152,7 @@ type status struct {
 }
 
 // Authorize implements auth.Authorizer.
-func (a *Authorizer) Authorize(ctx context.Context, x auth.Action) (auth.Decision, string, error) {
+func (a *Authorizer) Authorize(ctx context.Context, x auth.Attributes) (auth.Decision, string, error) {
 	body, err := a.remote.Body(a.spec(&x), status{})
 	if err != nil {
 		return a.config.OnFailure, "", fmt.Errorf("authzwebhook: %w", err)
@@ -181,7 +181,7 @@ func (a *Authorizer) RulesFor(context.Context, *auth.User, string) auth.Rules {
 	return auth.Rules{Incomplete: true, Fault: "webhook authorizer does not support user rule resolution"}
 }
 
-func (a *Authorizer) spec(x *auth.Action) spec {
+func (a *Authorizer) spec(x *auth.Attributes) spec {
 	var s spec
 	if u := x.User; u != nil {
 		s.User, s.UID, s.Extra = u.Name, u.UID, u.Extra

@@ -61,7 +61,7 @@ func answer(version, status string) string {
 	return `{"apiVersion":"authorization.k8s.io/` + version + `","kind":"SubjectAccessReview","status":` + status + `}`
 }
 
-var action = auth.Action{User: &auth.User{Name: "u", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
+var action = auth.Attributes{User: &auth.User{Name: "u", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
 	Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "ns", Name: "n"}
 
 func TestAnswers(t *testing.T) {
@@ -102,7 +102,7 @@ func TestQuestions(t *testing.T) {
 		"user":"u","uid":"1","groups":["g"],"extra":{"k":["v"]},"resourceAttributes":{"verb":"get","group":"apps","version":"v1","resource":"deployments","subresource":"scale","namespace":"ns","name":"n"}}}`, r.body)
 	r.text = answer("v1beta1", `{"allowed":true}`)
 	_, _, err = open(t, r, func(c *authzwebhook.Config) { c.Version = "v1beta1" }).Authorize(context.Background(),
-		auth.Action{User: &auth.User{Groups: []string{"g"}}, Verb: "get", Path: "/x"})
+		auth.Attributes{User: &auth.User{Groups: []string{"g"}}, Verb: "get", Path: "/x"})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview","metadata":{},"status":{"allowed":false},"spec":{
 		"group":["g"],"nonResourceAttributes":{"verb":"get","path":"/x"}}}`, r.body)
@@ -116,7 +116,7 @@ func TestCache(t *testing.T) {
 		now := time.Now()
 		r := &remote{text: answer("v1", tt.status)}
 		a := open(t, r, func(c *authzwebhook.Config) { c.Now = func() time.Time { return now } })
-		ask := func(x auth.Action) int32 {
+		ask := func(x auth.Attributes) int32 {
 			_, _, err := a.Authorize(context.Background(), x)
 			require.NoError(t, err)
 			return r.calls.Load()
@@ -173,7 +173,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer a.Close()
-	d, reason, err := a.Authorize(context.Background(), auth.Action{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods", Version: "v1"})
+	d, reason, err := a.Authorize(context.Background(), auth.Attributes{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods", Version: "v1"})
 	fmt.Println(d == auth.Allow, reason, err)
 	// Output: true alice is on call <nil>
 }

@@ -144,7 +144,7 @@ func mayCreate(ctx context.Context, a auth.Authorizer, r meta.GroupResource, o *
 		}
 		u.Extra[k] = o.Strings("spec", "extra", k)
 	}
-	d, _, _ := a.Authorize(ctx, auth.Action{User: u, Verb: "create", Group: r.Group, Version: "*", Resource: r.Resource, Subresource: sub})
+	d, _, _ := a.Authorize(ctx, auth.Attributes{User: u, Verb: "create", Group: r.Group, Version: "*", Resource: r.Resource, Subresource: sub})
 	return d == auth.Allow
 }
 

@@ -37,7 +37,7 @@ func ExampleNew() {
 	}
 	for _, name := range []string{"n1", "n2"} {
 		agent := &auth.User{Name: node.UserPrefix + name, Groups: []string{node.Group}}
-		decision, _, err := nodes.Authorize(ctx, auth.Action{User: agent, Verb: "get", Version: "v1", Resource: "secrets", Namespace: "default", Name: "keys"})
+		decision, _, err := nodes.Authorize(ctx, auth.Attributes{User: agent, Verb: "get", Version: "v1", Resource: "secrets", Namespace: "default", Name: "keys"})
 		fmt.Println(name, decision == auth.Allow, err)
 	}
 	// Output:

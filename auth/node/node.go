@@ -69,7 +69,7 @@ func Name(u *auth.User) (string, bool) {
 }
 
 // Authorize allows what the node of the caller needs.
-func (n *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func (n *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	name, ok := Name(a.User)
 	switch {
 	case !ok:
@@ -102,7 +102,7 @@ func (n *Authorizer) RulesFor(_ context.Context, u *auth.User, _ string) auth.Ru
 const noRight = "nodes have no such right"
 
 // refuses returns why a node may not do something, or "".
-func (n *Authorizer) refuses(node string, a *auth.Action) string {
+func (n *Authorizer) refuses(node string, a *auth.Attributes) string {
 	storage, devices := n.names.Group(wellknown.GroupStorage), n.names.Group(wellknown.GroupDevices)
 	switch (meta.GroupResource{Group: a.Group, Resource: a.Resource}) {
 	case meta.GroupResource{Resource: secrets}, meta.GroupResource{Resource: configMaps}:
@@ -141,14 +141,14 @@ func (n *Authorizer) refuses(node string, a *auth.Action) string {
 }
 
 // needed allows verbs on an object that a pod of the node leads to.
-func (n *Authorizer) needed(node string, a *auth.Action, verbs ...string) string {
+func (n *Authorizer) needed(node string, a *auth.Attributes, verbs ...string) string {
 	if a.Subresource != "" {
 		return "sub-resources of this type cannot be accessed"
 	}
 	return n.neededSub(node, a, verbs...)
 }
 
-func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) string {
+func (n *Authorizer) neededSub(node string, a *auth.Attributes, verbs ...string) string {
 	if !slices.Contains(verbs, a.Verb) {
 		return "can only " + strings.Join(verbs, ", ") + " resources of this type"
 	}
@@ -166,7 +166,7 @@ func (n *Authorizer) neededSub(node string, a *auth.Action, verbs ...string) str
 
 // own allows a node the object of its name. The name of a new object is not
 // known yet; admission checks it.
-func own(node string, a *auth.Action) string {
+func own(node string, a *auth.Attributes) string {
 	switch {
 	case a.Subresource != "":
 		return "sub-resources of this type cannot be accessed"
@@ -179,7 +179,7 @@ func own(node string, a *auth.Action) string {
 }
 
 // nodes allows a node its own Node, and writes that admission narrows to it.
-func nodes(node string, a *auth.Action) string {
+func nodes(node string, a *auth.Attributes) string {
 	switch {
 	case a.Subresource == "" && slices.Contains([]string{"create", "update", "patch"}, a.Verb),
 		a.Subresource == "status" && slices.Contains([]string{"update", "patch"}, a.Verb):
@@ -195,7 +195,7 @@ func nodes(node string, a *auth.Action) string {
 
 // pods allows a node the pods bound to it, and writes that admission narrows to
 // them.
-func (n *Authorizer) pods(node string, a *auth.Action) string {
+func (n *Authorizer) pods(node string, a *auth.Attributes) string {
 	switch a.Subresource {
 	case "":
 		switch a.Verb {
@@ -221,7 +221,7 @@ func (n *Authorizer) pods(node string, a *auth.Action) string {
 
 // slices allows a node the ResourceSlices that name it. What a new one says is not known
 // yet; admission checks it.
-func (n *Authorizer) slices(node string, a *auth.Action) string {
+func (n *Authorizer) slices(node string, a *auth.Attributes) string {
 	switch a.Verb {
 	case "create":
 		if a.Subresource == "" {
@@ -251,7 +251,7 @@ func selectsNode(fields, node string) bool {
 }
 
 // rest allows what all nodes may do, whatever runs on them.
-func (n *Authorizer) rest(a *auth.Action) bool {
+func (n *Authorizer) rest(a *auth.Attributes) bool {
 	allowed := func(group, verbs string, resources ...string) bool {
 		resource := a.Resource
 		if a.Subresource != "" {

@@ -58,7 +58,7 @@ func TestNode(t *testing.T) {
 	n1 := &auth.User{Name: "system:node:n1", Groups: []string{"system:nodes"}}
 	a := node.New(c, names.Kubernetes)
 	ask := func(u *auth.User, verb, group, resource, sub, ns, name string) bool {
-		d, _, err := a.Authorize(context.Background(), auth.Action{User: u, Verb: verb, Group: group, Resource: resource, Subresource: sub, Namespace: ns, Name: name})
+		d, _, err := a.Authorize(context.Background(), auth.Attributes{User: u, Verb: verb, Group: group, Resource: resource, Subresource: sub, Namespace: ns, Name: name})
 		require.NoError(t, err)
 		require.NotEqual(t, auth.Deny, d)
 		return d == auth.Allow
@@ -159,15 +159,15 @@ func TestNode(t *testing.T) {
 		assert.False(t, ask(&auth.User{Name: "system:node:", Groups: []string{node.Group}}, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "no name")
 		assert.False(t, ask(nil, tt.verb, tt.group, tt.resource, tt.sub, tt.ns, tt.name), "nobody")
 	}
-	_, why, _ := a.Authorize(context.Background(), auth.Action{User: n1, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "ns", Name: "p"})
+	_, why, _ := a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "ns", Name: "p"})
 	assert.Empty(t, why, "nothing to say about what no node does")
-	_, why, _ = a.Authorize(context.Background(), auth.Action{User: n1, Verb: "get", Resource: "secrets", Namespace: "ns", Name: "none"})
+	_, why, _ = a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "get", Resource: "secrets", Namespace: "ns", Name: "none"})
 	assert.NotEmpty(t, why)
 	assert.True(t, a.RulesFor(context.Background(), n1, "ns").Incomplete)
 	assert.Equal(t, auth.Rules{}, a.RulesFor(context.Background(), &auth.User{Name: "zoe"}, "ns"), "others lose nothing here")
-	d, _, _ := a.Authorize(context.Background(), auth.Action{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName=n1"})
+	d, _, _ := a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName=n1"})
 	assert.Equal(t, auth.Allow, d)
-	d, _, _ = a.Authorize(context.Background(), auth.Action{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName!=n1,metadata.name=spec.nodeName=n1"})
+	d, _, _ = a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: "list", Resource: "pods", Fields: "spec.nodeName!=n1,metadata.name=spec.nodeName=n1"})
 	assert.Equal(t, auth.NoOpinion, d)
 
 	for _, c := range []struct {
@@ -186,7 +186,7 @@ func TestNode(t *testing.T) {
 		{"deletecollection", "resourceslices", "", "spec.driver=d", auth.NoOpinion},
 	} {
 		group := map[string]string{"resourceslices": devices}[c.resource]
-		d, _, _ := a.Authorize(context.Background(), auth.Action{User: n1, Verb: c.verb, Group: group, Resource: c.resource, Namespace: "ns", Name: c.name, Fields: c.fields})
+		d, _, _ := a.Authorize(context.Background(), auth.Attributes{User: n1, Verb: c.verb, Group: group, Resource: c.resource, Namespace: "ns", Name: c.name, Fields: c.fields})
 		assert.Equal(t, c.want, d, "%+v", c)
 	}
 

@@ -35,7 +35,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	anybody := &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
-	_, reason, _ := decide.Authorize(ctx, auth.Action{User: anybody, Verb: "get", Path: "/healthz"})
+	_, reason, _ := decide.Authorize(ctx, auth.Attributes{User: anybody, Verb: "get", Path: "/healthz"})
 	fmt.Println(reason)
 	// Output: RBAC: allowed by ClusterRoleBinding "system:public-info-viewer" of ClusterRole "system:public-info-viewer" to Group "system:unauthenticated"
 }

@@ -38,10 +38,10 @@ func FuzzGuard(f *testing.F) {
 		for _, r := range rulesOf(o) {
 			for _, verb := range r.Verbs {
 				for _, u := range r.URLs {
-					assert.False(t, r.allows(&auth.Action{Verb: verb, Path: u}), text)
+					assert.False(t, r.allows(&auth.Attributes{Verb: verb, Path: u}), text)
 				}
 				for _, g := range r.Groups {
-					assert.False(t, r.allows(&auth.Action{Verb: verb, Group: g, Resource: "secrets"}), text)
+					assert.False(t, r.allows(&auth.Attributes{Verb: verb, Group: g, Resource: "secrets"}), text)
 				}
 			}
 		}

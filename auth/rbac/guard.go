@@ -82,7 +82,7 @@ func (g guard) binding(ctx context.Context, q *Grant) error {
 	rules, ok := g.rbac.role(k)
 	if !ok {
 		s := meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "%s", g.rbac.noRole(k))
-		s.Details = &meta.Details{Group: g.group, Kind: q.Resource, Name: k.Name}
+		s.Details = &meta.StatusDetails{Group: g.group, Kind: q.Resource, Name: k.Name}
 		return s
 	}
 	return g.covered(q, rules)
@@ -138,7 +138,7 @@ func (r *rule) text() string {
 }
 
 func (g guard) may(ctx context.Context, u *auth.User, verb, resource string, k meta.Key) bool {
-	d, _, _ := g.authorizer.Authorize(ctx, auth.Action{
+	d, _, _ := g.authorizer.Authorize(ctx, auth.Attributes{
 		User: u, Verb: verb, Group: g.group, Version: all, Resource: resource, Namespace: k.Namespace, Name: k.Name,
 	})
 	return d == auth.Allow

@@ -35,7 +35,7 @@ func request(u *auth.User, resource, namespace string, obj, old *meta.Object) *a
 		op = admission.Update
 	}
 	return &admission.Request{Operation: op, User: u, Namespace: namespace, Name: "x", Object: obj, Old: old,
-		Resource: meta.Resource{Group: group, Version: "v1", Resource: resource}}
+		Resource: meta.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
 }
 
 // Access control, authorization 5: escalation by role, by binding, by
@@ -166,9 +166,9 @@ func TestReconcileRestores(t *testing.T) {
 
 	a := rbac.New(s, names.Kubernetes)
 	u := &auth.User{Name: "u", Groups: []string{auth.Authenticated}}
-	assert.True(t, can(t, a, auth.Action{User: u, Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}))
-	assert.True(t, can(t, a, auth.Action{User: &auth.User{Name: "me"}, Verb: "get", Group: "x", Resource: "y"}), "what was added stays")
-	assert.False(t, can(t, a, auth.Action{User: u, Verb: "get", Path: "/apis"}), "autoupdate=false is left alone")
+	assert.True(t, can(t, a, auth.Attributes{User: u, Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}))
+	assert.True(t, can(t, a, auth.Attributes{User: &auth.User{Name: "me"}, Verb: "get", Group: "x", Resource: "y"}), "what was added stays")
+	assert.False(t, can(t, a, auth.Attributes{User: u, Verb: "get", Path: "/apis"}), "autoupdate=false is left alone")
 	b, err := s.Get(ctx, res("clusterrolebindings"), meta.Key{Name: "system:discovery"})
 	require.NoError(t, err)
 	assert.Equal(t, "system:discovery", b.String("roleRef", "name"), "a binding to another role is replaced")
@@ -244,19 +244,19 @@ func defaultRoles(t *testing.T, p names.Profile) {
 	}
 	for _, tt := range tests {
 		for name, want := range map[string]bool{"admin": tt.admin, "edit": tt.edit, "view": tt.view} {
-			action := auth.Action{User: &auth.User{Name: name}, Verb: tt.verb, Group: tt.group, Resource: tt.resource, Namespace: "ns"}
+			action := auth.Attributes{User: &auth.User{Name: name}, Verb: tt.verb, Group: tt.group, Resource: tt.resource, Namespace: "ns"}
 			assert.Equal(t, want, can(t, a, action), "%s %s.%s as %s", tt.verb, tt.resource, tt.group, name)
 		}
 	}
-	scheduler := auth.Action{User: &auth.User{Name: p.Wire(wellknown.UserScheduler)}, Verb: "create", Group: p.Group(wellknown.GroupCoordination), Resource: "leases"}
+	scheduler := auth.Attributes{User: &auth.User{Name: p.Wire(wellknown.UserScheduler)}, Verb: "create", Group: p.Group(wellknown.GroupCoordination), Resource: "leases"}
 	assert.True(t, can(t, a, scheduler))
 	scheduler.Verb = "delete"
 	assert.False(t, can(t, a, scheduler))
 	root := &auth.User{Name: "x", Groups: []string{auth.Masters}}
-	assert.True(t, can(t, a, auth.Action{User: root, Verb: "any", Group: "any", Resource: "any"}))
+	assert.True(t, can(t, a, auth.Attributes{User: root, Verb: "any", Group: "any", Resource: "any"}))
 	anonymous := &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
 	for path, want := range map[string]bool{"/healthz": true, "/version": true, "/livez": true, "/metrics": false, "/apis": false, "/": false} {
-		assert.Equal(t, want, can(t, a, auth.Action{User: anonymous, Verb: "get", Path: path}), path)
+		assert.Equal(t, want, can(t, a, auth.Attributes{User: anonymous, Verb: "get", Path: path}), path)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestAggregatorFollows(t *testing.T) {
 	_, err = w.Objects().Create(ctx, res("rolebindings"), binding)
 	require.NoError(t, err)
 	w.Settle()
-	get := auth.Action{User: &auth.User{Name: "boss"}, Verb: "get", Group: "mine.example", Resource: "things", Namespace: "default"}
+	get := auth.Attributes{User: &auth.User{Name: "boss"}, Verb: "get", Group: "mine.example", Resource: "things", Namespace: "default"}
 	assert.True(t, can(t, a, get))
 	require.NoError(t, w.Objects().Delete(ctx, res("clusterroles"), meta.Key{Name: "mine"}, registry.DeleteOptions{}))
 	w.Settle()

@@ -49,7 +49,7 @@ func (r *Authorizer) Close() { r.index.Close() }
 // Authorize allows the action if a rule bound to the caller covers it. The
 // reason names the binding, the role and the subject, or the roles that bindings
 // of the caller refer to and that do not exist.
-func (r *Authorizer) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func (r *Authorizer) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	namespace := a.Namespace
 	if a.Resource == "" {
 		namespace = ""

@@ -85,7 +85,7 @@ func members(name string) map[string]any {
 	return map[string]any{"kind": "Group", "apiGroup": group, "name": name}
 }
 
-func can(t *testing.T, a auth.Authorizer, action auth.Action) bool {
+func can(t *testing.T, a auth.Authorizer, action auth.Attributes) bool {
 	d, _, err := a.Authorize(context.Background(), action)
 	require.NoError(t, err)
 	require.NotEqual(t, auth.Deny, d, "RBAC never denies")
@@ -94,23 +94,23 @@ func can(t *testing.T, a auth.Authorizer, action auth.Action) bool {
 
 // Access control, RBAC kinds 1, and the wildcards that the field knows.
 func TestRules(t *testing.T) {
-	on := func(verb, group, resource string) auth.Action {
+	on := func(verb, group, resource string) auth.Attributes {
 		res, sub := resource, ""
 		for i := range resource {
 			if resource[i] == '/' {
 				res, sub = resource[:i], resource[i+1:]
 			}
 		}
-		return auth.Action{Verb: verb, Group: group, Resource: res, Subresource: sub, Name: "a"}
+		return auth.Attributes{Verb: verb, Group: group, Resource: res, Subresource: sub, Name: "a"}
 	}
-	path := func(verb, p string) auth.Action { return auth.Action{Verb: verb, Path: p} }
+	path := func(verb, p string) auth.Attributes { return auth.Attributes{Verb: verb, Path: p} }
 	urls := func(list ...string) map[string]any {
 		return map[string]any{"verbs": words("get"), "nonResourceURLs": words(list...)}
 	}
 	tests := []struct {
 		name string
 		rule map[string]any
-		a    auth.Action
+		a    auth.Attributes
 		want bool
 	}{
 		{"exact", rule(words("get"), words(""), words("pods")), on("get", "", "pods"), true},
@@ -176,13 +176,13 @@ func TestSubjectsAndScopes(t *testing.T) {
 	s.bind("", "nons", "ClusterRole", "reader", map[string]any{"kind": "ServiceAccount", "name": "robot"})
 	s.bind("ns", "path", "ClusterRole", "reader", user("erin"))
 	a := rbac.New(s, names.Kubernetes)
-	get := func(u *auth.User, ns string) auth.Action {
-		return auth.Action{User: u, Verb: "get", Resource: "configmaps", Namespace: ns, Name: "a"}
+	get := func(u *auth.User, ns string) auth.Attributes {
+		return auth.Attributes{User: u, Verb: "get", Resource: "configmaps", Namespace: ns, Name: "a"}
 	}
 	robot := &auth.User{Name: "system:serviceaccount:ns:robot"}
 	tests := []struct {
 		name string
-		a    auth.Action
+		a    auth.Attributes
 		want bool
 	}{
 		{"user", get(&auth.User{Name: "alice"}, "ns"), true},
@@ -198,9 +198,9 @@ func TestSubjectsAndScopes(t *testing.T) {
 		{"cluster-wide", get(&auth.User{Name: "carol"}, ""), true},
 		{"cluster-wide in a namespace", get(&auth.User{Name: "carol"}, "ns"), true},
 		{"cluster binding to a Role", get(&auth.User{Name: "dave"}, ""), false},
-		{"the namespace itself", auth.Action{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "namespaces", Namespace: "ns", Name: "ns"}, true},
-		{"paths are not of a namespace", auth.Action{User: &auth.User{Name: "erin"}, Verb: "get", Path: "/x", Namespace: "ns"}, false},
-		{"paths cluster-wide", auth.Action{User: &auth.User{Name: "carol"}, Verb: "get", Path: "/x"}, true},
+		{"the namespace itself", auth.Attributes{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "namespaces", Namespace: "ns", Name: "ns"}, true},
+		{"paths are not of a namespace", auth.Attributes{User: &auth.User{Name: "erin"}, Verb: "get", Path: "/x", Namespace: "ns"}, false},
+		{"paths cluster-wide", auth.Attributes{User: &auth.User{Name: "carol"}, Verb: "get", Path: "/x"}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, can(t, a, tt.a)) })
@@ -215,7 +215,7 @@ func TestReasons(t *testing.T) {
 	s.bind("ns", "lost", "Role", "gone", user("lost"))
 	a := rbac.New(s, names.Kubernetes)
 	ask := func(u, ns string) string {
-		_, reason, err := a.Authorize(context.Background(), auth.Action{User: &auth.User{Name: u}, Verb: "get", Resource: "pods", Namespace: ns})
+		_, reason, err := a.Authorize(context.Background(), auth.Attributes{User: &auth.User{Name: u}, Verb: "get", Resource: "pods", Namespace: ns})
 		require.NoError(t, err)
 		return reason
 	}
@@ -228,7 +228,7 @@ func TestReasons(t *testing.T) {
 func TestChangesCountAtOnce(t *testing.T) {
 	s, ctx := newStore(t), context.Background()
 	a := rbac.New(s, names.Kubernetes)
-	get := auth.Action{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods", Namespace: "ns"}
+	get := auth.Attributes{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods", Namespace: "ns"}
 	s.bind("ns", "b", "Role", "r", user("alice"), user("alice"))
 	assert.False(t, can(t, a, get))
 	s.role("ns", "r", rule(words("get"), words(""), words("pods")))
@@ -262,7 +262,7 @@ func TestMalformedObjectsGrantNothing(t *testing.T) {
 	_, err := s.Create(ctx, res("clusterroles"), meta.NewObject(map[string]any{"metadata": map[string]any{"name": "bad"}, "rules": []any{"x", map[string]any{"verbs": "get"}}}))
 	require.NoError(t, err)
 	s.bind("", "bad", "ClusterRole", "bad", user("alice"))
-	assert.False(t, can(t, rbac.New(s, names.Kubernetes), auth.Action{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods"}))
+	assert.False(t, can(t, rbac.New(s, names.Kubernetes), auth.Attributes{User: &auth.User{Name: "alice"}, Verb: "get", Resource: "pods"}))
 }
 
 func TestRulesFor(t *testing.T) {
@@ -302,7 +302,7 @@ func manyBindings(b testing.TB, n int) store {
 func BenchmarkAuthorizeRBAC10k(b *testing.B) {
 	a := rbac.New(manyBindings(b, 10_000), names.Kubernetes)
 	u := &auth.User{Name: "u7", Groups: []string{"g7", "g8", "system:authenticated"}}
-	for name, action := range map[string]auth.Action{
+	for name, action := range map[string]auth.Attributes{
 		"allowed": {User: u, Verb: "list", Group: "g19", Resource: "pods", Namespace: "ns7"},
 		"denied":  {User: u, Verb: "delete", Group: "g19", Resource: "pods", Namespace: "ns7"},
 	} {

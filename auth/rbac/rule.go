@@ -19,7 +19,7 @@ type rule struct {
 const all = "*"
 
 // allows reports whether the rule covers the action.
-func (r *rule) allows(a *auth.Action) bool {
+func (r *rule) allows(a *auth.Attributes) bool {
 	if !has(r.Verbs, a.Verb) {
 		return false
 	}

@@ -72,13 +72,13 @@ func (r reviewer) answer(ctx context.Context, call *registry.Call, u *auth.User)
 
 // action is what a review asks about. The texts say which of its selectors could
 // not be read, wholly or in part; the action is then of what could.
-func action(o *meta.Object, u *auth.User) (a auth.Action, unread []string) {
+func action(o *meta.Object, u *auth.User) (a auth.Attributes, unread []string) {
 	if o.Map("spec", "nonResourceAttributes") != nil {
 		at := func(field string) string { return o.String("spec", "nonResourceAttributes", field) }
-		return auth.Action{User: u, Verb: at("verb"), Path: at("path")}, nil
+		return auth.Attributes{User: u, Verb: at("verb"), Path: at("path")}, nil
 	}
 	at := func(field string) string { return o.String("spec", "resourceAttributes", field) }
-	a = auth.Action{
+	a = auth.Attributes{
 		User: u, Verb: at("verb"), Group: at("group"), Version: at("version"), Resource: at("resource"),
 		Subresource: at("subresource"), Namespace: at("namespace"), Name: at("name"),
 	}
@@ -140,13 +140,13 @@ func labelSelector(o *meta.Object) (string, error) {
 	var err error
 	var good []any
 	for _, part := range o.List("requirements") {
-		if _, bad := meta.LabelSelectorFromObject(map[string]any{"matchExpressions": []any{part}}); bad != nil {
+		if _, bad := meta.LabelSelectorAsSelector(map[string]any{"matchExpressions": []any{part}}); bad != nil {
 			err = errPart
 			continue
 		}
 		good = append(good, part)
 	}
-	s, _ := meta.LabelSelectorFromObject(map[string]any{"matchExpressions": good})
+	s, _ := meta.LabelSelectorAsSelector(map[string]any{"matchExpressions": good})
 	return s.String(), err
 }
 

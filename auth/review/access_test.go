@@ -15,9 +15,9 @@ import (
 )
 
 func TestAccess(t *testing.T) {
-	var asked auth.Action
+	var asked auth.Attributes
 	decision, reason, fault := auth.NoOpinion, "", error(nil)
-	r := review.New(auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	r := review.New(auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 		asked = a
 		return decision, reason, fault
 	}))
@@ -30,13 +30,13 @@ func TestAccess(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"allowed": false}, out.Map("status"))
 	u := &auth.User{Name: "u", UID: "1", Groups: []string{"a"}, Extra: map[string][]string{"k": {"v"}}}
-	assert.Equal(t, auth.Action{User: u, Verb: "get", Group: "g", Version: "v", Resource: "r", Subresource: "s", Namespace: "ns", Name: "n"}, asked)
+	assert.Equal(t, auth.Attributes{User: u, Verb: "get", Group: "g", Version: "v", Resource: "r", Subresource: "s", Namespace: "ns", Name: "n"}, asked)
 
 	decision, reason = auth.Allow, "because"
 	out, err = r.SelfSubject(context.Background(), call(map[string]any{"nonResourceAttributes": map[string]any{"verb": "get", "path": "/x"}}))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"allowed": true, "reason": "because"}, out.Map("status"))
-	assert.Equal(t, auth.Action{User: &auth.User{Name: "me"}, Verb: "get", Path: "/x"}, asked)
+	assert.Equal(t, auth.Attributes{User: &auth.User{Name: "me"}, Verb: "get", Path: "/x"}, asked)
 
 	decision, reason, fault = auth.Deny, "", errors.New("broken")
 	out, err = r.Subject(context.Background(), call(map[string]any{"user": "u", "resourceAttributes": resource}))
@@ -68,8 +68,8 @@ func TestAccessSelectors(t *testing.T) {
 			field + "ignored due to parse error; " + label + "ignored due to parse error"},
 		{nil, map[string]any{"requirements": []any{part("a", "Newer"), part("b", "Exists")}}, "", "b", label + "partially ignored due to parse error"},
 	} {
-		var asked auth.Action
-		r := review.New(auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		var asked auth.Attributes
+		r := review.New(auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			asked = a
 			return auth.Allow, "", nil
 		}))

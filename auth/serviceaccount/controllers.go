@@ -96,7 +96,7 @@ func perNamespace(loop string, r meta.GroupResource, name string, ensure func(ct
 // ended reports whether a write failed because its namespace is going.
 func ended(err error) bool {
 	var s *meta.Status
-	return errors.As(err, &s) && s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c meta.Cause) bool {
+	return errors.As(err, &s) && s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c meta.StatusCause) bool {
 		return c.Reason == meta.CauseNSTerminating
 	})
 }

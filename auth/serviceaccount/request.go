@@ -104,7 +104,7 @@ func agrees(req *meta.Object, key meta.Key, k meta.GroupKind) error {
 		return meta.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if n := req.Name(); n != "" && n != key.Name {
-		return meta.Invalid(k, key.Name, []meta.Cause{{Reason: meta.CauseInvalid, Field: "metadata.name",
+		return meta.Invalid(k, key.Name, []meta.StatusCause{{Reason: meta.CauseInvalid, Field: "metadata.name",
 			Message: fmt.Sprintf("Invalid value: %q: must be the name of the service account", n)}})
 	}
 	return nil
@@ -125,7 +125,7 @@ func (t *Tokens) wanted(req *meta.Object, k meta.GroupKind, warn func(string)) (
 			return nil, 0, meta.BadRequest("spec.expirationSeconds must be a number")
 		}
 	}
-	var faults check.Faults
+	var faults check.Violations
 	switch at := check.At("spec", "expirationSeconds"); {
 	case seconds < minTokenSeconds:
 		faults.Invalid(at, seconds, "may not specify a duration less than 10 minutes")

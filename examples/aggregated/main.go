@@ -48,7 +48,7 @@ type Berth struct {
 
 func berth() *registry.Kind {
 	return registry.Of(registry.Definition[Berth]{Group: group, Version: "v1", Columns: []registry.Column{
-		{Name: "Length", Type: "integer", JSONPath: ".spec.length"}, registry.Age(),
+		{Name: "Length", Type: "integer", JSONPath: ".spec.length"}, registry.AgeColumn(),
 	}})
 }
 

@@ -48,7 +48,7 @@ func cluster(t *testing.T, sample net.Addr) *servertest.Server {
 		}
 		users := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil
-		require.NoError(t, access.Setup(b, access.Config{Methods: users, Publish: access.Publish{Authentication: access.Authentication{
+		require.NoError(t, access.Setup(b, access.Config{Authenticators: users, Publish: access.Publish{Authentication: access.Authentication{
 			ClientCAs: ca.PEM(), ProxyCAs: ca.PEM(), ProxyNames: []string{"front-proxy-client"},
 		}}}))
 	})

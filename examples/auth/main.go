@@ -51,7 +51,7 @@ func (keys) Strip(h http.Header) { h.Del(header) }
 
 // tenants allows everything in the namespace of the caller's name, and leaves the rest to
 // others.
-func tenants(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func tenants(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	if a.Namespace != "" && a.Namespace == a.User.Name && slices.Contains(a.User.Groups, "tenants") {
 		return auth.Allow, "it is the tenant's own", nil
 	}
@@ -74,11 +74,11 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) error {
 	note := registry.Of(registry.Definition[Note]{Group: "example.com", Version: "v1"})
-	b := &server.Builder{Names: names.Kubernetes, Prepare: []func(context.Context, client.Client) error{prepare}}
+	b := &server.Builder{Names: names.Kubernetes, OnStart: []func(context.Context, client.Client) error{prepare}}
 	b.Register(builtin.Kinds()...)
 	b.Register(note)
 	err := access.Setup(b, access.Config{
-		Methods: []auth.Authenticator{keys{
+		Authenticators: []auth.Authenticator{keys{
 			sha256.Sum256([]byte("key-of-ann")): {Name: "ann", Groups: []string{"tenants"}},
 			sha256.Sum256([]byte("key-of-bob")): {Name: "bob", Groups: []string{"tenants"}},
 			sha256.Sum256([]byte("key-of-eve")): {Name: "eve", Groups: []string{"auditors"}},

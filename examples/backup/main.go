@@ -50,7 +50,7 @@ func save(ctx context.Context, store storage.Backend, since backup.Position, fil
 	if err != nil {
 		return nil, err
 	}
-	report, err := backup.Backup(ctx, store, f, backup.Options{Since: since})
+	report, err := backup.Backup(ctx, store, f, backup.Options{Base: since})
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), file)
 	}
@@ -142,7 +142,7 @@ func run(ctx context.Context, dir string, out io.Writer) error {
 	if err := os.RemoveAll(data); err != nil { // the disk is gone
 		return err
 	}
-	fmt.Fprintln(out, "tuesday alone is refused:", errors.Is(restore(ctx, data, tuesday), backup.ErrNotOnTop))
+	fmt.Fprintln(out, "tuesday alone is refused:", errors.Is(restore(ctx, data, tuesday), backup.ErrWrongBase))
 	if err := restore(ctx, data, monday, tuesday); err != nil {
 		return err
 	}

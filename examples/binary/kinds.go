@@ -42,7 +42,7 @@ func kinds() []*registry.Kind {
 			Columns: []registry.Column{
 				{Name: "Minutes", Type: "integer", JSONPath: ".spec.minutes"},
 				{Name: "Cooked", Type: "integer", JSONPath: ".status.cooked"},
-				registry.Age(),
+				registry.AgeColumn(),
 			},
 			Validate: func(w *registry.Change[Recipe]) {
 				for i, name := range w.New.Spec.Ingredients {

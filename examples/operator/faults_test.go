@@ -17,8 +17,8 @@ func TestFaults(t *testing.T) {
 	for name, rule := range map[string]servertest.Rule{
 		"a status that somebody else wrote":       on("patch", "fleets", "status").Times(3).With(servertest.Conflict),
 		"a ship that cannot be made":              on("apply", "ships").Times(2).With(servertest.InternalError),
-		"a ship whose answer is lost":             on("apply", "ships").Named("armada-1").Times(1).With(servertest.Lost),
-		"a finalizer whose answer is lost":        on("update", "fleets").Times(1).With(servertest.Lost),
+		"a ship whose answer is lost":             on("apply", "ships").Named("armada-1").Times(1).With(servertest.LoseResponse),
+		"a finalizer whose answer is lost":        on("update", "fleets").Times(1).With(servertest.LoseResponse),
 		"an informer's list that is refused":      on("list", "ships").Times(1).With(servertest.Unavailable),
 		"a watch that the server has no past for": on("watch", "ships").Times(1).With(servertest.Expired),
 	} {

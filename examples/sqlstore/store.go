@@ -42,7 +42,7 @@ const (
 )
 
 // Store is a storage.Backend in an SQL database. It also implements storage.Stamper,
-// storage.Historian, storage.Checker, storage.Sizer, storage.Shared, storage.Importer and
+// storage.HistoryReader, storage.Checker, storage.Sizer, storage.Shared, storage.Importer and
 // storage.StampReader.
 type Store struct {
 	dialect
@@ -71,13 +71,13 @@ type Store struct {
 }
 
 var (
-	_ storage.Backend     = (*Store)(nil)
-	_ storage.Stamper     = (*Store)(nil)
-	_ storage.StampReader = (*Store)(nil)
-	_ storage.Historian   = (*Store)(nil)
-	_ storage.Checker     = (*Store)(nil)
-	_ storage.Sizer       = (*Store)(nil)
-	_ storage.Shared      = (*Store)(nil)
+	_ storage.Backend       = (*Store)(nil)
+	_ storage.Stamper       = (*Store)(nil)
+	_ storage.StampReader   = (*Store)(nil)
+	_ storage.HistoryReader = (*Store)(nil)
+	_ storage.Checker       = (*Store)(nil)
+	_ storage.Sizer         = (*Store)(nil)
+	_ storage.Shared        = (*Store)(nil)
 )
 
 // Shared implements storage.Shared: any number of processes may open a database.

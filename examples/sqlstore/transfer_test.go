@@ -65,7 +65,7 @@ func TestTransfer(t *testing.T) {
 		from, restored := stores[i], memory()
 		report, err := backup.Copy(t.Context(), from, to, backup.Options{})
 		require.NoError(t, err)
-		require.True(t, report.Kept)
+		require.True(t, report.RevisionsKept)
 		var file bytes.Buffer
 		_, err = backup.Backup(t.Context(), to, &file, backup.Options{})
 		require.NoError(t, err)

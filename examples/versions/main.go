@@ -55,7 +55,7 @@ func toHub(in *UpstreamV1beta1, out *Upstream) error {
 	host, digits, err := net.SplitHostPort(in.Address)
 	port, notNumber := strconv.Atoi(digits)
 	if err != nil || notNumber != nil || digits != strconv.Itoa(port) {
-		var faults check.Faults
+		var faults check.Violations
 		faults.Invalid(check.At("address"), in.Address, "must be HOST:PORT")
 		return faults.Err()
 	}

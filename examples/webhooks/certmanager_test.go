@@ -62,7 +62,7 @@ func TestCertManager(t *testing.T) {
 // that uses it. The handler answers what the webhook server answers.
 func startCertManager(t *testing.T) (*servertest.Server, certtest.ServerOptions, http.Handler) {
 	t.Helper()
-	approvers := auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	approvers := auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 		if a.Resource == "signers" && a.User.Name != "approver" {
 			return auth.Deny, "", nil
 		}

@@ -86,7 +86,7 @@ func serveGatekeeper(t *testing.T) (*servertest.Server, int) {
 	})
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Authorizer = nil
-		require.NoError(t, access.Setup(b, access.Config{Methods: []auth.Authenticator{admin}}))
+		require.NoError(t, access.Setup(b, access.Config{Authenticators: []auth.Authenticator{admin}}))
 		b.ServiceResolver = func(_ context.Context, of server.Service) (server.Endpoint, error) {
 			if of != service {
 				return server.Endpoint{}, fmt.Errorf("no service %s/%s", of.Namespace, of.Name)

@@ -26,7 +26,7 @@ const LongestMessage = 5 << 10
 // warning instead of a cause, because the stored object is accepted with that value. At most
 // 100 causes and 100 warnings are returned. If ctx ends or the cost limit of an object is
 // exceeded, Check stops and returns a cause.
-func (r *Rules) Check(ctx context.Context, obj, old map[string]any) (faults []meta.Cause, warnings []string) {
+func (r *Rules) Check(ctx context.Context, obj, old map[string]any) (faults []meta.StatusCause, warnings []string) {
 	if r == nil {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func (r *Rules) Check(ctx context.Context, obj, old map[string]any) (faults []me
 // checker evaluates rules for one object. It stops when left is negative.
 type checker struct {
 	left     int64
-	faults   check.Faults
+	faults   check.Violations
 	warnings []string
 }
 
@@ -212,7 +212,7 @@ func (c *checker) violated(ctx context.Context, s *schema.Schema, r rule, vars m
 	case map[string]any, []any:
 		shown = check.Hidden{}
 	}
-	var causes check.Faults
+	var causes check.Violations
 	switch r.Reason {
 	case "FieldValueForbidden":
 		causes.Forbidden(at, message)

@@ -30,7 +30,7 @@ func parse(t *testing.T, text string) map[string]any {
 	return m
 }
 
-func compile(t *testing.T, text string) (*cel.Rules, []meta.Cause) {
+func compile(t *testing.T, text string) (*cel.Rules, []meta.StatusCause) {
 	t.Helper()
 	s, faults := schema.OpenAPI(parse(t, text), names.Kubernetes, check.At("schema"))
 	require.Empty(t, faults)

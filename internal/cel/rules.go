@@ -60,18 +60,18 @@ const MaxRules = 1000
 // at, and words is the profile of the schema's extensions. An invalid rule rejects every value
 // that it applies to. If the schema as a whole is rejected, or ctx ends, the result rejects
 // every object.
-func Compile(ctx context.Context, s *schema.Schema, words names.Profile, at *check.Path) (*Rules, []meta.Cause) {
+func Compile(ctx context.Context, s *schema.Schema, words names.Profile, at *check.Path) (*Rules, []meta.StatusCause) {
 	if !s.HasRules() {
 		return nil, nil
 	}
 	e, err := For(words)
 	if err != nil {
-		return uncompiled(s, err), []meta.Cause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
+		return uncompiled(s, err), []meta.StatusCause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
 	}
 	p := newProvider(e.cel.CELTypeProvider())
 	env, err := e.cel.Extend(cel.CustomTypeProvider(p))
 	if err != nil {
-		return uncompiled(s, err), []meta.Cause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
+		return uncompiled(s, err), []meta.StatusCause{{Reason: meta.CauseInvalid, Field: at.String(), Message: err.Error()}}
 	}
 	c := &compiler{env: env, types: p, extension: words.Extension("validations"), open: map[described]*Rules{}}
 	root := *s
@@ -97,7 +97,7 @@ type compiler struct {
 	env       *cel.Env
 	types     *provider
 	extension string
-	faults    check.Faults
+	faults    check.Violations
 	costs     []expressionCost
 	values    int // schemas visited
 	count     int // rules seen

@@ -287,7 +287,7 @@ func pathString(path []step) string {
 		}
 		b = append(b, s.key[:min(len(s.key), meta.MaxPath+1)]...)
 	}
-	return meta.CutPath(b)
+	return meta.TruncatePath(b)
 }
 
 func (p *parser) number() (any, error) {

@@ -109,7 +109,7 @@ func (s *State) Registered(group string) bool {
 }
 
 // Version returns the served version that a path names, or nil.
-func (s *State) Version(r meta.Resource) *Version {
+func (s *State) Version(r meta.GroupVersionResource) *Version {
 	t := s.types[r.GroupResource()]
 	if t == nil {
 		return nil

@@ -60,7 +60,7 @@ func TestHooksThatCannotDoTheirWork(t *testing.T) {
 	tree := func(w *registry.Change[meta.Object]) { w.Err = errors.New("the read failed") }
 	typed := func(w *registry.Change[scored]) { w.Err = refused }
 	never := func(*registry.Change[scored]) { t.Error("the typed hook ran") }
-	b := registry.Behavior{Default: tree, Prepare: tree, Validate: tree, Terminate: tree}
+	b := registry.Behavior{Default: tree, Prepare: tree, Validate: tree, BeginDelete: tree}
 	for _, c := range []struct {
 		kind registry.Definition[scored]
 		want string
@@ -81,7 +81,7 @@ func TestHooksThatCannotDoTheirWork(t *testing.T) {
 		says("Prepare", typ.Hub.PrepareForWrite(w))
 		_, err = typ.Hub.ValidateWrite(w)
 		says("Validate", err)
-		if typ.Terminate != nil {
+		if typ.BeginDelete != nil {
 			says("Terminate", typ.Hub.BeginDeletion(w))
 		}
 	}

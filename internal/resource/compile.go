@@ -58,7 +58,7 @@ func (c *compiler) typeOf() *Type {
 			ShortNames: slices.Clone(k.ShortNames), Categories: slices.Clone(k.Categories),
 			Namespaced: k.Scope == registry.Namespaced, Virtual: k.Act != nil || k.Read != nil,
 		},
-		Rules: c.rules, Status: k.Status, Fields: slices.Clone(k.Fields), ValidateName: k.ValidateName, Pool: k.Pool,
+		Rules: c.rules, Status: k.Status, Fields: slices.Clone(k.Fields), ValidateName: k.ValidateName, Pool: k.Allocator,
 		Behavior: k.Behavior, Names: c.names, Docs: k.Docs, Webhook: k.ConversionWebhook(),
 	}
 	if k.Reference != nil {
@@ -139,7 +139,7 @@ func (c *compiler) versions(t *Type) {
 		if t.VersionIn(meta.GroupVersion{Group: group, Version: kv.Name}) != nil {
 			c.fault("version %q is given twice", &kv)
 		}
-		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, Deprecated: c.deprecation(kv, group), lacks: kv.Lacks, Served: kv.Served, Dummy: t.OnlySubresources[kv.String()]}
+		v := &Version{Type: t, at: at, Group: group, Name: kv.Name, Deprecated: c.deprecation(kv, group), lacks: kv.MissingSubresources, Served: kv.Served, Dummy: t.OnlySubresources[kv.String()]}
 		if v.columns = v; v.Deprecated != "" {
 			v.Removed = kv.Lifetime.Removed
 		}

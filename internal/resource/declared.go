@@ -19,10 +19,10 @@ func (c *compiler) declared(t *Type) {
 	if k.Act != nil && k.Read != nil {
 		c.fault("Act and Read: nothing is stored of either, and a kind has one of them")
 	}
-	if t.Virtual && (k.Status || k.Scale != nil || len(k.Subresources) > 0 || k.Pool != nil) {
+	if t.Virtual && (k.Status || k.Scale != nil || len(k.Subresources) > 0 || k.Allocator != nil) {
 		c.fault("objects of a kind with Act or Read are not stored: it has no Status, Scale, Subresources or Pool")
 	}
-	if k.Pool != nil && (k.Pool.Held == nil || k.Pool.Allot == nil) {
+	if k.Allocator != nil && (k.Allocator.Values == nil || k.Allocator.Allocate == nil) {
 		c.fault("Pool needs Held and Allot")
 	}
 	for _, kv := range k.Versions {

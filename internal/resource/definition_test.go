@@ -39,7 +39,7 @@ type WidgetStatus struct {
 func widgets() registry.Definition[Widget] {
 	return registry.Definition[Widget]{
 		Group: "example.com", Version: "v1", Status: true, ShortNames: []string{"wd"},
-		Columns: []registry.Column{{Name: "Color", Type: "string", JSONPath: ".spec.color"}, registry.Age()},
+		Columns: []registry.Column{{Name: "Color", Type: "string", JSONPath: ".spec.color"}, registry.AgeColumn()},
 		Default: func(w *registry.Change[Widget]) {
 			if w.New.Spec.Color == "red" && w.New.Spec.Shade == "" {
 				w.New.Spec.Shade = "ruby"
@@ -97,8 +97,8 @@ func TestOfRunsTypedHooks(t *testing.T) {
 	shrink, create := typ.Hub.NewChange(t.Context(), smaller, obj, ""), typ.Hub.NewChange(t.Context(), smaller, nil, "")
 	typ.Validate(shrink)
 	typ.Validate(create)
-	assert.Len(t, shrink.Faults, 1)
-	assert.Empty(t, create.Faults)
+	assert.Len(t, shrink.Violations, 1)
+	assert.Empty(t, create.Violations)
 }
 
 func TestOfStatusAndScale(t *testing.T) {
@@ -120,8 +120,8 @@ func TestOfStatusAndScale(t *testing.T) {
 	scale.Merge(obj, body)
 	w := typ.Hub.NewChange(t.Context(), obj, nil, "scale")
 	scale.Validate(w)
-	require.Len(t, w.Faults, 1)
-	assert.Equal(t, ".spec.replicas", w.Faults[0].Field)
+	require.Len(t, w.Violations, 1)
+	assert.Equal(t, ".spec.replicas", w.Violations[0].Field)
 }
 
 // misplaced has rules that cannot hold.
@@ -175,7 +175,7 @@ func TestCompileReportsEveryFault(t *testing.T) {
 				Columns: []registry.Column{{Name: "C", Type: "string", JSONPath: ".spec.color"}},
 			}},
 		}), []string{`version "v2": column "A": the path .spec.colour leads nowhere`, `version "v1": column "C": the path .spec.color leads nowhere`}},
-		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}, {Name: "spec.color", Else: []string{"spec", "gone"}}}}),
+		{"fields", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Fields: []registry.SelectableField{{Name: "spec.nope"}, {Name: "spec"}, {Name: "spec.color", Fallback: []string{"spec", "gone"}}}}),
 			[]string{`"spec.nope" leads nowhere`, `"spec.color" leads nowhere`, `"spec" is no single value`}},
 		{"scope", registry.Of(registry.Definition[Widget]{Group: "g.io", Version: "v1", Scope: 9}), []string{"Scope 9"}},
 		{"pointer", registry.Of(registry.Definition[*Widget]{Group: "g.io", Version: "v1"}), []string{"take the struct, resource_test.Widget"}},
@@ -224,7 +224,7 @@ func TestCompileIsSafeForManyServersAtOnce(t *testing.T) {
 				return
 			}
 			obj := meta.NewObject(map[string]any{"spec": map[string]any{"color": "red"}})
-			typ.Storage.Conform(obj)
+			typ.Storage.Normalize(obj)
 			if err := typ.Storage.Defaults(typ.Hub.NewChange(t.Context(), obj, nil, "")); err != nil {
 				t.Fatal(err)
 			}

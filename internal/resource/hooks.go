@@ -18,13 +18,13 @@ func (v *Version) NewChange(ctx context.Context, obj, old *meta.Object, subresou
 	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: v.Names, Features: v.Features, Rules: v.Rules, Version: v.GroupVersion()}
 }
 
-// BeginDeletion runs the kind's Terminate on an object whose deletion begins.
-func (v *Version) BeginDeletion(w *change) error { return v.runEdit("Terminate", v.Terminate, w) }
+// BeginDeletion runs the kind's BeginDelete on an object whose deletion begins.
+func (v *Version) BeginDeletion(w *change) error { return v.runEdit("Terminate", v.BeginDelete, w) }
 
 // runHook runs a hook, nil if there is none. The error says that it could not do its
 // work: a Status of its own, or 500.
 func (v *Version) runHook(name string, hook func(*change), w *change) error {
-	w.Faults, w.Err = nil, nil
+	w.Violations, w.Err = nil, nil
 	if hook == nil {
 		return nil
 	}
@@ -38,8 +38,8 @@ func (v *Version) runHook(name string, hook func(*change), w *change) error {
 // runEdit runs a hook that changes the new object. Faults that it adds are an error,
 // 500, since nobody would be told of them.
 func (v *Version) runEdit(name string, hook func(*change), w *change) error {
-	if err := v.runHook(name, hook, w); err != nil || len(w.Faults) == 0 {
+	if err := v.runHook(name, hook, w); err != nil || len(w.Violations) == 0 {
 		return err
 	}
-	return meta.Internal(fmt.Errorf("the hook %s of %s: added a fault, which only Validate may do: %s: %s", name, v.GVK(), w.Faults[0].Field, w.Faults[0].Message))
+	return meta.Internal(fmt.Errorf("the hook %s of %s: added a fault, which only Validate may do: %s: %s", name, v.GVK(), w.Violations[0].Field, w.Violations[0].Message))
 }

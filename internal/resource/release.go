@@ -73,7 +73,7 @@ func subresourcesAt(k *registry.Kind, r release.Release) *registry.Kind {
 		} else {
 			for i := range now.Versions {
 				v := &now.Versions[i]
-				v.Lacks = slices.DeleteFunc(slices.Clone(v.Lacks), func(name string) bool { return name == s.Name })
+				v.MissingSubresources = slices.DeleteFunc(slices.Clone(v.MissingSubresources), func(name string) bool { return name == s.Name })
 			}
 		}
 	}

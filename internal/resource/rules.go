@@ -12,7 +12,7 @@ import (
 // ruled are the expressions of a schema, and what is wrong with them.
 type ruled struct {
 	rules  *cel.Rules
-	faults []meta.Cause
+	faults []meta.StatusCause
 }
 
 // RuleFaults returns what is wrong with the expressions of the type's schemas.
@@ -29,13 +29,13 @@ func (t *Type) RuleFaults() (faults []error) {
 // to the causes that were found before. Those that say that values have not the form which
 // expressions count on come first: nothing is evaluated then. Warnings are of values that
 // break a rule as they did before.
-func (v *Version) CheckRules(w *change, found []meta.Cause) (causes []meta.Cause, warnings []string) {
+func (v *Version) CheckRules(w *change, found []meta.StatusCause) (causes []meta.StatusCause, warnings []string) {
 	rules := v.rules().rules
 	if rules == nil {
 		return found, nil
 	}
 	if slices.ContainsFunc(found, misshapen) {
-		var f check.Faults
+		var f check.Violations
 		f.Invalid(check.At("<nil>"), nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
 		return append(found, f...), nil
 	}
@@ -45,7 +45,7 @@ func (v *Version) CheckRules(w *change, found []meta.Cause) (causes []meta.Cause
 	}
 	broken, warnings := rules.Check(w.Context, w.New.Tree(), old)
 	if w.Subresource != "" && old != nil {
-		broken = slices.DeleteFunc(broken, func(c meta.Cause) bool { return keptPart(c.Field, w.New.Tree(), old) })
+		broken = slices.DeleteFunc(broken, func(c meta.StatusCause) bool { return keptPart(c.Field, w.New.Tree(), old) })
 	}
 	if v.mayKeep(broken, w) {
 		kept, _ := rules.Check(w.Context, old, old)
@@ -55,7 +55,7 @@ func (v *Version) CheckRules(w *change, found []meta.Cause) (causes []meta.Cause
 }
 
 // misshapen reports whether a cause says that a value has not the form of its schema.
-func misshapen(c meta.Cause) bool {
+func misshapen(c meta.StatusCause) bool {
 	switch c.Reason {
 	case meta.CauseTypeInvalid, meta.CauseRequired, meta.CauseNotSupported, meta.CauseTooLong, meta.CauseTooMany:
 		return true

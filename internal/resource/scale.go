@@ -112,7 +112,7 @@ func scaleColumns() []registry.Column {
 		{Name: "Name", Type: "string", Doc: "Name of the object.", JSONPath: ".metadata.name"},
 		{Name: "Desired", Type: "integer", Doc: "How many instances are wanted.", JSONPath: ".spec.replicas"},
 		{Name: "Available", Type: "integer", Doc: "How many instances there are.", JSONPath: ".status.replicas"},
-		registry.Age(),
+		registry.AgeColumn(),
 	}
 }
 
@@ -148,7 +148,7 @@ func (p scalePaths) selectorText(obj *meta.Object) string {
 	if _, structured := m["matchLabels"]; !structured && m["matchExpressions"] == nil {
 		m = map[string]any{"matchLabels": m}
 	}
-	sel, err := meta.LabelSelectorFromObject(m)
+	sel, err := meta.LabelSelectorAsSelector(m)
 	if err != nil {
 		return ""
 	}
@@ -162,7 +162,7 @@ func (all scales) merge(obj, in *meta.Object) {
 
 func (all scales) validateSizes(w *change) {
 	p := all.of(w.New)
-	w.Faults = append(append(w.Faults, size(w.New, p.spec)...), size(w.New, p.status)...)
+	w.Violations = append(append(w.Violations, size(w.New, p.spec)...), size(w.New, p.status)...)
 }
 
 // validateWhole checks all that the sub-resource shows of a custom object, whose
@@ -174,12 +174,12 @@ func (all scales) validateWhole(w *change) {
 		return
 	}
 	if _, wrong := valueAt[string](w.New, p.selector); wrong != "" {
-		w.Faults = append(w.Faults, meta.Cause{Reason: meta.CauseInvalid, Field: dotted(p.selector), Message: `Invalid value: "": ` + wrong})
+		w.Violations = append(w.Violations, meta.StatusCause{Reason: meta.CauseInvalid, Field: dotted(p.selector), Message: `Invalid value: "": ` + wrong})
 	}
 }
 
 // size is the fault of a number of replicas that a Scale cannot show.
-func size(obj *meta.Object, path []string) []meta.Cause {
+func size(obj *meta.Object, path []string) []meta.StatusCause {
 	n, why := valueAt[int64](obj, path)
 	switch {
 	case why != "":
@@ -190,7 +190,7 @@ func size(obj *meta.Object, path []string) []meta.Cause {
 	default:
 		return nil
 	}
-	return []meta.Cause{{Reason: meta.CauseInvalid, Field: dotted(path), Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
+	return []meta.StatusCause{{Reason: meta.CauseInvalid, Field: dotted(path), Message: fmt.Sprintf("Invalid value: %d: %s", n, why)}}
 }
 
 // valueAt returns the value at a path, the zero value where there is none, or

@@ -66,9 +66,9 @@ func (c *compiler) selectables(t *Type) {
 	}
 	for _, v := range t.Versions {
 		kv := &c.kind.Versions[v.at]
-		for i, f := range kv.Own {
+		for i, f := range kv.OwnFields {
 			c.leads(&f, v.schema)
-			c.onceNamed(kv.Own[:i], f.Name)
+			c.onceNamed(kv.OwnFields[:i], f.Name)
 			own := Selectable{SelectableField: f}
 			if c.kind.Custom() && (t.Webhook == nil || v == t.Storage) {
 				own.Hub = f.Name
@@ -125,8 +125,8 @@ func (c *compiler) leads(f *registry.SelectableField, in *schema.Schema) {
 		f.Path = strings.Split(f.Name, ".")
 	}
 	paths := [][]string{f.Path}
-	if f.Else != nil {
-		paths = append(paths, f.Else)
+	if f.Fallback != nil {
+		paths = append(paths, f.Fallback)
 	}
 	for _, path := range paths {
 		s, ok := in.At(path...)

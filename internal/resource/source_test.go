@@ -47,7 +47,7 @@ func TestNothingIsWrittenUnderABrokenDefinition(t *testing.T) {
 		func() *registry.Kind { return registry.FromDefinition(broken, nil) }, func(err error) { told = err })
 	require.NoError(t, err)
 	box := meta.NewObject(map[string]any{"new": "thing"})
-	unknown, faults := typ.Storage.Conform(box)
+	unknown, faults := typ.Storage.Normalize(box)
 	assert.Empty(t, unknown, "what is stored stays as it is")
 	assert.Empty(t, faults)
 	causes, _ := typ.Storage.CheckRules(typ.Storage.NewChange(t.Context(), box, nil, ""), nil)

@@ -9,7 +9,7 @@ import (
 // BelowStatus rewrites the causes of a write of the status as clients of definitions know
 // them: the field of a cause is the whole path, and the message names the path below the
 // status, as in status.addresses[0].value: addresses[0].value in body must be of type string.
-func BelowStatus(causes []meta.Cause) {
+func BelowStatus(causes []meta.StatusCause) {
 	for i := range causes {
 		c := &causes[i]
 		if c.Field == "<nil>" { // the message alone says where

@@ -15,9 +15,9 @@ import (
 // another shape is here: it is lifted when it is read, and what the type cannot show of it
 // stays in the record.
 
-// Shape is a fingerprint of what the type makes of stored objects. What a type of the same
+// Fingerprint is a fingerprint of what the type makes of stored objects. What a type of the same
 // shape has written is read as it stands.
-func (t *Type) Shape() string {
+func (t *Type) Fingerprint() string {
 	shapes := make([]string, 0, len(t.Versions))
 	for _, v := range t.Versions {
 		shapes = append(shapes, v.GVK().String()+" "+v.Schema().Fingerprint())
@@ -30,8 +30,8 @@ func (t *Type) Shape() string {
 
 // Unshown is what a type has no place for in a stored object. It stays in the record.
 type Unshown struct {
-	Unknown []string     // paths of fields that the type does not have
-	Misfits []meta.Cause // values that are not of their fields' types
+	Unknown []string           // paths of fields that the type does not have
+	Misfits []meta.StatusCause // values that are not of their fields' types
 }
 
 // Any reports whether there is anything.

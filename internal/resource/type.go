@@ -35,7 +35,7 @@ type Type struct {
 	Subresources []Subresource                           // of all versions, see those of a Version
 	Fields       []registry.SelectableField              // of the hub
 	ValidateName func(name string, prefix bool) []string // nil: a DNS subdomain
-	Pool         *registry.Pool
+	Pool         *registry.Allocator
 	Names        names.Profile
 	Features     *features.Set // of the server, see Enable
 	Rules        compat.Rules  // of the server
@@ -274,6 +274,6 @@ func (v *Version) ListGVK() meta.GroupVersionKind {
 
 // Resource returns the wire group, version and plural. It is what callers of the
 // version know; what is kept of the type has its GroupResource.
-func (v *Version) Resource() meta.Resource {
-	return meta.Resource{Group: v.Group, Version: v.Name, Resource: v.Plural}
+func (v *Version) Resource() meta.GroupVersionResource {
+	return meta.GroupVersionResource{Group: v.Group, Version: v.Name, Resource: v.Plural}
 }

@@ -148,10 +148,10 @@ type mark struct {
 	value *SchemaMark
 }
 
-// Conform brings a decoded object into the form of the version, see schema.Schema.Normalize,
+// Normalize brings a decoded object into the form of the version, see schema.Schema.Normalize,
 // which drops empty lists: an empty list that clears the owners becomes one that does so by
 // a single empty entry.
-func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cause) {
+func (v *Version) Normalize(obj *meta.Object) (unknown []string, faults []meta.StatusCause) {
 	const owners = "managedFields"
 	if list, ok := obj.Map("metadata")[owners].([]any); ok && len(list) == 0 && !v.DelegatedPaths && v.Rules.Has(compat.EmptyListClears) {
 		obj.Metadata()[owners] = []any{map[string]any{}}
@@ -160,7 +160,7 @@ func (v *Version) Conform(obj *meta.Object) (unknown []string, faults []meta.Cau
 }
 
 // DecodeError is the error for an object whose values do not have their fields' types.
-func (v *Version) DecodeError(faults []meta.Cause) error {
+func (v *Version) DecodeError(faults []meta.StatusCause) error {
 	var texts []string
 	for _, f := range faults {
 		texts = append(texts, f.Message)
@@ -274,7 +274,7 @@ func (v *Version) changed(w *change) bool {
 // ValidateWrite returns everything that is wrong with an object that is to be
 // written: its metadata, what its schema says, what its kind says. The error says
 // that a hook of the kind could not find out.
-func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
+func (v *Version) ValidateWrite(w *change) ([]meta.StatusCause, error) {
 	rules := v.metadataRules()
 	sub := v.Type.Subresource(w.Subresource)
 	causes := meta.ValidateMetadata(w.New, w.Old, rules)
@@ -287,14 +287,14 @@ func (v *Version) ValidateWrite(w *change) ([]meta.Cause, error) {
 		if err := v.runHook("Validate", sub.Validate, w); err != nil {
 			return nil, err
 		}
-		causes = append(causes, w.Faults...)
+		causes = append(causes, w.Violations...)
 	}
 	return causes, nil
 }
 
 // ValidateContent is ValidateWrite without metadata, which bodies that are answered and
 // not stored need not have.
-func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
+func (v *Version) ValidateContent(w *change) ([]meta.StatusCause, error) {
 	found, err := v.content(w)
 	if err != nil || !v.mayKeep(found, w) {
 		return found, err
@@ -303,32 +303,32 @@ func (v *Version) ValidateContent(w *change) ([]meta.Cause, error) {
 	return withoutKept(found, kept), err
 }
 
-func (v *Version) content(w *change) ([]meta.Cause, error) {
-	w.Found = nil
+func (v *Version) content(w *change) ([]meta.StatusCause, error) {
+	w.SchemaViolations = nil
 	if v.Schema() != nil {
 		var old map[string]any
 		if w.Old != nil {
 			old = w.Old.Tree()
 		}
-		w.Found = v.Schema().Validate(w.New.Tree(), old)
+		w.SchemaViolations = v.Schema().Validate(w.New.Tree(), old)
 		if w.Subresource != "" && old != nil {
-			w.Found = slices.DeleteFunc(w.Found, func(c meta.Cause) bool { return keptPart(c.Field, w.New.Tree(), old) })
+			w.SchemaViolations = slices.DeleteFunc(w.SchemaViolations, func(c meta.StatusCause) bool { return keptPart(c.Field, w.New.Tree(), old) })
 		}
 		if w.Subresource == "status" && v.ConformOnRead {
-			BelowStatus(w.Found)
+			BelowStatus(w.SchemaViolations)
 		}
 	}
 	if err := v.runHook("Validate", v.Validate, w); err != nil {
 		return nil, err
 	}
-	return v.Schema().InFieldOrder(w.Found, w.Faults), nil
+	return v.Schema().InFieldOrder(w.SchemaViolations, w.Violations), nil
 }
 
 // mayKeep reports whether a write may keep what is wrong with an object beside its metadata
 // and was before, since the metadata is all that it changes: the object may have been stored
 // before there was the rule, and has to lose a finalizer all the same. Objects of
 // definitions have ratcheting instead, as clients know it.
-func (v *Version) mayKeep(found []meta.Cause, w *change) bool {
+func (v *Version) mayKeep(found []meta.StatusCause, w *change) bool {
 	return len(found) > 0 && w.Old != nil && !v.ConformOnRead && sameContent(w.New, w.Old)
 }
 
@@ -338,8 +338,8 @@ func unchanged(w *change) *change {
 }
 
 // withoutKept leaves out of causes those beside the metadata that are among kept.
-func withoutKept(causes, kept []meta.Cause) []meta.Cause {
-	return slices.DeleteFunc(causes, func(c meta.Cause) bool {
+func withoutKept(causes, kept []meta.StatusCause) []meta.StatusCause {
+	return slices.DeleteFunc(causes, func(c meta.StatusCause) bool {
 		part, _, _ := strings.Cut(c.Field, ".")
 		return part != "metadata" && slices.Contains(kept, c)
 	})

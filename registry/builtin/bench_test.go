@@ -46,7 +46,7 @@ func decodeStrict(b *testing.B, v *resource.Version, body []byte) *meta.Object {
 		b.Fatal(err, duplicates)
 	}
 	obj := meta.NewObject(tree)
-	if unknown, faults := v.Conform(obj); len(unknown)+len(faults) > 0 {
+	if unknown, faults := v.Normalize(obj); len(unknown)+len(faults) > 0 {
 		b.Fatal(unknown, faults)
 	}
 	return obj

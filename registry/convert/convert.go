@@ -112,7 +112,7 @@ func (c *conversion) object(obj *meta.Object) (*meta.Object, error) {
 		return obj, err
 	}
 	said := obj.Clone()
-	unknown, faults := from.Conform(said)
+	unknown, faults := from.Normalize(said)
 	if len(faults) > 0 {
 		return nil, from.DecodeError(faults)
 	}
@@ -252,7 +252,7 @@ func rewrite(ctx context.Context, obj, said *meta.Object, from, to *resource.Ver
 func alike(ctx context.Context, v *resource.Version, a, b *meta.Object) (bool, error) {
 	a, b = a.Clone(), b.Clone()
 	for _, obj := range []*meta.Object{a, b} {
-		v.Conform(obj)
+		v.Normalize(obj)
 		if err := fill(ctx, v, obj); err != nil {
 			return false, err
 		}

@@ -42,14 +42,14 @@ func (c *conversion) warn(obj *meta.Object, text string) {
 }
 
 // refusal returns what is wrong with an object that is to be created in a version.
-func refusal(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.Cause, error) {
+func refusal(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.StatusCause, error) {
 	if v.Namespaced && obj.Namespace() == "" {
 		obj.SetNamespace("default")
 	}
 	if obj.Name() == "" && obj.GenerateName() != "" {
 		obj.SetName(obj.GenerateName() + "x")
 	}
-	v.Conform(obj)
+	v.Normalize(obj)
 	if err := fill(c.ctx, v, obj); err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func refusal(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.Cause
 		return nil, err
 	}
 	if v.Pool != nil {
-		if causes, err := v.Pool.Allot(&registry.Allotment{Object: write.New, Free: func(string) bool { return true }}); err != nil || len(causes) > 0 {
+		if causes, err := v.Pool.Allocate(&registry.Allocation{Object: write.New, Free: func(string) bool { return true }}); err != nil || len(causes) > 0 {
 			return causes, err
 		}
 	}

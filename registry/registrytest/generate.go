@@ -46,7 +46,7 @@ func (m *maker) object(v *resource.Version, seed uint64) (*meta.Object, error) {
 		obj.SetNamespace("default")
 	}
 	obj.Set(map[string]any{"seed": g.word()}, "metadata", "labels")
-	if _, faults := v.Conform(obj); len(faults) > 0 {
+	if _, faults := v.Normalize(obj); len(faults) > 0 {
 		return nil, fmt.Errorf("making an object: %w", v.DecodeError(faults))
 	}
 	return obj, nil

@@ -119,7 +119,7 @@ func (r *run) protobuf(obj *meta.Object) error {
 	}
 	back := meta.NewObject(tree)
 	back.SetGVK(r.version.GVK()) // which the envelope has
-	if _, faults := r.version.Conform(back); len(faults) > 0 {
+	if _, faults := r.version.Normalize(back); len(faults) > 0 {
 		return fmt.Errorf("protobuf: %w", r.version.DecodeError(faults))
 	}
 	return r.same("after protobuf", withoutEmpty(obj), withoutEmpty(back))

@@ -54,8 +54,8 @@ type Config struct {
 	Tokens *serviceaccount.Tokens
 	// BootstrapTokens accepts the tokens of bootstrap secrets, and runs their controllers.
 	BootstrapTokens bool
-	// Methods are further authenticators. They are tried last.
-	Methods []auth.Authenticator
+	// Authenticators are further authenticators. They are tried last.
+	Authenticators []auth.Authenticator
 	// NoAnonymous refuses requests without credentials with 401.
 	NoAnonymous bool
 
@@ -114,7 +114,7 @@ func (c Config) authenticate(b *server.Builder) {
 	if c.BootstrapTokens {
 		methods = append(methods, bootstraptoken.New(b.Client(), b.Names, nil))
 	}
-	methods = append(methods, c.Methods...)
+	methods = append(methods, c.Authenticators...)
 	if !c.NoAnonymous {
 		methods = append(methods, auth.AnonymousAccess)
 	}
@@ -161,7 +161,7 @@ func (c Config) authorize(b *server.Builder) {
 	b.Register(review.Access(all)...)
 	b.Admission = append(slices.Clone(b.Admission), plugins.RBACEscalation(roles))
 	if slices.Contains(authorizers, auth.Authorizer(roles)) {
-		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client client.Client) error {
+		b.OnStart = append(slices.Clone(b.OnStart), func(ctx context.Context, client client.Client) error {
 			return rbac.Reconcile(ctx, client, b.Names)
 		})
 		addStartHookCheck(b, "rbac/bootstrap-roles")
@@ -172,7 +172,7 @@ func (c Config) authorize(b *server.Builder) {
 			b.Advertise = own
 		}
 		k := newKeeper(list, newServers(own, b.Names))
-		b.Prepare = append(slices.Clone(b.Prepare), func(ctx context.Context, client client.Client) error {
+		b.OnStart = append(slices.Clone(b.OnStart), func(ctx context.Context, client client.Client) error {
 			if b.Logger != nil {
 				k.log = b.Logger
 			}

@@ -90,8 +90,8 @@ func (g *group) start(address string, port int) *member {
 	})
 	m.guarded = guarded{t: g.t, Server: servertest.New(g.t, func(b *server.Builder) {
 		b.Storage, b.Logger, b.Authorizer = store, slog.New(slog.NewTextHandler(g.log, nil)), nil
-		b.Kind("", "Service").Pool = core.ServiceNetwork{}.Pool()
-		require.NoError(g.t, access.Setup(b, access.Config{Methods: []auth.Authenticator{users}, Publish: access.Publish{
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{}.Pool()
+		require.NoError(g.t, access.Setup(b, access.Config{Authenticators: []auth.Authenticator{users}, Publish: access.Publish{
 			Address: netip.MustParseAddr("10.0.0.1"), Port: port, Endpoint: netip.MustParseAddr(address),
 		}}))
 	})}

@@ -23,7 +23,7 @@ func ExampleSetup() {
 	}
 	b := &server.Builder{Names: names.Kubernetes}
 	b.Register(builtin.Kinds()...)
-	if err := access.Setup(b, access.Config{Methods: []auth.Authenticator{users}}); err != nil {
+	if err := access.Setup(b, access.Config{Authenticators: []auth.Authenticator{users}}); err != nil {
 		fmt.Println(err)
 		return
 	}

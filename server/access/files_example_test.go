@@ -108,7 +108,7 @@ func fromFiles(ctx context.Context, dir string) (*server.Server, error) {
 	}
 	b.RunControllers = []string{"*", "-csrcleaner"}
 	err = access.Setup(b, access.Config{
-		ClientCAs: clients, RootCA: ca.PEM(), Tokens: tokens, Methods: []auth.Authenticator{users},
+		ClientCAs: clients, RootCA: ca.PEM(), Tokens: tokens, Authenticators: []auth.Authenticator{users},
 		Authorizers: func(own access.Builtin) []auth.Authorizer { return []auth.Authorizer{own.Node, own.RBAC, policies} },
 		Publish: access.Publish{
 			Address: netip.MustParseAddr("10.0.0.1"), Port: 6443,

@@ -49,7 +49,7 @@ func newGuarded(t *testing.T, change ...func(*access.Config)) guarded {
 		b.Authorizer = nil
 		tokens, err := serviceaccount.New(serviceaccount.Config{Keys: keys, Client: b.Client(), Names: b.Names})
 		require.NoError(t, err)
-		c := access.Config{Tokens: tokens, Methods: []auth.Authenticator{users}}
+		c := access.Config{Tokens: tokens, Authenticators: []auth.Authenticator{users}}
 		for _, f := range change {
 			f(&c)
 		}

@@ -35,7 +35,7 @@ func TestControllersKeepToTheirRoles(t *testing.T) {
 
 func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 	var mu sync.Mutex
-	asked, by := map[auth.Action]*auth.User{}, map[string]bool{}
+	asked, by := map[auth.Attributes]*auth.User{}, map[string]bool{}
 	var emptied *meta.Object // the delete options of the namespace controller
 	var authorizer auth.Authorizer
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
@@ -54,7 +54,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 				if r.Operation == admission.Delete && r.Namespace == "ends" && r.Name == "m" {
 					emptied = r.Options
 				}
-				asked[auth.Action{
+				asked[auth.Attributes{
 					Verb: strings.ToLower(string(r.Operation)), Group: r.RequestResource.Group, Version: r.RequestResource.Version,
 					Resource: r.RequestResource.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
 				}] = r.User
@@ -62,7 +62,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 			},
 		})
 		b.Register(storagemigration.Kinds()...)
-		require.NoError(t, access.Setup(b, access.Config{Methods: []auth.Authenticator{users}, BootstrapTokens: true, RootCA: []byte("root")}))
+		require.NoError(t, access.Setup(b, access.Config{Authenticators: []auth.Authenticator{users}, BootstrapTokens: true, RootCA: []byte("root")}))
 		authorizer = b.Authorizer
 	})
 	g := guarded{t: t, Server: s}
@@ -124,7 +124,7 @@ func controllersKeepToTheirRoles(t *testing.T, profile names.Profile) {
 		assert.Contains(t, user.Groups, auth.Authenticated)
 	}
 	certificates := &auth.User{Name: account("certificate-controller")}
-	for _, a := range []auth.Action{
+	for _, a := range []auth.Attributes{
 		{Verb: "update", Resource: "certificatesigningrequests", Subresource: "approval"},
 		{Verb: "update", Resource: "certificatesigningrequests", Subresource: "status"},
 		{Verb: "delete", Resource: "certificatesigningrequests"},

@@ -51,10 +51,10 @@ func (j *journal) lines(word string) (list []string) {
 func publishing(t *testing.T, store storage.Backend, log *journal, c access.Config) guarded {
 	users, err := tokenfile.Parse(strings.NewReader("root,root,1,system:masters\n"))
 	require.NoError(t, err)
-	c.Methods = []auth.Authenticator{users}
+	c.Authenticators = []auth.Authenticator{users}
 	return guarded{t: t, Server: servertest.New(t, func(b *server.Builder) {
 		b.Storage, b.Logger, b.Authorizer = store, slog.New(slog.NewTextHandler(log, nil)), nil
-		b.Kind("", "Service").Pool = core.ServiceNetwork{}.Pool()
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{}.Pool()
 		require.NoError(t, access.Setup(b, c))
 	})}
 }

@@ -44,7 +44,7 @@ func TestStartWithUnreadableObjects(t *testing.T) {
 		return guarded{t: t, Server: servertest.New(t, func(b *server.Builder) {
 			b.Authorizer, b.Storage = nil, faultinject.Wrap(keepOpen{mem}, plan)
 			require.NoError(t, access.Setup(b, access.Config{
-				Methods: []auth.Authenticator{users}, Publish: access.Publish{Authentication: access.Authentication{ClientCAs: []byte("x")}},
+				Authenticators: []auth.Authenticator{users}, Publish: access.Publish{Authentication: access.Authentication{ClientCAs: []byte("x")}},
 			}))
 		})}
 	}

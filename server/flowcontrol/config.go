@@ -15,12 +15,12 @@ import (
 // Config is a complete configuration. Every request must match a schema; the last schema of Default matches
 // all requests.
 type Config struct {
-	Levels  []Level
-	Schemas []Schema
+	Levels  []PriorityLevel
+	Schemas []FlowSchema
 }
 
-// Level is a priority level: a share of the server's seats, and how requests wait for a free seat.
-type Level struct {
+// PriorityLevel is a priority level: a share of the server's seats, and how requests wait for a free seat.
+type PriorityLevel struct {
 	Name   string
 	UID    string // empty: derived from Name
 	Exempt bool   // requests take no seats and never wait; the other fields are ignored
@@ -48,9 +48,9 @@ const (
 	ByNamespace
 )
 
-// Schema assigns requests to a level. Of the schemas that match a request, the one with the least Precedence
+// FlowSchema assigns requests to a level. Of the schemas that match a request, the one with the least Precedence
 // applies; of equal ones, the first by name.
-type Schema struct {
+type FlowSchema struct {
 	Name          string
 	UID           string // empty: derived from Name
 	Precedence    int
@@ -90,11 +90,11 @@ type PathRule struct {
 }
 
 // Match reports whether the schema matches a request.
-func (s *Schema) Match(a *auth.Action) bool {
+func (s *FlowSchema) Match(a *auth.Attributes) bool {
 	return slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.match(a) })
 }
 
-func (r *Rule) match(a *auth.Action) bool {
+func (r *Rule) match(a *auth.Attributes) bool {
 	if !slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.match(a.User) }) {
 		return false
 	}
@@ -115,7 +115,7 @@ func (s *Subject) match(u *auth.User) bool {
 	return ok && s.Namespace == namespace && (s.ServiceAccount == All || s.ServiceAccount == name)
 }
 
-func (r *ResourceRule) match(a *auth.Action) bool {
+func (r *ResourceRule) match(a *auth.Attributes) bool {
 	if !has(r.Verbs, a.Verb) || !has(r.Groups, a.Group) || !r.hasResource(a) {
 		return false
 	}
@@ -125,7 +125,7 @@ func (r *ResourceRule) match(a *auth.Action) bool {
 	return has(r.Namespaces, a.Namespace)
 }
 
-func (r *ResourceRule) hasResource(a *auth.Action) bool {
+func (r *ResourceRule) hasResource(a *auth.Attributes) bool {
 	if a.Subresource == "" {
 		return has(r.Resources, a.Resource)
 	}
@@ -135,7 +135,7 @@ func (r *ResourceRule) hasResource(a *auth.Action) bool {
 	})
 }
 
-func (r *PathRule) match(a *auth.Action) bool {
+func (r *PathRule) match(a *auth.Attributes) bool {
 	return has(r.Verbs, a.Verb) && slices.ContainsFunc(r.Paths, func(p string) bool {
 		prefix, open := strings.CutSuffix(p, All)
 		return p == a.Path || open && strings.HasPrefix(a.Path, prefix)
@@ -181,7 +181,7 @@ const (
 	maxHandBits = 60
 )
 
-func (l *Level) validate() error {
+func (l *PriorityLevel) validate() error {
 	if l.Exempt {
 		return nil
 	}

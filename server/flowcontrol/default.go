@@ -11,9 +11,9 @@ func Default(p names.Profile) Config {
 	return Config{Levels: defaultLevels(), Schemas: defaultSchemas(p)}
 }
 
-func defaultLevels() []Level {
+func defaultLevels() []PriorityLevel {
 	queues := func(n, hand int) *Queuing { return &Queuing{Queues: n, HandSize: hand, QueueLength: 50} }
-	return []Level{
+	return []PriorityLevel{
 		{Name: "exempt", Exempt: true},
 		{Name: "system", Shares: 30, Lendable: 33, Queuing: queues(64, 6)},
 		{Name: "node-high", Shares: 40, Lendable: 25, Queuing: queues(64, 6)},
@@ -25,7 +25,7 @@ func defaultLevels() []Level {
 	}
 }
 
-func defaultSchemas(p names.Profile) []Schema {
+func defaultSchemas(p names.Profile) []FlowSchema {
 	all := []string{All}
 	everything := ResourceRule{Verbs: all, Groups: all, Resources: all, Cluster: true, Namespaces: all}
 	leases := func(verbs ...string) ResourceRule {
@@ -38,7 +38,7 @@ func defaultSchemas(p names.Profile) []Schema {
 	accounts := Subject{Namespace: p.SystemNamespace("system"), ServiceAccount: All}
 	nodes := Subject{Group: "system:nodes"}
 	everybody := []Subject{{Group: auth.Unauthenticated}, {Group: auth.Authenticated}}
-	return []Schema{
+	return []FlowSchema{
 		{Name: "exempt", Precedence: 1, Level: "exempt", Rules: whole(Subject{Group: auth.Masters})},
 		{Name: "probes", Precedence: 2, Level: "exempt", Rules: []Rule{{
 			Subjects: everybody, Paths: []PathRule{{Verbs: []string{"get"}, Paths: []string{"/healthz", "/readyz", "/livez"}}},

@@ -12,10 +12,10 @@ import (
 func ExampleConfig() {
 	config := flowcontrol.Default(names.Kubernetes)
 	all := []string{flowcontrol.All}
-	config.Levels = append(config.Levels, flowcontrol.Level{
+	config.Levels = append(config.Levels, flowcontrol.PriorityLevel{
 		Name: "operator", Shares: 50, Lendable: 50, Queuing: &flowcontrol.Queuing{Queues: 16, HandSize: 4, QueueLength: 50},
 	})
-	config.Schemas = append(config.Schemas, flowcontrol.Schema{
+	config.Schemas = append(config.Schemas, flowcontrol.FlowSchema{
 		Name: "operator", Precedence: 50, Level: "operator", Distinguisher: flowcontrol.ByNamespace,
 		Rules: []flowcontrol.Rule{{
 			Subjects:  []flowcontrol.Subject{{User: "operator"}},
@@ -24,7 +24,7 @@ func ExampleConfig() {
 	})
 	fmt.Println(config.Validate())
 	for _, s := range config.Schemas {
-		if s.Match(&auth.Action{User: &auth.User{Name: "operator"}, Verb: "list", Resource: "pods"}) {
+		if s.Match(&auth.Attributes{User: &auth.User{Name: "operator"}, Verb: "list", Resource: "pods"}) {
 			fmt.Println(s.Name, s.Level)
 		}
 	}

@@ -70,7 +70,7 @@ func ExampleNew() {
 func ExampleConnector_Connect() {
 	c := nodeagent.New(nodeagent.Config{})
 	where, carrier, err := c.Connect(context.Background(), &registry.Target{
-		URL: url.URL{Scheme: "http", Host: "127.0.0.1:80"}, Chosen: true,
+		URL: url.URL{Scheme: "http", Host: "127.0.0.1:80"}, CallerChosen: true,
 	})
 	if err != nil {
 		fmt.Println(err)

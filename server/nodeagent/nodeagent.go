@@ -111,9 +111,9 @@ func (c *Connector) Connect(_ context.Context, to *registry.Target) (*url.URL, h
 	}
 	carrier := c.agents
 	switch {
-	case to.Chosen:
+	case to.CallerChosen:
 		carrier = c.chosenAgents
-	case to.Unverified:
+	case to.InsecureSkipVerify:
 		carrier = c.unverified
 	}
 	return &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, carrier, nil

@@ -55,10 +55,10 @@ func (s *Server) closeConnections() {
 	}
 }
 
-// Frozen returns an effect for Rule.With that makes reads stale: a replica serves gets, lists and watches
+// StaleReads returns an effect for Rule.With that makes reads stale: a replica serves gets, lists and watches
 // from the present state of the store, and sees no later changes. It answers 504 to requests for a newer
 // resourceVersion, like a replica that lags. Writes are not affected. Fault.Stop cuts its watches.
-func (s *Server) Frozen() func(http.Handler) http.Handler {
+func (s *Server) StaleReads() func(http.Handler) http.Handler {
 	s.t.Helper()
 	s.needsStore(s.t, "frozen")
 	_, replica := s.build(s.store.Fork(), s.front.authenticator())

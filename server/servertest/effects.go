@@ -11,8 +11,8 @@ import (
 	"orch.io/controlplane/api/meta"
 )
 
-// Answer returns an effect that refuses a request with a status, for example one of package meta.
-func Answer(status *meta.Status) func(http.Handler) http.Handler {
+// Respond returns an effect that refuses a request with a status, for example one of package meta.
+func Respond(status *meta.Status) func(http.Handler) http.Handler {
 	return func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, status) })
 	}
@@ -49,9 +49,9 @@ func Timeout(next http.Handler) http.Handler {
 	})
 }
 
-// Lost is an effect that executes a request and cuts the connection before the answer. net/http retries a
+// LoseResponse is an effect that executes a request and cuts the connection before the answer. net/http retries a
 // read by itself if the connection was used before.
-func Lost(next http.Handler) http.Handler {
+func LoseResponse(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(discard{}, r)
 		abort()
@@ -73,18 +73,18 @@ func Hang(http.Handler) http.Handler {
 // client-go retries by itself up to ten times.
 func TooManyRequests(after time.Duration) func(http.Handler) http.Handler {
 	status := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "Too many requests, please try again later.")
-	status.Details = &meta.Details{RetryAfterSeconds: int((after + time.Second - 1) / time.Second)}
-	return Answer(status)
+	status.Details = &meta.StatusDetails{RetryAfterSeconds: int((after + time.Second - 1) / time.Second)}
+	return Respond(status)
 }
 
 // InternalError is an effect that refuses a request with 500.
 func InternalError(http.Handler) http.Handler {
-	return Answer(meta.Internal(errors.New("injected by the test")))(nil)
+	return Respond(meta.Internal(errors.New("injected by the test")))(nil)
 }
 
 // Unavailable is an effect that refuses a request with 503.
 func Unavailable(http.Handler) http.Handler {
-	return Answer(meta.Unavailable("the server is currently unable to handle the request"))(nil)
+	return Respond(meta.Unavailable("the server is currently unable to handle the request"))(nil)
 }
 
 // Slow returns an effect that delays a request, or until its context ends.
@@ -102,9 +102,9 @@ func Slow(by time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
-// Drop returns an effect that cuts the connection of a request, such as a watch, that is not complete after a
+// DropConnection returns an effect that cuts the connection of a request, such as a watch, that is not complete after a
 // time.
-func Drop(after time.Duration) func(http.Handler) http.Handler {
+func DropConnection(after time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if c, ok := r.Context().Value(callKey{}).(*call); ok {

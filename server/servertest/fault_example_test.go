@@ -37,9 +37,9 @@ func ExampleRule_With() {
 		for _, effect := range []func(http.Handler) http.Handler{
 			servertest.Conflict, servertest.Expired, servertest.TooManyRequests(time.Second),
 			servertest.InternalError, servertest.Unavailable, servertest.Timeout,
-			servertest.Answer(meta.Forbidden(meta.GroupResource{Resource: "namespaces"}, "default", "not today")),
-			servertest.Slow(time.Millisecond), servertest.Drop(time.Hour), servertest.Truncate(1 << 20), s.Frozen(), // no effect on this request
-			servertest.Lost,
+			servertest.Respond(meta.Forbidden(meta.GroupResource{Resource: "namespaces"}, "default", "not today")),
+			servertest.Slow(time.Millisecond), servertest.DropConnection(time.Hour), servertest.Truncate(1 << 20), s.StaleReads(), // no effect on this request
+			servertest.LoseResponse,
 		} {
 			s.Fail(servertest.On("get", "namespaces").By("jane").Times(1).With(effect))
 			res, err := client.Get(s.Host() + "/api/v1/namespaces/default")

@@ -103,10 +103,10 @@ func TestEffects(t *testing.T) {
 		"Conflict":        {servertest.Conflict, "409"},
 		"Expired":         {servertest.Expired, "410"},
 		"Timeout":         {servertest.Timeout, "504"},
-		"Lost":            {servertest.Lost, "no answer"},
+		"Lost":            {servertest.LoseResponse, "no answer"},
 		"TooManyRequests": {servertest.TooManyRequests(time.Second), "429"},
 		"InternalError":   {servertest.InternalError, "500"},
-		"Answer":          {servertest.Answer(meta.NotFound(configMaps, "a")), "404"},
+		"Answer":          {servertest.Respond(meta.NotFound(configMaps, "a")), "404"},
 		"Slow":            {servertest.Slow(time.Millisecond), "200"},
 		"Truncate":        {servertest.Truncate(20), "200 cut off"},
 		"Truncate, later": {servertest.Truncate(1 << 20), "200"},
@@ -127,7 +127,7 @@ func TestEffects(t *testing.T) {
 func TestWritesWithLostAnswersAreExecuted(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
-	for name, effect := range map[string]func(http.Handler) http.Handler{"timeout": servertest.Timeout, "lost": servertest.Lost} {
+	for name, effect := range map[string]func(http.Handler) http.Handler{"timeout": servertest.Timeout, "lost": servertest.LoseResponse} {
 		s.Fail(servertest.On("create", "configmaps").Named(name).Times(1).With(effect))
 		body := fmt.Sprintf(`{"metadata":{"name":%q}}`, name)
 		assert.NotEqual(t, "201", outcome(t, s.Client(), "POST", s.Host()+maps, body))
@@ -166,7 +166,7 @@ func TestFaultsInABubble(t *testing.T) {
 		assert.Equal(t, "no answer", <-released)
 		assert.Equal(t, 2, hangs.Hits())
 
-		s.Fail(servertest.On("watch", "configmaps").With(servertest.Drop(10 * time.Second)))
+		s.Fail(servertest.On("watch", "configmaps").With(servertest.DropConnection(10 * time.Second)))
 		begun = time.Now()
 		assert.Equal(t, "200 cut off", outcome(t, s.Client(), "GET", s.Host()+maps+"?watch=1", ""))
 		assert.Equal(t, 10*time.Second, time.Since(begun))
@@ -200,7 +200,7 @@ func TestWatchesAreCut(t *testing.T) {
 	assert.Contains(t, string(event), `"code":410`)
 }
 
-// TestStaleReads checks that Frozen serves old gets, lists and watches while writes succeed.
+// TestStaleReads checks that StaleReads serves old gets, lists and watches while writes succeed.
 func TestStaleReads(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)
@@ -209,7 +209,7 @@ func TestStaleReads(t *testing.T) {
 		require.Equal(t, "201", outcome(t, admin, "POST", s.Host()+maps, fmt.Sprintf(`{"metadata":{"name":%q}}`, name)))
 	}
 	write("old")
-	f := s.Fail(servertest.On("*", "configmaps").With(s.Frozen()))
+	f := s.Fail(servertest.On("*", "configmaps").With(s.StaleReads()))
 	watch := send(t, t.Context(), admin, "GET", s.Host()+maps+"?watch=1", "")
 	defer watch.Body.Close()
 	lines := bufio.NewScanner(watch.Body)

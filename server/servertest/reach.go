@@ -172,7 +172,7 @@ func (u *users) AuthenticateToken(_ context.Context, token string, _ []string) (
 }
 
 // callers records the user of each call.
-type callers struct{ *auth.Methods }
+type callers struct{ *auth.UnionAuthenticator }
 
 // Authenticate implements auth.Authenticator.
 func (a *callers) Authenticate(r *http.Request) (*auth.User, error) {
@@ -188,7 +188,7 @@ func (a *callers) Authenticate(r *http.Request) (*auth.User, error) {
 func (a *callers) find(r *http.Request, c *call) (*auth.User, error) {
 	switch {
 	case c == nil || c.as == nil:
-		return a.Methods.Authenticate(r)
+		return a.UnionAuthenticator.Authenticate(r)
 	case c.as.Name == "":
 		return nil, nil
 	}

@@ -19,7 +19,7 @@ func TestRecorder(t *testing.T) {
 	jane, admin := s.As("jane").Client(), s.As("admin", "system:masters").Client()
 	all := s.Record()
 	writes := s.Record(servertest.On("write", "*", "*"))
-	s.Fail(servertest.On("delete", "configmaps").Named("lost").Times(1).With(servertest.Lost))
+	s.Fail(servertest.On("delete", "configmaps").Named("lost").Times(1).With(servertest.LoseResponse))
 
 	outcome(t, admin, "GET", s.Host()+"/version", "")
 	outcome(t, admin, "GET", s.Host()+maps+"/x", "")

@@ -58,7 +58,7 @@ type Server struct {
 
 // New builds and starts a server that stops when the test ends. By default it has the built-in kinds, the
 // Kubernetes names, a memory store, and allows every request. The configure functions may change that; a
-// server with a Storage set by them does not support Fork, Crash and Frozen. An error ends the test.
+// server with a Storage set by them does not support Fork, Crash and StaleReads. An error ends the test.
 func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 	t.Helper()
 	return start(&Server{t: t, store: memstore.New(memstore.Options{}), configure: configure, services: &services{}})
@@ -68,7 +68,7 @@ func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 // access. Requests without credentials are anonymous and have next to no rights. Tokens of service accounts
 // become invalid with Restart and are not valid for forks.
 func RBAC(b *server.Builder) {
-	c := access.Config{Methods: b.Authenticators} // includes the users of As, so that TokenReviews accept their tokens
+	c := access.Config{Authenticators: b.Authenticators} // includes the users of As, so that TokenReviews accept their tokens
 	b.Authenticators, b.Authorizer = nil, nil
 	if err := access.Setup(b, c); err != nil {
 		b.Authorizer = nil // Build fails without an Authorizer

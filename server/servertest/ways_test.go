@@ -130,7 +130,7 @@ func TestConn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "a", got.Name)
 
-	frozen := s.Fail(servertest.On("read", "lamps").With(s.Frozen()))
+	frozen := s.Fail(servertest.On("read", "lamps").With(s.StaleReads()))
 	_, err = objects.Create(t.Context(), &lamp{ObjectMeta: meta.ObjectMeta{Name: "b"}})
 	require.NoError(t, err)
 	_, err = objects.Get(t.Context(), "b")

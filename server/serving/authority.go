@@ -69,7 +69,7 @@ func LoadAuthority(dir string) (*Authority, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if data, err = newAuthorityPEM(); err == nil {
-			data, err = KeepPrivate(path, data)
+			data, err = CreatePrivate(path, data)
 		}
 	}
 	if err != nil {
@@ -189,9 +189,9 @@ func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 // creates missing directories.
 func WritePrivate(path string, data []byte) error { return putPrivate(path, data, os.Rename) }
 
-// KeepPrivate is like WritePrivate, but does not replace an existing file. It returns the contents of the
+// CreatePrivate is like WritePrivate, but does not replace an existing file. It returns the contents of the
 // file. If several processes call it at once, they all get the same contents.
-func KeepPrivate(path string, data []byte) (kept []byte, err error) {
+func CreatePrivate(path string, data []byte) (kept []byte, err error) {
 	if err := putPrivate(path, data, linkOrRename); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func ExampleLoadAuthority() {
 }
 
 // A file that is created on the first start is not replaced.
-func ExampleKeepPrivate() {
+func ExampleCreatePrivate() {
 	dir, err := os.MkdirTemp("", "serving")
 	if err != nil {
 		fmt.Println(err)
@@ -73,7 +73,7 @@ func ExampleKeepPrivate() {
 	}
 	defer os.RemoveAll(dir)
 	for _, token := range []string{"first", "second"} {
-		kept, err := serving.KeepPrivate(filepath.Join(dir, "token"), []byte(token))
+		kept, err := serving.CreatePrivate(filepath.Join(dir, "token"), []byte(token))
 		fmt.Println(string(kept), err)
 	}
 	// Output:

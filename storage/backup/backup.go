@@ -9,13 +9,13 @@ import (
 )
 
 // Backup writes a backup of a store, including the retained history, to w. The store can be written to meanwhile. The
-// backup contains at least all commits that were acknowledged before the call. With Options.Since it is an
-// incremental backup; it fails with ErrNotOnTop if the store is older than that position.
+// backup contains at least all commits that were acknowledged before the call. With Options.Base it is an
+// incremental backup; it fails with ErrWrongBase if the store is older than that position.
 //
 // If Backup fails, the written data is not a usable backup. The caller must make sure that the file is on the disk.
 func Backup(ctx context.Context, from storage.Backend, w io.Writer, o Options) (*Report, error) {
 	o.Cutover = nil
-	s := &source{store: from, o: o.metered(), report: &Report{Kept: true, Since: o.Since}}
+	s := &source{store: from, o: o.metered(), report: &Report{RevisionsKept: true, Base: o.Base}}
 	if err := s.backup(ctx, w); err != nil {
 		return s.report, fmt.Errorf("backup: %w", err)
 	}
@@ -34,13 +34,13 @@ func (s *source) backup(ctx context.Context, to io.Writer) error {
 		return err
 	}
 	defer s.stop()
-	since := s.o.Since
+	since := s.o.Base
 	newest, err := s.store.Revision(ctx)
 	if err != nil {
 		return err
 	}
 	if since.Revision > newest {
-		return fmt.Errorf("%w: the previous backup ends at revision %d, the store at %d", ErrNotOnTop, since.Revision, newest)
+		return fmt.Errorf("%w: the previous backup ends at revision %d, the store at %d", ErrWrongBase, since.Revision, newest)
 	}
 	if err := s.count(ctx); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *source) backup(ctx context.Context, to io.Writer) error {
 	if err := s.read(ctx); err != nil {
 		return err
 	}
-	s.report.Reached = s.report.Revision
+	s.report.DestinationRevision = s.report.Revision
 	id, err := w.end(s.report.Revision, s.now)
 	s.report.Position = Position{s.report.Revision, id}
 	return err

@@ -80,9 +80,9 @@ func (s *source) checkUnchanged(ctx context.Context) error {
 	return s.catchUp(ctx)
 }
 
-// checkComplete returns an error if the source is incomplete, see storage.UnfinishedKey.
+// checkComplete returns an error if the source is incomplete, see storage.IncompleteKey.
 func checkComplete(ctx context.Context, from storage.Backend) error {
-	_, err := from.Get(ctx, storage.UnfinishedKey, 0)
+	_, err := from.Get(ctx, storage.IncompleteKey, 0)
 	switch {
 	case err == nil:
 		return errors.New("the source is incomplete: a copy or restore into it was interrupted and never finished")
@@ -175,19 +175,19 @@ func (d *destination) fill(ctx context.Context, oldest storage.Revision, records
 
 // finish compares the destination with the records that were sent: want is their digest, and at their newest revision.
 func (d *destination) finish(ctx context.Context, at storage.Revision, want digest, report *Report, o Options) (err error) {
-	report.Kept = d.plain == nil
+	report.RevisionsKept = d.plain == nil
 	if d.plain != nil {
 		if err := d.plain.raise(ctx, at+1); err != nil {
 			return err
 		}
 	}
-	if report.Reached, err = d.store.Revision(ctx); err != nil {
+	if report.DestinationRevision, err = d.store.Revision(ctx); err != nil {
 		return err
 	}
-	if report.Reached < at || report.Kept && report.Reached != at {
-		return fmt.Errorf("the newest revision of the destination is %d instead of %d", report.Reached, at)
+	if report.DestinationRevision < at || report.RevisionsKept && report.DestinationRevision != at {
+		return fmt.Errorf("the newest revision of the destination is %d instead of %d", report.DestinationRevision, at)
 	}
-	if err := verify(ctx, d.store, report.Reached, want, report.Kept, o); err != nil {
+	if err := verify(ctx, d.store, report.DestinationRevision, want, report.RevisionsKept, o); err != nil {
 		return fmt.Errorf("the destination differs from the source, do not use it: %w", err)
 	}
 	if d.checkSource != nil {
@@ -201,7 +201,7 @@ func (d *destination) finish(ctx context.Context, at storage.Revision, want dige
 	if err := d.stamp(ctx); err != nil {
 		return err
 	}
-	report.Reached, err = d.plain.finish(ctx)
+	report.DestinationRevision, err = d.plain.finish(ctx)
 	return err
 }
 
@@ -239,5 +239,5 @@ func verify(ctx context.Context, b storage.Backend, at storage.Revision, want di
 
 // isScratch reports whether a key is used only while a store is being filled.
 func isScratch(key string) bool {
-	return key == storage.UnfinishedKey || strings.HasPrefix(key, scratchPrefix)
+	return key == storage.IncompleteKey || strings.HasPrefix(key, scratchPrefix)
 }

@@ -33,7 +33,7 @@
 // Options.SkipDamaged is set.
 //
 // If a copy or restore fails, a storage.Importer shows none of the records, or it is unusable and must be replaced by an
-// empty store; badgerstore.Fill does that for a directory. Any other store has the key storage.UnfinishedKey until
+// empty store; badgerstore.Fill does that for a directory. Any other store has the key storage.IncompleteKey until
 // it is complete. Copy and Restore start over in such a store. Copy and Backup reject it as a source, and a server
 // does not start with it.
 //
@@ -71,8 +71,8 @@ type Options struct {
 	// lists the omitted records.
 	SkipDamaged bool
 
-	// Since makes Backup write an incremental backup on top of the backup that ends at this position.
-	Since Position
+	// Base makes Backup write an incremental backup on top of the backup that ends at this position.
+	Base Position
 
 	// StartOver is for a Restore after which clients may know newer revisions than the backup has. The history
 	// begins at this revision, so all clients list again. It must be at least as large as any revision that a
@@ -116,14 +116,14 @@ type Report struct {
 	Versions         int64 // number of records and deletions, including the history
 	Bytes            int64 // size of their keys and values
 
-	// Kept reports whether the destination has the revisions of the source. Reached is the newest revision of
+	// RevisionsKept reports whether the destination has the revisions of the source. DestinationRevision is the newest revision of
 	// the destination.
-	Kept    bool
-	Reached storage.Revision
+	RevisionsKept       bool
+	DestinationRevision storage.Revision
 
 	// Damaged are the omitted records, see Options.SkipDamaged.
 	Damaged []*storage.DamagedError
 
 	// Position identifies the backup, and Since the backup that it is based on. Since is zero for a full backup.
-	Position, Since Position
+	Position, Base Position
 }

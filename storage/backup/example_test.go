@@ -29,16 +29,16 @@ func ExampleBackup() {
 	fmt.Println(first.Keys, err)
 	commit("b", "2")
 	var since backup.Position = first.Position
-	second, err := backup.Backup(ctx, store, &tuesday, backup.Options{Since: since})
+	second, err := backup.Backup(ctx, store, &tuesday, backup.Options{Base: since})
 	fmt.Println(second.Keys, err)
 
 	report, err := backup.Verify(ctx, backup.Options{}, bytes.NewReader(tuesday.Bytes()))
-	fmt.Println(report.Revision, report.Since == since, err)
+	fmt.Println(report.Revision, report.Base == since, err)
 
 	restored := memstore.New(memstore.Options{})
 	defer restored.Close()
 	_, err = backup.Restore(ctx, restored, backup.Options{}, bytes.NewReader(tuesday.Bytes()))
-	fmt.Println(errors.Is(err, backup.ErrNotOnTop))
+	fmt.Println(errors.Is(err, backup.ErrWrongBase))
 	_, err = backup.Restore(ctx, restored, backup.Options{}, &monday, &tuesday)
 	if err != nil {
 		fmt.Println(err)
@@ -106,7 +106,7 @@ func ExampleCopy() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(report.Keys, report.Revision, report.Kept, phases[len(phases)-1])
+	fmt.Println(report.Keys, report.Revision, report.RevisionsKept, phases[len(phases)-1])
 	fmt.Println(stamps.Stamps(ctx))
 	// Output:
 	// no more writes

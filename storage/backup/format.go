@@ -76,8 +76,8 @@ const (
 var (
 	// ErrDamaged is returned if a file is not a backup, or is incomplete or damaged.
 	ErrDamaged = errors.New("damaged backup")
-	// ErrNotOnTop is returned if an incremental backup is not based on the previous file.
-	ErrNotOnTop = errors.New("the backup is not based on the previous one")
+	// ErrWrongBase is returned if an incremental backup is not based on the previous file.
+	ErrWrongBase = errors.New("the backup is not based on the previous one")
 
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )

@@ -222,17 +222,17 @@ func TestForgedChains(t *testing.T) {
 	for _, since := range []Position{{Revision: 4, ID: at.Position.ID}, {Revision: 2, ID: strings.Repeat("0", 64)}} {
 		f := honest(header{Oldest: 5, Since: since}, named("a", 1), record("c", "1", 5))
 		_, err := restored(t, first, f.file(t))
-		require.ErrorIs(t, err, ErrNotOnTop)
+		require.ErrorIs(t, err, ErrWrongBase)
 	}
 }
 
 // TestForgedMark checks that a file cannot remove the mark of an incomplete store.
 func TestForgedMark(t *testing.T) {
-	entries := []entry{record(storage.UnfinishedKey, "1", 1)}
+	entries := []entry{record(storage.IncompleteKey, "1", 1)}
 	for i := range 2 * storage.CommitLength {
 		entries = append(entries, record(fmt.Sprint("k", i), "1", storage.Revision(i+2)))
 	}
-	f := honest(header{Oldest: 1}, append(entries, deletion(storage.UnfinishedKey, 1_000))...)
+	f := honest(header{Oldest: 1}, append(entries, deletion(storage.IncompleteKey, 1_000))...)
 	to := memstore.New(memstore.Options{})
 	defer to.Close()
 	_, err := Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
@@ -245,7 +245,7 @@ func TestForgedMark(t *testing.T) {
 	defer to.Close()
 	_, err = Restore(t.Context(), struct{ storage.Backend }{to}, Options{}, bytes.NewReader(f.file(t)))
 	require.ErrorContains(t, err, "the destination differs from the source")
-	_, err = to.Get(t.Context(), storage.UnfinishedKey, 0)
+	_, err = to.Get(t.Context(), storage.IncompleteKey, 0)
 	require.NoError(t, err)
 }
 
@@ -297,7 +297,7 @@ func FuzzRead(f *testing.F) {
 		require.EqualValues(t, revision, at)
 		var again bytes.Buffer
 		report, err := Backup(t.Context(), to, &again, Options{})
-		if have, ok := now[storage.UnfinishedKey]; ok && !have.deleted {
+		if have, ok := now[storage.IncompleteKey]; ok && !have.deleted {
 			require.Error(t, err)
 			return
 		}

@@ -16,7 +16,7 @@ import (
 type plain struct {
 	to      storage.Backend
 	reached storage.Revision          // newest revision of the store
-	mark    storage.Revision          // revision of storage.UnfinishedKey
+	mark    storage.Revision          // revision of storage.IncompleteKey
 	written map[string]written        // by key
 	pending map[string]storage.Record // records of the next commit
 	size    int                       // size of their keys and values
@@ -30,7 +30,7 @@ type written struct {
 }
 
 // scratchPrefix is the prefix of the keys of commits that only raise the revision.
-const scratchPrefix = storage.UnfinishedKey + "/"
+const scratchPrefix = storage.IncompleteKey + "/"
 
 // raisers is the number of such commits that run concurrently.
 const raisers = 64
@@ -38,7 +38,7 @@ const raisers = 64
 // raiseStep is the number of such commits between two calls of Options.Progress.
 const raiseStep = 1_000
 
-// begin creates the mark (storage.UnfinishedKey) in an empty store, or deletes the records of an interrupted copy. It then
+// begin creates the mark (storage.IncompleteKey) in an empty store, or deletes the records of an interrupted copy. It then
 // tests whether the store can be compacted, before there is any history to lose.
 func (p *plain) begin(ctx context.Context) error {
 	if err := p.claim(ctx); err != nil {
@@ -58,7 +58,7 @@ func (p *plain) compact(ctx context.Context, before storage.Revision) error {
 // claim creates the mark in an empty store, or clears a store that has it. It fails with storage.ErrNotEmpty if the store has
 // records but no mark.
 func (p *plain) claim(ctx context.Context) error {
-	mark, err := p.to.Get(ctx, storage.UnfinishedKey, 0)
+	mark, err := p.to.Get(ctx, storage.IncompleteKey, 0)
 	if err == nil {
 		p.mark = mark.Revision
 		return p.clear(ctx)
@@ -76,7 +76,7 @@ func (p *plain) claim(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w: found the key %.80q", storage.ErrNotEmpty, rec.Key)
 	}
-	p.reached, err = p.to.Commit(ctx, storage.Write{Key: storage.UnfinishedKey, Value: []byte("filling")})
+	p.reached, err = p.to.Commit(ctx, storage.Write{Key: storage.IncompleteKey, Value: []byte("filling")})
 	p.mark = p.reached
 	return err
 }
@@ -92,7 +92,7 @@ func (p *plain) clear(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if rec.Key == storage.UnfinishedKey {
+		if rec.Key == storage.IncompleteKey {
 			continue
 		}
 		p.written[rec.Key] = written{there: true}
@@ -195,7 +195,7 @@ func (p *plain) finish(ctx context.Context) (storage.Revision, error) {
 	if err != nil {
 		return 0, err
 	}
-	writes := []storage.Write{{Key: storage.UnfinishedKey, Expect: p.mark}}
+	writes := []storage.Write{{Key: storage.IncompleteKey, Expect: p.mark}}
 	for rec, err := range records {
 		if err != nil {
 			return 0, err

@@ -25,7 +25,7 @@ func Restore(ctx context.Context, to storage.Backend, o Options, files ...io.Rea
 // order in which they were made. If the first file is itself incremental, Verify does not check the values that it takes
 // from an earlier file. The report does not name damaged records that were omitted from the backups.
 func Verify(ctx context.Context, o Options, files ...io.Reader) (*Report, error) {
-	c := &chain{o: Options{Progress: o.Progress}.metered(), report: &Report{Kept: true}, partial: true}
+	c := &chain{o: Options{Progress: o.Progress}.metered(), report: &Report{RevisionsKept: true}, partial: true}
 	if err := c.verify(ctx, files); err != nil {
 		return c.report, fmt.Errorf("verify: %w", err)
 	}
@@ -92,13 +92,13 @@ func (c *chain) open(files []io.Reader) error {
 		}
 		switch since := r.header.Since; {
 		case i > 0 && since == Position{}:
-			return fmt.Errorf("file %d: %w: it is a full backup", i+1, ErrNotOnTop)
+			return fmt.Errorf("file %d: %w: it is a full backup", i+1, ErrWrongBase)
 		case i == 0 && since != Position{} && !c.partial:
-			return fmt.Errorf("file %d: %w: it is based on the backup of revision %d (%.12s), which is missing", i+1, ErrNotOnTop, since.Revision, since.ID)
+			return fmt.Errorf("file %d: %w: it is based on the backup of revision %d (%.12s), which is missing", i+1, ErrWrongBase, since.Revision, since.ID)
 		}
 		c.files = append(c.files, r)
 	}
-	c.report.Oldest, c.report.Since = max(c.last().header.Oldest, c.o.StartOver), c.files[0].header.Since
+	c.report.Oldest, c.report.Base = max(c.last().header.Oldest, c.o.StartOver), c.files[0].header.Since
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (c *chain) complete() error {
 		return err
 	}
 	r := c.report
-	r.Revision, r.Reached, r.Keys, r.Position = t.Revision, t.Revision, t.Keys, Position{t.Revision, t.ID}
+	r.Revision, r.DestinationRevision, r.Keys, r.Position = t.Revision, t.Revision, t.Keys, Position{t.Revision, t.ID}
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (c *chain) file(ctx context.Context, i int, yield func(storage.Record, erro
 		at, next := Position{r.trailer.Revision, r.trailer.ID}, c.files[i+1].header.Since
 		if at != next {
 			return false, fmt.Errorf("%w: it ends at revision %d (%.12s), but the next file is based on revision %d (%.12s)",
-				ErrNotOnTop, at.Revision, at.ID, next.Revision, next.ID)
+				ErrWrongBase, at.Revision, at.ID, next.Revision, next.ID)
 		}
 	}
 	return true, nil

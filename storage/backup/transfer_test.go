@@ -210,8 +210,8 @@ func TestCopy(t *testing.T) {
 				newest, err := a.Revision(t.Context())
 				require.NoError(t, err)
 				require.Equal(t, newest, report.Revision)
-				require.Equal(t, newest, report.Reached)
-				require.True(t, report.Kept)
+				require.Equal(t, newest, report.DestinationRevision)
+				require.True(t, report.RevisionsKept)
 				require.LessOrEqual(t, report.Oldest, storage.Revision(1), "the whole history is there")
 				require.Contains(t, phases, backup.Copying)
 				require.Equal(t, backup.Verifying, phases[len(phases)-1])
@@ -345,7 +345,7 @@ func TestCopyToOwnRevisions(t *testing.T) {
 			stop := errors.New("not yet")
 			_, err := backup.Copy(t.Context(), a, b, backup.Options{Cutover: func(context.Context) error { return stop }})
 			require.ErrorIs(t, err, stop)
-			_, err = b.Get(t.Context(), storage.UnfinishedKey, 0)
+			_, err = b.Get(t.Context(), storage.IncompleteKey, 0)
 			require.NoError(t, err)
 			_, err = backup.Copy(t.Context(), b, open(t, "memory"), backup.Options{})
 			require.ErrorContains(t, err, "never finished")
@@ -354,8 +354,8 @@ func TestCopyToOwnRevisions(t *testing.T) {
 
 			report, err := backup.Copy(t.Context(), a, b, backup.Options{Cutover: func(context.Context) error { w.end(t); return nil }})
 			require.NoError(t, err)
-			require.False(t, report.Kept)
-			require.Greater(t, report.Reached, report.Revision)
+			require.False(t, report.RevisionsKept)
+			require.Greater(t, report.DestinationRevision, report.Revision)
 			want, got := state(t, a, 0), state(t, b, 0)
 			require.Len(t, got, len(want))
 			for key, rec := range want {
@@ -476,7 +476,7 @@ func TestBackup(t *testing.T) {
 			for i := range files {
 				w.reach(t, 300*(i+1))
 				var err error
-				last, err = backup.Backup(t.Context(), a, &files[i], backup.Options{Since: since})
+				last, err = backup.Backup(t.Context(), a, &files[i], backup.Options{Base: since})
 				require.NoError(t, err)
 				since = last.Position
 				found, err := backup.Verify(t.Context(), backup.Options{}, bytes.NewReader(files[i].Bytes()))
@@ -502,7 +502,7 @@ func TestBackup(t *testing.T) {
 			require.Len(t, state(t, plain, 0), len(state(t, a, last.Revision)))
 			for _, wrong := range [][]int{{1}, {0, 2}, {0, 2, 1}, {1, 2}, {0, 0}, {1, 0}} {
 				b := open(t, "memory")
-				require.ErrorIs(t, restore(b, wrong...), backup.ErrNotOnTop, "%v", wrong)
+				require.ErrorIs(t, restore(b, wrong...), backup.ErrWrongBase, "%v", wrong)
 				require.Empty(t, state(t, b, 0))
 			}
 		})

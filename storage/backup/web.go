@@ -42,12 +42,12 @@ func Handler(from storage.Backend) http.Handler {
 			return
 		}
 		out := &answer{to: w, control: http.NewResponseController(w)}
-		_, err = Backup(r.Context(), from, out, Options{Since: since, Progress: func(Progress) {}}) // a Progress function makes Backup write the number of versions into the header
+		_, err = Backup(r.Context(), from, out, Options{Base: since, Progress: func(Progress) {}}) // a Progress function makes Backup write the number of versions into the header
 		switch {
 		case err == nil:
 		case out.begun:
 			w.Header().Set(http.TrailerPrefix+errorTrailer, fmt.Sprintf("%q", err.Error()))
-		case errors.Is(err, ErrNotOnTop):
+		case errors.Is(err, ErrWrongBase):
 			http.Error(w, err.Error(), http.StatusConflict)
 		default:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -58,7 +58,7 @@ func Handler(from storage.Backend) http.Handler {
 
 // Fetch requests a backup from a Handler at an address. The caller must close the result. If the backup fails on the server,
 // Read returns the error of the server at the end. If since is not zero, the backup is incremental, and Fetch fails with
-// ErrNotOnTop if it cannot be based on that position.
+// ErrWrongBase if it cannot be based on that position.
 func Fetch(ctx context.Context, client *http.Client, address string, since Position) (io.ReadCloser, error) {
 	if since != (Position{}) {
 		address += "?" + url.Values{"since": {strconv.FormatInt(int64(since.Revision), 10)}, "id": {since.ID}}.Encode()
@@ -77,7 +77,7 @@ func Fetch(ctx context.Context, client *http.Client, address string, since Posit
 	why, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy))
 	err = fmt.Errorf("server answered %s: %.2000q", res.Status, bytes.TrimSpace(why))
 	if res.StatusCode == http.StatusConflict {
-		err = fmt.Errorf("%w: %w", ErrNotOnTop, err)
+		err = fmt.Errorf("%w: %w", ErrWrongBase, err)
 	}
 	return nil, errors.Join(err, res.Body.Close())
 }

@@ -59,7 +59,7 @@ func TestHandler(t *testing.T) {
 		ahead := at.Position
 		ahead.Revision = newest + 1
 		_, err = fetch(t, web, ahead)
-		require.ErrorIs(t, err, backup.ErrNotOnTop)
+		require.ErrorIs(t, err, backup.ErrWrongBase)
 		require.ErrorContains(t, err, "409")
 		web.Close()
 	}

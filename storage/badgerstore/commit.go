@@ -67,7 +67,7 @@ type committer struct {
 // One value may be larger than half of the second limit; it does not count then. The maximum for writes
 // of 100 bytes is between 500 and 1,100 writes.
 func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
-	ws, err := storage.Together(ws)
+	ws, err := storage.NormalizeCommit(ws)
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +82,7 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 // CommitSequence implements storage.Sequencer with one fsync. Either all values are committed or none. It
 // fails with storage.ErrTooLarge if the values do not fit into one batch.
 func (s *Store) CommitSequence(ctx context.Context, first storage.Write, then ...[]byte) ([]storage.Revision, error) {
-	if _, err := storage.Together([]storage.Write{first}); err != nil {
+	if _, err := storage.NormalizeCommit([]storage.Write{first}); err != nil {
 		return nil, err
 	}
 	r := &request{then: then}

@@ -499,7 +499,7 @@ func TestInspectImmutableDirectory(t *testing.T) {
 	defer setImmutable(t, dir, false)
 	report, err := Inspect(t.Context(), dir)
 	require.NoError(t, err)
-	require.True(t, report.Whole(), "%+v", report)
+	require.True(t, report.Intact(), "%+v", report)
 	require.Equal(t, 1, report.Records)
 }
 

@@ -81,7 +81,7 @@ func TestUnfinishedGroupIsCompleted(t *testing.T) {
 			salvaged := filepath.Join(t.TempDir(), "salvaged")
 			report, err := Salvage(ctx, dir, salvaged)
 			require.NoError(t, err)
-			require.True(t, report.Whole(), report)
+			require.True(t, report.Intact(), report)
 			for _, dir := range []string{salvaged, dir} {
 				s, err = Open(Options{Dir: dir, Retain: -1})
 				require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestDamagedGroupPreventsOpen(t *testing.T) {
 	require.ErrorIs(t, err, errFilesDamaged)
 	report, err := Inspect(t.Context(), dir)
 	require.NoError(t, err)
-	require.False(t, report.Whole())
+	require.False(t, report.Intact())
 	require.Equal(t, 2, report.Records)
 }
 

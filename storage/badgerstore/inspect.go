@@ -21,8 +21,8 @@ import (
 
 // Report describes the state of the directory of a store.
 type Report struct {
-	// Faults describe damage and losses.
-	Faults []string
+	// Problems describe damage and losses.
+	Problems []string
 	// Notes describe unusual findings that are not a loss, such as the traces of a killed process.
 	Notes []string
 	// Damaged are the current records that cannot be read, sorted by key. They include records whose
@@ -35,11 +35,11 @@ type Report struct {
 	Revision, Acknowledged storage.Revision
 }
 
-// Whole reports whether there are no faults and no damaged records.
-func (r *Report) Whole() bool { return len(r.Faults) == 0 && len(r.Damaged) == 0 }
+// Intact reports whether there are no faults and no damaged records.
+func (r *Report) Intact() bool { return len(r.Problems) == 0 && len(r.Damaged) == 0 }
 
 func (r *Report) fault(format string, args ...any) {
-	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
 // Inspect examines the directory of a store that is not open. It reads the files without the database and does

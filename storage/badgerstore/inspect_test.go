@@ -74,7 +74,7 @@ func TestSalvageDamagedDirectory(t *testing.T) {
 			before := contents(t, dir)
 			report, err := badgerstore.Inspect(ctx, dir)
 			require.NoError(t, err)
-			require.Equal(t, c.whole, report.Whole(), "%+v", report)
+			require.Equal(t, c.whole, report.Intact(), "%+v", report)
 			again, err := badgerstore.Salvage(ctx, dir, out)
 			require.NoError(t, err)
 			require.Equal(t, report, again)

@@ -189,7 +189,7 @@ func TestDamagedFiles(t *testing.T) {
 					require.NotContains(t, string(out), "broken")
 					require.Contains(t, string(out), dir)
 					if strings.Contains(string(out), "open storage in") {
-						require.False(t, report.Whole(), "Inspect finds nothing where Open refuses: %+v", report)
+						require.False(t, report.Intact(), "Inspect finds nothing where Open refuses: %+v", report)
 						require.Equal(t, before, state(t, dir), "a start that is refused touches nothing")
 					}
 				})

@@ -76,5 +76,5 @@ func TestSwappedTables(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, lockFile))
 	report, err := Inspect(t.Context(), dir)
 	require.NoError(t, err)
-	require.Contains(t, fmt.Sprint(report.Faults), "tables were swapped")
+	require.Contains(t, fmt.Sprint(report.Problems), "tables were swapped")
 }

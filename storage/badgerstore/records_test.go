@@ -124,7 +124,7 @@ func TestInspectReportsDamagedRecords(t *testing.T) {
 	} {
 		report, err := look()
 		require.NoError(t, err)
-		require.False(t, report.Whole())
+		require.False(t, report.Intact())
 		require.Equal(t, 1, report.Records)
 		require.Len(t, report.Damaged, 2)
 		require.Equal(t, "b", report.Damaged[0].Key)

@@ -39,7 +39,7 @@ func ExampleSalvage() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("whole:", report.Whole(), report.Records)
+	fmt.Println("whole:", report.Intact(), report.Records)
 	var saved *badgerstore.Report
 	if saved, err = badgerstore.Salvage(ctx, dir, to); err != nil {
 		fmt.Println(err)

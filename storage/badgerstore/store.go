@@ -99,7 +99,7 @@ type Stats struct {
 }
 
 // Store is a storage.Backend in a directory. It also implements storage.Importer, StampReader, Checker,
-// Historian, Sequencer, Writer and Sizer.
+// HistoryReader, Sequencer, Writer and Sizer.
 //
 // Writes: the committer goroutine (run) owns the field committer and is the only writer of the database.
 // Other goroutines put a request into queue and wait until it is handled or its context ends. In the
@@ -167,11 +167,11 @@ var (
 	_ storage.Stamper = (*Store)(nil)
 	_ storage.Checker = (*Store)(nil)
 
-	_ storage.Historian   = (*Store)(nil)
-	_ storage.Sequencer   = (*Store)(nil)
-	_ storage.Writer      = (*Store)(nil)
-	_ storage.Importer    = (*Store)(nil)
-	_ storage.StampReader = (*Store)(nil)
+	_ storage.HistoryReader = (*Store)(nil)
+	_ storage.Sequencer     = (*Store)(nil)
+	_ storage.Writer        = (*Store)(nil)
+	_ storage.Importer      = (*Store)(nil)
+	_ storage.StampReader   = (*Store)(nil)
 )
 
 // Revision implements storage.Backend.

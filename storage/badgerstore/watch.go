@@ -17,7 +17,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after storage.Revision
 	})
 }
 
-// History implements storage.Historian.
+// History implements storage.HistoryReader.
 func (s *Store) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
 	return func(yield func([]storage.Event, error) bool) {
 		cursor := history.Cursor{Prefix: prefix, After: after}

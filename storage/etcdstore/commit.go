@@ -27,7 +27,7 @@ type commit struct {
 
 // Commit implements storage.Backend.
 func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revision, error) {
-	ws, err := storage.Together(ws)
+	ws, err := storage.NormalizeCommit(ws)
 	if err != nil {
 		return 0, err
 	}

@@ -36,7 +36,7 @@ func together(t *testing.T, s *Store, all ...[]storage.Write) (made []*commit) {
 	t.Helper()
 	b := s.newBatch()
 	for _, ws := range all {
-		ws, err := storage.Together(ws)
+		ws, err := storage.NormalizeCommit(ws)
 		require.NoError(t, err)
 		c := s.newCommit(t.Context(), ws)
 		require.True(t, b.hasRoom(c) && !b.meets(c))

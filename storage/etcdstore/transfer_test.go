@@ -32,7 +32,7 @@ func TestTransfer(t *testing.T) {
 	defer s.Close()
 	report, err := backup.Copy(t.Context(), a, s, backup.Options{})
 	require.NoError(t, err)
-	require.False(t, report.Kept)
+	require.False(t, report.RevisionsKept)
 	at, err := s.Commit(t.Context(), storage.Write{Key: "later", Value: []byte("x")})
 	require.NoError(t, err)
 	require.Greater(t, at, report.Revision)

@@ -13,7 +13,7 @@ func (s *Store) Commit(ctx context.Context, ws ...storage.Write) (storage.Revisi
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	ws, err := storage.Together(ws)
+	ws, err := storage.NormalizeCommit(ws)
 	if err != nil {
 		return 0, err
 	}

@@ -74,10 +74,10 @@ func commitGuardsRefuses(s *store) {
 		{write, {Key: "a", Expect: storage.AnyRevision, Guard: true}},
 	} {
 		_, err := s.Commit(s.ctx, ws...)
-		require.ErrorIs(s.t, err, storage.ErrNotTogether)
+		require.ErrorIs(s.t, err, storage.ErrInvalidCommit)
 	}
 	_, err = storage.CommitSequence(s.ctx, s.Backend, guard, []byte("2"))
-	require.ErrorIs(s.t, err, storage.ErrNotTogether)
+	require.ErrorIs(s.t, err, storage.ErrInvalidCommit)
 	require.Equal(s.t, first, s.newest())
 	require.Equal(s.t, []string{"a"}, s.keys("", "", 0))
 }

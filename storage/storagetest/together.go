@@ -29,7 +29,7 @@ func (h *history) together(s *store, ws ...storage.Write) {
 	revision, err := s.Commit(s.ctx, ws...)
 	require.NoError(s.t, err)
 	require.Greater(s.t, revision, h.newest())
-	ws, err = storage.Together(ws)
+	ws, err = storage.NormalizeCommit(ws)
 	require.NoError(s.t, err)
 	for _, w := range ws {
 		h.add(w.Key, w.Value, revision)
@@ -105,7 +105,7 @@ func commitTogetherRefuses(s *store) {
 	a, b := storage.Write{Key: "a", Value: []byte("x")}, storage.Write{Key: "b", Value: []byte("x")}
 	for _, ws := range [][]storage.Write{{}, {a, a}, {a, b, a}, {b, {Key: "a", Expect: storage.AnyRevision}, a}} {
 		_, err := s.Commit(s.ctx, ws...)
-		require.ErrorIs(s.t, err, storage.ErrNotTogether)
+		require.ErrorIs(s.t, err, storage.ErrInvalidCommit)
 	}
 	require.Equal(s.t, before, s.newest())
 	require.Empty(s.t, s.keys("", "", 0))

@@ -195,7 +195,7 @@ func watchSlow(s *store) {
 }
 
 func historyEnds(s *store) {
-	historian, ok := s.raw.(storage.Historian)
+	historian, ok := s.raw.(storage.HistoryReader)
 	if !ok {
 		return
 	}

@@ -88,7 +88,7 @@ func (r *Request) Vars(ctx context.Context, env *cel.RequestEnv, v *View, namesp
 					Groups: auth.ServiceAccountGroups(a.Account.Namespace),
 				}
 			}
-			decision, reason, err := authorizer.Authorize(ctx, auth.Action{
+			decision, reason, err := authorizer.Authorize(ctx, auth.Attributes{
 				User: user, Verb: a.Verb, Path: a.Path, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
 				Namespace: a.Namespace, Name: a.Name, Fields: a.Fields, Labels: a.Labels,
 			})

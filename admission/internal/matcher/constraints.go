@@ -16,8 +16,8 @@ type Constraints struct {
 	rules, excluded []rule
 	all             bool // no rules select everything, see OrAll
 	equivalent      bool // matchPolicy is Equivalent
-	namespaces      meta.LabelSelector
-	objects         meta.LabelSelector
+	namespaces      meta.Selector
+	objects         meta.Selector
 }
 
 type rule struct {
@@ -52,12 +52,12 @@ func rulesOf(o *meta.Object, field string) []rule {
 }
 
 // selector compiles a selector. A missing one selects everything.
-func selector(o *meta.Object, field string) (meta.LabelSelector, error) {
+func selector(o *meta.Object, field string) (meta.Selector, error) {
 	tree := o.Map(field)
 	if tree == nil {
 		tree = map[string]any{}
 	}
-	s, err := meta.LabelSelectorFromObject(tree)
+	s, err := meta.LabelSelectorAsSelector(tree)
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", field, err)
 	}
@@ -103,7 +103,7 @@ func (c *Constraints) covered(r *Request, rules []rule) (meta.GroupVersion, bool
 func covers(rules []rule, r *Request, version meta.GroupVersion) bool {
 	probe := admission.Request{
 		Operation: r.Operation, Subresource: r.Subresource, Namespace: r.Namespace,
-		Resource: meta.Resource{Group: version.Group, Version: version.Version, Resource: r.RequestResource.Resource},
+		Resource: meta.GroupVersionResource{Group: version.Group, Version: version.Version, Resource: r.RequestResource.Resource},
 	}
 	for i := range rules {
 		if rules[i].Matches(&probe) && (len(rules[i].names) == 0 || slices.Contains(rules[i].names, r.Name)) {
@@ -118,7 +118,7 @@ func (c *Constraints) selects(r *Request) bool {
 	return c.objects.Empty() || selects(c.objects, r.Object) || selects(c.objects, r.Old)
 }
 
-func selects(s meta.LabelSelector, obj *meta.Object) bool {
+func selects(s meta.Selector, obj *meta.Object) bool {
 	if obj == nil {
 		return false
 	}

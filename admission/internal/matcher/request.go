@@ -18,7 +18,7 @@ type Request struct {
 // View is a request in one version of its resource. It must not be changed.
 type View struct {
 	Kind        meta.GroupVersionKind
-	Resource    meta.Resource
+	Resource    meta.GroupVersionResource
 	Object, Old *meta.Object // nil if the request has none
 }
 
@@ -32,14 +32,14 @@ func (r *Request) See(ctx context.Context, version meta.GroupVersion) (*View, er
 	}
 	v := &View{Kind: r.Kind, Object: r.Object, Old: r.Old, Resource: r.RequestResource}
 	v.Resource.Group, v.Resource.Version = version.Group, version.Version
-	if r.Forms != nil {
-		v.Kind, _ = r.Forms.Kind(version)
+	if r.Representations != nil {
+		v.Kind, _ = r.Representations.Kind(version)
 		for _, obj := range []**meta.Object{&v.Object, &v.Old} {
 			if *obj == nil {
 				continue
 			}
 			var err error
-			if *obj, err = r.Forms.Show(ctx, *obj, version); err != nil {
+			if *obj, err = r.Representations.Show(ctx, *obj, version); err != nil {
 				return nil, meta.Internal(err)
 			}
 		}
@@ -54,8 +54,8 @@ func (r *Request) See(ctx context.Context, version meta.GroupVersion) (*View, er
 // About returns the fields of an AdmissionRequest, except uid, objects and options.
 func (r *Request) About(v *View) map[string]any {
 	kind := r.RequestKind
-	if r.Forms != nil {
-		if k, ok := r.Forms.Kind(meta.GroupVersion{Group: r.RequestResource.Group, Version: r.RequestResource.Version}); ok {
+	if r.Representations != nil {
+		if k, ok := r.Representations.Kind(meta.GroupVersion{Group: r.RequestResource.Group, Version: r.RequestResource.Version}); ok {
 			kind = k
 		}
 	}
@@ -78,7 +78,7 @@ func kindTree(k meta.GroupVersionKind) map[string]any {
 	return map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind}
 }
 
-func resourceTree(r meta.Resource) map[string]any {
+func resourceTree(r meta.GroupVersionResource) map[string]any {
 	return map[string]any{"group": r.Group, "version": r.Version, "resource": r.Resource}
 }
 

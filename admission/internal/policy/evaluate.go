@@ -79,7 +79,7 @@ func (d *denial) status(r *admission.Request) *meta.Status {
 		st.Code = http.StatusRequestEntityTooLarge
 	}
 	if st.Details != nil {
-		st.Details.Causes = append(st.Details.Causes, meta.Cause{Message: message})
+		st.Details.Causes = append(st.Details.Causes, meta.StatusCause{Message: message})
 	}
 	return st
 }

@@ -228,10 +228,10 @@ func (r *mutator) change(c call, m mutation, shown *meta.Object, value any) (*me
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("unsupported return type from ApplyConfiguration expression: %T", value)
-	case r.Forms == nil:
+	case r.Representations == nil:
 		return nil, errors.New("error applying patch: the schema of the object is unknown")
 	}
-	merged, err := r.Forms.Merge(shown, fields, c.version)
+	merged, err := r.Representations.Merge(shown, fields, c.version)
 	if err != nil {
 		return nil, fmt.Errorf("error applying patch: %v", err)
 	}
@@ -241,13 +241,13 @@ func (r *mutator) change(c call, m mutation, shown *meta.Object, value any) (*me
 // setObject sets the object of the request to the changed one, and drops the cached views.
 func (r *mutator) setObject(ctx context.Context, c call, shown, made *meta.Object) error {
 	defer r.Changed()
-	if r.Forms == nil {
+	if r.Representations == nil {
 		tree := made.Tree()
 		clear(r.Object.Tree())
 		maps.Copy(r.Object.Tree(), tree)
 		return nil
 	}
-	dropped, err := r.Forms.Take(ctx, r.Request.Request, shown, made, c.version)
+	dropped, err := r.Representations.Take(ctx, r.Request.Request, shown, made, c.version)
 	if refused := (*meta.Status)(nil); errors.As(err, &refused) {
 		return refused
 	}
@@ -282,7 +282,7 @@ func (r *mutator) status() error {
 	st := meta.Forbidden(r.Resource.GroupResource(), r.Name, r.failures[0].message)
 	st.Message, st.Reason = r.failures[0].message, r.failures[0].reason
 	for _, f := range r.failures {
-		st.Details.Causes = append(st.Details.Causes, meta.Cause{Message: f.message})
+		st.Details.Causes = append(st.Details.Causes, meta.StatusCause{Message: f.message})
 	}
 	return st
 }

@@ -59,7 +59,7 @@ func TestMutationsEndWithTheRequest(t *testing.T) {
 	for _, failure := range []string{"Fail", "Ignore"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := 0
-		r := request(t, `{}`, auth.AuthorizerFunc(func(context.Context, auth.Action) (auth.Decision, string, error) {
+		r := request(t, `{}`, auth.AuthorizerFunc(func(context.Context, auth.Attributes) (auth.Decision, string, error) {
 			asked++
 			cancel()
 			return auth.Allow, "", nil
@@ -101,8 +101,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 // TestExpressionsAskWithSelectors checks authorizer calls with field and label selectors.
 func TestExpressionsAskWithSelectors(t *testing.T) {
 	t.Parallel()
-	var asked auth.Action
-	r := request(t, `{}`, auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+	var asked auth.Attributes
+	r := request(t, `{}`, auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 		asked = a
 		return auth.Allow, "", nil
 	}))
@@ -110,5 +110,5 @@ func TestExpressionsAskWithSelectors(t *testing.T) {
 	require.NoError(t, r.callAll(t.Context(), []call{{policy: patches(t, "Fail", ask), binding: &binding{name: "b"}}}))
 	require.NoError(t, r.status())
 	assert.Equal(t, map[string]any{"may": true}, r.Object.Tree())
-	assert.Equal(t, auth.Action{Verb: "list", Version: "*", Resource: "pods", Fields: "a=b", Labels: "x in (y)"}, asked)
+	assert.Equal(t, auth.Attributes{Verb: "list", Version: "*", Resource: "pods", Fields: "a=b", Labels: "x in (y)"}, asked)
 }

@@ -54,7 +54,7 @@ func (s *policies) find(ctx context.Context, of meta.GroupResource, namespace st
 	if tree == nil {
 		return nil, nil
 	}
-	selector, err := meta.LabelSelectorFromObject(tree)
+	selector, err := meta.LabelSelectorAsSelector(tree)
 	if err != nil {
 		return nil, err
 	}

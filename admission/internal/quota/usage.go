@@ -224,7 +224,7 @@ func (n *naming) useClaim(used Amounts, claim *meta.Object) {
 	if ok && has.Cmp(size) > 0 && n.features.Enabled(features.RecoverVolumeExpansionFailure) {
 		size, asked = has, true
 	}
-	if asked && !size.Whole() {
+	if asked && !size.IsInteger() {
 		size = meta.NewQuantity(size.Value(), meta.BinarySI)
 	}
 	class, old := claim.Annotations()[n.names.Wire(wellknown.StorageClassBeta)]

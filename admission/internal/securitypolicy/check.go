@@ -13,7 +13,7 @@ import (
 // Check returns the violations of a pod spec against the spec of a policy, in the order of
 // kube-apiserver. rootCA is the name of the ConfigMap with the root certificates, which every service
 // account volume contains.
-func Check(policy, pod *meta.Object, rootCA string) (f check.Faults) {
+func Check(policy, pod *meta.Object, rootCA string) (f check.Violations) {
 	at := check.At("spec", "securityContext")
 	checkGroups(&f, at.Field("supplementalGroups"), policy, "supplementalGroups", ids(pod, "securityContext", "supplementalGroups"))
 	checkGroups(&f, at.Field("fsGroup"), policy, "fsGroup", ids(pod, "securityContext", "fsGroup"))
@@ -39,7 +39,7 @@ func Check(policy, pod *meta.Object, rootCA string) (f check.Faults) {
 	return f
 }
 
-func checkContainer(f *check.Faults, of *check.Path, policy, pod, c *meta.Object) {
+func checkContainer(f *check.Violations, of *check.Path, policy, pod, c *meta.Object) {
 	at := of.Field("securityContext")
 	checkUser(f, at, policy, pod, c)
 	group := effective(pod, c, "runAsGroup")
@@ -68,7 +68,7 @@ func checkContainer(f *check.Faults, of *check.Path, policy, pod, c *meta.Object
 	}
 }
 
-func checkUser(f *check.Faults, at *check.Path, policy, pod, c *meta.Object) {
+func checkUser(f *check.Violations, at *check.Path, policy, pod, c *meta.Object) {
 	user, nonRoot := effective(pod, c, "runAsUser"), effective(pod, c, "runAsNonRoot")
 	switch policy.String("runAsUser", "rule") {
 	case mustRunAs:
@@ -89,13 +89,13 @@ func checkUser(f *check.Faults, at *check.Path, policy, pod, c *meta.Object) {
 	}
 }
 
-func checkID(f *check.Faults, at *check.Path, policy *meta.Object, field string, id any) {
+func checkID(f *check.Violations, at *check.Path, policy *meta.Object, field string, id any) {
 	if !within(policy, field, number(id)) {
 		f.Invalid(at, id, "must be in the ranges: "+ranges(policy, field))
 	}
 }
 
-func checkGroups(f *check.Faults, at *check.Path, policy *meta.Object, field string, groups []int64) {
+func checkGroups(f *check.Violations, at *check.Path, policy *meta.Object, field string, groups []int64) {
 	rule := policy.String(field, "rule")
 	if rule != mustRunAs && rule != mayRunAs {
 		return
@@ -139,7 +139,7 @@ func ranges(policy *meta.Object, field string) string {
 	return "[" + strings.Join(texts, " ") + "]"
 }
 
-func checkLabels(f *check.Faults, at *check.Path, policy *meta.Object, labels map[string]any) {
+func checkLabels(f *check.Violations, at *check.Path, policy *meta.Object, labels map[string]any) {
 	if policy.String("seLinux", "rule") != mustRunAs {
 		return
 	}
@@ -171,7 +171,7 @@ func sameLevel(a, b string) bool {
 	return as == bs && ac == bc
 }
 
-func checkCapabilities(f *check.Faults, at *check.Path, policy, c *meta.Object) {
+func checkCapabilities(f *check.Violations, at *check.Path, policy, c *meta.Object) {
 	allowed := slices.Concat(policy.Strings("allowedCapabilities"), policy.Strings("defaultAddCapabilities"))
 	for _, name := range c.Strings("securityContext", "capabilities", "add") {
 		if !slices.Contains(allowed, name) && !slices.Contains(allowed, "*") {
@@ -186,7 +186,7 @@ func checkCapabilities(f *check.Faults, at *check.Path, policy, c *meta.Object) 
 	}
 }
 
-func checkPorts(f *check.Faults, at *check.Path, policy, c *meta.Object) {
+func checkPorts(f *check.Violations, at *check.Path, policy, c *meta.Object) {
 	var texts []string
 	for _, r := range policy.Objects("hostPorts") {
 		texts = append(texts, fmt.Sprintf("%d-%d", r.Int("min"), r.Int("max")))
@@ -204,7 +204,7 @@ var safeSysctls = []string{
 	"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_syncookies",
 }
 
-func checkSysctls(f *check.Faults, policy, pod *meta.Object) {
+func checkSysctls(f *check.Violations, policy, pod *meta.Object) {
 	matches := func(name string, patterns []string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool {
 			prefix, wildcard := strings.CutSuffix(p, "*")

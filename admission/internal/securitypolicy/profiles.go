@@ -106,7 +106,7 @@ func profileName(v any) string {
 // Check returns the violations of a pod. If the policy does not list allowed profiles, every AppArmor
 // profile is allowed, but only the default seccomp profile. If it does, each container must select one:
 // seccomp by a field, AppArmor by a field or an annotation.
-func (p *Profiles) Check(annotations map[string]string, spec *meta.Object) (f check.Faults) {
+func (p *Profiles) Check(annotations map[string]string, spec *meta.Object) (f check.Violations) {
 	pod := p.names.Wire(wellknown.SeccompPod)
 	field, _ := spec.Get("securityContext", "seccompProfile")
 	p.checkSeccomp(&f, pod, annotations[pod], profileName(field))
@@ -125,7 +125,7 @@ func (p *Profiles) Check(annotations map[string]string, spec *meta.Object) (f ch
 
 // checkSeccomp checks the profiles selected by annotation and by field; both may be "". Containers run
 // under the profile of the field only, so that an annotation can only cause a rejection.
-func (p *Profiles) checkSeccomp(f *check.Faults, key, annotation, field string) {
+func (p *Profiles) checkSeccomp(f *check.Violations, key, annotation, field string) {
 	of, at := &p.seccomp, check.At("pod", "metadata", "annotations").Field(key)
 	if of.anyAllowed {
 		return
@@ -144,7 +144,7 @@ func (p *Profiles) checkSeccomp(f *check.Faults, key, annotation, field string) 
 	}
 }
 
-func (p *Profiles) checkAppArmor(f *check.Faults, key, annotation, field string) {
+func (p *Profiles) checkAppArmor(f *check.Violations, key, annotation, field string) {
 	of, at := &p.appArmor, check.At("metadata", "annotations").Field(key)
 	if of.anyAllowed || len(of.allowed) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/internal/podspec"
 )
 
-func checkVolumes(f *check.Faults, policy, pod *meta.Object, rootCA string) {
+func checkVolumes(f *check.Violations, policy, pod *meta.Object, rootCA string) {
 	allowed, writable := policy.Strings("volumes"), writableMounts(pod)
 	for i, v := range pod.Objects("volumes") {
 		at := check.At("spec", "volumes").Index(i)
@@ -65,7 +65,7 @@ func isServiceAccountToken(v *meta.Object, rootCA string) bool {
 	return true
 }
 
-func checkDriver(f *check.Faults, at *check.Path, allowed []*meta.Object, field, driver, why string) {
+func checkDriver(f *check.Violations, at *check.Path, allowed []*meta.Object, field, driver, why string) {
 	if len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a *meta.Object) bool { return a.String(field) == driver }) {
 		f.Invalid(at, driver, why)
 	}
@@ -88,7 +88,7 @@ func writableMounts(pod *meta.Object) map[string][]*check.Path {
 
 // checkHostPath checks that a host path is below an allowed prefix, and that mounts are read-only if
 // all matching prefixes are.
-func checkHostPath(f *check.Faults, at *check.Path, policy, v *meta.Object, written []*check.Path) {
+func checkHostPath(f *check.Violations, at *check.Path, policy, v *meta.Object, written []*check.Path) {
 	prefixes := policy.Objects("allowedHostPaths")
 	if len(prefixes) == 0 {
 		return

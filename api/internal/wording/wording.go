@@ -54,7 +54,7 @@ const (
 // value, {limit} for the limit that the rule sets, {s} for the plural ending of a count, and
 // {why} for a colon and the limit, or nothing without a limit.
 type words struct {
-	reason     meta.CauseReason
+	reason     meta.CauseType
 	definition string // message for kinds from a definition; conformance suites compare it
 	program    string // message for kinds from Go, built-in or not; empty if it is the same
 	whole      bool   // the cause has no field; the message has the path
@@ -114,7 +114,7 @@ const WholeField = "<nil>"
 
 // Cause returns the cause for a violation of the rule by the value at a path. program selects
 // the dialect of kinds from Go. If value is empty, the message does not show it.
-func (r Rule) Cause(at, value, limit string, program bool) meta.Cause {
+func (r Rule) Cause(at, value, limit string, program bool) meta.StatusCause {
 	w := table[r]
 	text, plural, why, field := w.definition, "s", "", at
 	if program && w.program != "" {
@@ -133,7 +133,7 @@ func (r Rule) Cause(at, value, limit string, program bool) meta.Cause {
 		field = WholeField
 	}
 	text = strings.NewReplacer("{at}", at, "{value}", value, "{limit}", limit, "{s}", plural, "{why}", why).Replace(text)
-	return meta.Cause{Reason: w.reason, Field: field, Message: text}
+	return meta.StatusCause{Reason: w.reason, Field: field, Message: text}
 }
 
 // AppendJSON appends a value as messages quote it.

@@ -100,7 +100,7 @@ func (t *Type) Violations(tree map[string]any) ([]string, error) {
 	found, _ := err.(typed.ValidationErrors)
 	texts := make([]string, len(found))
 	for i, e := range found {
-		e.Path = meta.CutPath([]byte(e.Path))
+		e.Path = meta.TruncatePath([]byte(e.Path))
 		texts[i] = e.Error()
 	}
 	slices.Sort(texts)
@@ -237,7 +237,7 @@ type MismatchError struct{ status *meta.Status }
 
 func mismatch(err error) error {
 	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, "the object does not match its schema: %v", err)
-	s.Details = &meta.Details{}
+	s.Details = &meta.StatusDetails{}
 	return &MismatchError{s}
 }
 
@@ -253,24 +253,24 @@ func InvalidObject(applied map[string]any, err error) error {
 	if status := (*meta.Status)(nil); errors.As(err, &status) {
 		return err
 	}
-	var causes []meta.Cause
+	var causes []meta.StatusCause
 	texts := []string{err.Error()}
 	if list, ok := err.(typed.ValidationErrors); ok {
 		texts = nil
 		for _, e := range list[:min(len(list), MaxCauses)] {
-			e.Path = meta.CutPath([]byte(e.Path))
-			causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Message: e.ErrorMessage, Field: strings.TrimPrefix(e.Path, ".")})
+			e.Path = meta.TruncatePath([]byte(e.Path))
+			causes = append(causes, meta.StatusCause{Reason: meta.CauseInvalid, Message: e.ErrorMessage, Field: strings.TrimPrefix(e.Path, ".")})
 			texts = append(texts, e.Error())
 		}
 	} else {
-		causes = []meta.Cause{{Reason: meta.CauseInvalid, Message: err.Error()}}
+		causes = []meta.StatusCause{{Reason: meta.CauseInvalid, Message: err.Error()}}
 	}
-	slices.SortFunc(causes, func(a, b meta.Cause) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortFunc(causes, func(a, b meta.StatusCause) int { return strings.Compare(a.Field, b.Field) })
 	slices.Sort(texts)
 	obj := meta.NewObject(applied)
 	s := meta.Failure(http.StatusUnprocessableEntity, meta.ReasonInvalid, "failed to create typed patch object (%s/%s; %s, Kind=%s): %s",
 		obj.Namespace(), obj.Name(), groupVersion(obj.APIVersion()), obj.Kind(), JoinTexts(texts))
-	s.Details = &meta.Details{Group: meta.ParseAPIVersion(obj.APIVersion()).Group, Kind: obj.Kind(), Name: obj.Name(), Causes: causes}
+	s.Details = &meta.StatusDetails{Group: meta.ParseAPIVersion(obj.APIVersion()).Group, Kind: obj.Kind(), Name: obj.Name(), Causes: causes}
 	return s
 }
 

@@ -122,7 +122,7 @@ func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) 
 		if err != nil {
 			return close, fmt.Errorf("--token-auth-file: %w", err)
 		}
-		c.Methods = append(c.Methods, m)
+		c.Authenticators = append(c.Authenticators, m)
 	}
 	if a.proxy.caFile != "" {
 		if c.Proxy, err = a.proxyMethod(); err != nil {
@@ -137,14 +137,14 @@ func (f *flags) authenticate(b *server.Builder, id *identity, c *access.Config) 
 		if err != nil {
 			return close, err
 		}
-		c.Methods, closers = append(c.Methods, m), append(closers, m.Close)
+		c.Authenticators, closers = append(c.Authenticators, m), append(closers, m.Close)
 	}
 	if a.webhook.file != "" {
 		m, err := a.webhookMethod(f.names, c.Tokens.Audiences())
 		if err != nil {
 			return close, err
 		}
-		c.Methods, closers = append(c.Methods, m), append(closers, m.Close)
+		c.Authenticators, closers = append(c.Authenticators, m), append(closers, m.Close)
 	}
 	return close, nil
 }
@@ -186,7 +186,7 @@ func (f *flags) accountKeys() ([]serviceaccount.Key, error) {
 		return []serviceaccount.Key{key}, err
 	}
 	path := filepath.Join(f.dataDir, "service-account.pem")
-	if _, err := serving.KeepPrivate(path, pem); err != nil {
+	if _, err := serving.CreatePrivate(path, pem); err != nil {
 		return nil, err
 	}
 	return serviceaccount.LoadKeys(path)

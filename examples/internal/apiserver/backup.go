@@ -94,7 +94,7 @@ func (p *place) backup(ctx context.Context, since backup.Position, w io.Writer) 
 	}
 	shown := onStderr()
 	defer shown.end()
-	report, err := backup.Backup(ctx, store, w, backup.Options{Since: since, Progress: shown.tell})
+	report, err := backup.Backup(ctx, store, w, backup.Options{Base: since, Progress: shown.tell})
 	return report, errors.Join(err, store.Close())
 }
 
@@ -119,8 +119,8 @@ func fetch(ctx context.Context, file string, since backup.Position, w io.Writer)
 	shown := onStderr()
 	defer shown.end()
 	report, err := backup.Verify(ctx, backup.Options{Progress: shown.tell}, io.TeeReader(body, w))
-	if err == nil && report.Since != since {
-		err = fmt.Errorf("the server sent a backup on top of revision %d, not of %d", report.Since.Revision, since.Revision)
+	if err == nil && report.Base != since {
+		err = fmt.Errorf("the server sent a backup on top of revision %d, not of %d", report.Base.Revision, since.Revision)
 	}
 	return report, err
 }

@@ -59,8 +59,8 @@ func inUse(err error, instead string) error {
 
 func describe(r *backup.Report) string {
 	text := fmt.Sprintf("%d records of revision %d, with the history since %d, %s", r.Keys, r.Revision, r.Oldest, size(r.Bytes))
-	if r.Since != (backup.Position{}) {
-		text += fmt.Sprintf(", on top of a backup of revision %d", r.Since.Revision)
+	if r.Base != (backup.Position{}) {
+		text += fmt.Sprintf(", on top of a backup of revision %d", r.Base.Revision)
 	}
 	return text
 }

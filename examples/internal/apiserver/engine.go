@@ -183,7 +183,7 @@ func (p *place) unfinished(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	mark, err := store.Get(ctx, storage.UnfinishedKey, 0)
+	mark, err := store.Get(ctx, storage.IncompleteKey, 0)
 	if err == nil { // a commit that takes the mark away and is still under way expects the one that was there
 		_, err = store.Commit(ctx, storage.Write{Key: mark.Key, Value: mark.Value, Expect: mark.Revision})
 	}

@@ -42,7 +42,7 @@ func inspect(ctx context.Context, args []string, out io.Writer) error {
 	if *to != "" {
 		fmt.Fprintf(out, "salvaged %d objects into %s\n", report.Records, *to)
 	}
-	if !report.Whole() {
+	if !report.Intact() {
 		return errNotWhole
 	}
 	return nil
@@ -58,13 +58,13 @@ func tell(out io.Writer, r *badgerstore.Report) {
 	for _, note := range r.Notes {
 		fmt.Fprintln(out, "note:", note)
 	}
-	for _, fault := range r.Faults {
+	for _, fault := range r.Problems {
 		fmt.Fprintln(out, "fault:", fault)
 	}
 	for i := range r.Damaged {
 		fmt.Fprintln(out, "fault:", &r.Damaged[i])
 	}
-	if r.Whole() {
+	if r.Intact() {
 		fmt.Fprintln(out, "nothing is wrong")
 	}
 }

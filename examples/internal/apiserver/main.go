@@ -121,7 +121,7 @@ func (c Command) run(ctx context.Context, args []string, out io.Writer) error {
 		Controllers: c.Controllers, Handlers: map[string]http.Handler{backupPath: backups(store)},
 		Serving: server.Serving{LivezGrace: f.livezGrace, RuntimeConfig: f.runtimeConfig, ShowHiddenMetricsFor: f.showHidden}}
 	b.Register(f.kinds()...)
-	b.Kind("", "Service").Pool = f.network.Pool()
+	b.Kind("", "Service").Allocator = f.network.Pool()
 	hangUp, err := f.access(b, id, at)
 	defer hangUp()
 	if err != nil {

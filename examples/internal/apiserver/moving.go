@@ -160,7 +160,7 @@ func (m *moving) resume(ctx context.Context, log *slog.Logger) error {
 // unavailable is 503 with Retry-After.
 func unavailable(why string) error {
 	st := meta.Unavailable("%s", why)
-	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1}
 	return st
 }
 

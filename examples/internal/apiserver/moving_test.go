@@ -189,7 +189,7 @@ func TestMoveWithoutWrites(t *testing.T) {
 		}},
 		"last answer lost": {"perhaps moved to", func(context.CancelFunc) faultinject.Plan {
 			return func(c faultinject.Call) faultinject.Fault {
-				if c.Op == faultinject.OpCommit && c.Key == storage.UnfinishedKey {
+				if c.Op == faultinject.OpCommit && c.Key == storage.IncompleteKey {
 					return faultinject.Fault{Err: broken, Done: true}
 				}
 				return faultinject.Fault{}
@@ -235,7 +235,7 @@ func TestMoveWithoutWrites(t *testing.T) {
 			m.moves.Wait()
 			require.True(t, strings.HasPrefix(out.String(), test.outcome+" attic"), out.String())
 			_, err = m.Commit(t.Context(), storage.Write{Key: "more", Value: []byte("x")})
-			_, part := inner.Get(t.Context(), storage.UnfinishedKey, 0)
+			_, part := inner.Get(t.Context(), storage.IncompleteKey, 0)
 			if test.outcome == "not moved to" {
 				require.NoError(t, err)
 				require.NoError(t, part)

@@ -54,8 +54,8 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if found.Since != (backup.Position{}) {
-		return fmt.Errorf("%s was made on top of a backup of revision %d: that one is needed, too", files[0], found.Since.Revision)
+	if found.Base != (backup.Position{}) {
+		return fmt.Errorf("%s was made on top of a backup of revision %d: that one is needed, too", files[0], found.Base.Revision)
 	}
 	shown := onStderr()
 	o := backup.Options{Progress: shown.tell}
@@ -82,10 +82,10 @@ func (c Command) restore(ctx context.Context, args []string, out io.Writer) erro
 
 // goOn says what clients notice of a store that was filled.
 func goOn(r *backup.Report, startOver bool) string {
-	if r.Kept && !startOver {
-		return fmt.Sprintf("The revisions are the same, up to %d, and watches go on", r.Reached)
+	if r.RevisionsKept && !startOver {
+		return fmt.Sprintf("The revisions are the same, up to %d, and watches go on", r.DestinationRevision)
 	}
-	return fmt.Sprintf("The newest revision is %d; clients list anew", r.Reached)
+	return fmt.Sprintf("The newest revision is %d; clients list anew", r.DestinationRevision)
 }
 
 func verifyFiles(ctx context.Context, files []string) (report *backup.Report, err error) {

@@ -88,7 +88,7 @@ func TestFrameAsClients(t *testing.T) {
 
 func TestStatusAsClients(t *testing.T) {
 	_, s := theirs(t)
-	st := meta.Invalid(meta.GroupKind{Kind: "K"}, "n", []meta.Cause{{Reason: meta.CauseInvalid, Message: "m", Field: "f"}})
+	st := meta.Invalid(meta.GroupKind{Kind: "K"}, "n", []meta.StatusCause{{Reason: meta.CauseInvalid, Message: "m", Field: "f"}})
 	got, err := codec.EncodeStatus(nil, st, codec.Protobuf)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ type ParamRef struct {
 	// cluster-scoped kinds.
 	Namespace string `json:"namespace,omitempty" protobuf:"2"`
 	// Selector selects parameter objects by label. It excludes name.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"3" schema:"format=label-selector"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"3" schema:"format=label-selector"`
 	// ParameterNotFoundAction decides about requests if no parameter object exists: Allow or Deny.
 	ParameterNotFoundAction *string `json:"parameterNotFoundAction,omitempty" protobuf:"4" schema:"required,optional,enum=Deny|Allow"`
 }
@@ -60,7 +60,7 @@ func bindings() *registry.Kind {
 
 func bindingColumns() []registry.Column {
 	return []registry.Column{
-		registry.Text("PolicyName", "The name of the policy.", "spec", "policyName"),
+		registry.TextColumn("PolicyName", "The name of the policy.", "spec", "policyName"),
 		{Name: "ParamRef", Type: "string", Doc: "The parameter object.", Cell: func(o *meta.Object) any {
 			ref := meta.NewObject(o.Map("spec", "paramRef"))
 			switch name, namespace := ref.String("name"), ref.String("namespace"); {
@@ -72,21 +72,21 @@ func bindingColumns() []registry.Column {
 				return namespace + "/" + name
 			}
 		}},
-		registry.Age(),
+		registry.AgeColumn(),
 	}
 }
 
 func validateBinding(w *registry.Change[ValidatingAdmissionPolicyBinding]) {
 	s, at := &w.New.Spec, check.At("spec")
-	s.ParamRef.validate(&w.Faults, at.Field("paramRef"))
-	s.MatchResources.validate(&w.Faults, at.Field("matchResources"))
+	s.ParamRef.validate(&w.Violations, at.Field("paramRef"))
+	s.MatchResources.validate(&w.Violations, at.Field("matchResources"))
 	if slices.Contains(s.ValidationActions, "Deny") && slices.Contains(s.ValidationActions, "Warn") {
 		w.Invalid(at.Field("validationActions"), s.ValidationActions,
 			"must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)")
 	}
 }
 
-func (r *ParamRef) validate(f *check.Faults, at *check.Path) {
+func (r *ParamRef) validate(f *check.Violations, at *check.Path) {
 	switch {
 	case r == nil:
 	case r.Name != "" && r.Selector != nil:

@@ -92,7 +92,7 @@ func mutatingPolicies() *registry.Kind {
 		Lifetime: registry.Lifetime{Introduced: "1.36"},
 		Columns: []registry.Column{
 			{Name: "Mutations", Type: "integer", Doc: "The number of mutations.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "mutations"))) }},
-			paramKindColumn(), registry.Age(),
+			paramKindColumn(), registry.AgeColumn(),
 		},
 		Default:   func(w *registry.Change[MutatingAdmissionPolicy]) { w.New.Spec.MatchConstraints.setDefaults() },
 		Validate:  validateMutatingPolicy,
@@ -107,16 +107,16 @@ func mutatingBindings() *registry.Kind {
 		Default:  func(w *registry.Change[MutatingAdmissionPolicyBinding]) { w.New.Spec.MatchResources.setDefaults() },
 		Validate: func(w *registry.Change[MutatingAdmissionPolicyBinding]) {
 			s, at := &w.New.Spec, check.At("spec")
-			s.ParamRef.validate(&w.Faults, at.Field("paramRef"))
-			s.MatchResources.validate(&w.Faults, at.Field("matchResources"))
-			s.MatchResources.checkOperations(&w.Faults, at.Field("matchResources"))
+			s.ParamRef.validate(&w.Violations, at.Field("paramRef"))
+			s.MatchResources.validate(&w.Violations, at.Field("matchResources"))
+			s.MatchResources.checkOperations(&w.Violations, at.Field("matchResources"))
 		},
 		Reference: reference(),
 	})
 }
 
 // checkOperations checks that no rule is for DELETE, whose objects cannot be mutated.
-func (m *MatchResources) checkOperations(f *check.Faults, at *check.Path) {
+func (m *MatchResources) checkOperations(f *check.Violations, at *check.Path) {
 	if m == nil {
 		return
 	}
@@ -134,9 +134,9 @@ func (m *MatchResources) checkOperations(f *check.Faults, at *check.Path) {
 // variables, and mutations can.
 func validateMutatingPolicy(w *registry.Change[MutatingAdmissionPolicy]) {
 	s, at := &w.New.Spec, check.At("spec")
-	e := newExpressions(&w.Faults, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true, Makes: true})
-	validateRules(&w.Faults, s.ParamKind, s.MatchConstraints)
-	s.MatchConstraints.checkOperations(&w.Faults, at.Field("matchConstraints"))
+	e := newExpressions(&w.Violations, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true, Makes: true})
+	validateRules(&w.Violations, s.ParamKind, s.MatchConstraints)
+	s.MatchConstraints.checkOperations(&w.Violations, at.Field("matchConstraints"))
 	e.conditions(at.Field("matchConditions"), s.MatchConditions) // before any variable is declared
 	for i, v := range s.Variables {
 		v.validate(e, at.Field("variables").Index(i))

@@ -61,10 +61,10 @@ type MatchResources struct {
 
 	// NamespaceSelector selects the namespace of the object by label. Empty selects all requests, also
 	// for cluster-scoped objects.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
+	NamespaceSelector *meta.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
 	// ObjectSelector selects the object by label; the old or the new object must match. Empty selects
 	// all objects.
-	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"2" schema:"format=label-selector"`
+	ObjectSelector *meta.LabelSelector `json:"objectSelector,omitempty" protobuf:"2" schema:"format=label-selector"`
 	// ResourceRules select requests; any of them suffices.
 	ResourceRules []NamedRuleWithOperations `json:"resourceRules,omitempty" protobuf:"3" schema:"listType=atomic"`
 	// ExcludeResourceRules exclude requests, and take precedence over resourceRules.
@@ -146,7 +146,7 @@ func policies() *registry.Kind {
 		Lifetime: registry.Lifetime{Introduced: "1.30"},
 		Columns: []registry.Column{
 			{Name: "Validations", Type: "integer", Doc: "The number of validations.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "validations"))) }},
-			paramKindColumn(), registry.Age(),
+			paramKindColumn(), registry.AgeColumn(),
 		},
 		Default:   func(w *registry.Change[ValidatingAdmissionPolicy]) { w.New.Spec.MatchConstraints.setDefaults() },
 		Validate:  validatePolicy,
@@ -176,7 +176,7 @@ func (m *MatchResources) setDefaults() {
 	}
 }
 
-func (m *MatchResources) validate(f *check.Faults, at *check.Path) {
+func (m *MatchResources) validate(f *check.Violations, at *check.Path) {
 	if m == nil {
 		return
 	}
@@ -192,12 +192,12 @@ func (m *MatchResources) validate(f *check.Faults, at *check.Path) {
 // variables, and validations can. Of the status only the conditions are checked.
 func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 	if w.Subresource == "status" {
-		conditions.Check(&w.Faults, check.At("status", "conditions"), w.New.Status.Conditions)
+		conditions.Check(&w.Violations, check.At("status", "conditions"), w.New.Status.Conditions)
 		return
 	}
 	s, at := &w.New.Spec, check.At("spec")
-	validateRules(&w.Faults, s.ParamKind, s.MatchConstraints)
-	e := newExpressions(&w.Faults, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true})
+	validateRules(&w.Violations, s.ParamKind, s.MatchConstraints)
+	e := newExpressions(&w.Violations, w.Names, expr.Sees{Asks: true, Namespace: true, Params: s.ParamKind != nil, Variables: true})
 	e.conditions(at.Field("matchConditions"), s.MatchConditions) // before any variable is declared
 	for i, v := range s.Variables {
 		v.validate(e, at.Field("variables").Index(i))
@@ -214,7 +214,7 @@ func validatePolicy(w *registry.Change[ValidatingAdmissionPolicy]) {
 }
 
 // validateRules checks the parameter kind and the constraints of a policy.
-func validateRules(f *check.Faults, params *ParamKind, m *MatchResources) {
+func validateRules(f *check.Violations, params *ParamKind, m *MatchResources) {
 	at := check.At("spec")
 	if params != nil {
 		params.validate(f, at.Field("paramKind"))
@@ -227,7 +227,7 @@ func validateRules(f *check.Faults, params *ParamKind, m *MatchResources) {
 	}
 }
 
-func (k *ParamKind) validate(f *check.Faults, at *check.Path) {
+func (k *ParamKind) validate(f *check.Violations, at *check.Path) {
 	if k.Kind != "" {
 		for _, why := range meta.CheckDNS1035Label(strings.ToLower(k.Kind)) {
 			f.Invalid(at.Field("kind"), k.Kind, "may have mixed case, but should otherwise match: "+why)

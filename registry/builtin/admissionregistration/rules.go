@@ -45,7 +45,7 @@ func (r *RuleWithOperations) setDefaults() {
 	}
 }
 
-func (r *RuleWithOperations) validate(f *check.Faults, at *check.Path) {
+func (r *RuleWithOperations) validate(f *check.Violations, at *check.Path) {
 	checkWildcard(f, at.Field("operations"), r.Operations, "operations")
 	checkWildcard(f, at.Field("apiGroups"), r.APIGroups, "API groups")
 	checkWildcard(f, at.Field("apiVersions"), r.APIVersions, "API versions")
@@ -55,7 +55,7 @@ func (r *RuleWithOperations) validate(f *check.Faults, at *check.Path) {
 }
 
 // checkNonEmpty reports empty entries.
-func checkNonEmpty(f *check.Faults, at *check.Path, list []string) {
+func checkNonEmpty(f *check.Violations, at *check.Path, list []string) {
 	for i, entry := range list {
 		if entry == "" {
 			f.Required(at.Index(i), "")
@@ -65,7 +65,7 @@ func checkNonEmpty(f *check.Faults, at *check.Path, list []string) {
 
 // checkWildcard checks that the wildcard, if present, is the only entry of the list. noun names the
 // entries in the message.
-func checkWildcard(f *check.Faults, at *check.Path, list []string, noun string) {
+func checkWildcard(f *check.Violations, at *check.Path, list []string, noun string) {
 	if len(list) > 1 && slices.Contains(list, all) {
 		f.Invalid(at, list, "if '*' is present, must not specify other "+noun)
 	}
@@ -73,7 +73,7 @@ func checkWildcard(f *check.Faults, at *check.Path, list []string, noun string) 
 
 // checkResources reports entries that a wildcard earlier in the list includes. An entry before its
 // wildcard is not reported, as at kube-apiserver.
-func checkResources(f *check.Faults, at *check.Path, list []string) {
+func checkResources(f *check.Violations, at *check.Path, list []string) {
 	ofAll, allOf, everything, bare := map[string]bool{}, map[string]bool{}, false, 0
 	for i, entry := range list {
 		resource, sub, below := strings.Cut(entry, "/")
@@ -104,7 +104,7 @@ func checkResources(f *check.Faults, at *check.Path, list []string) {
 }
 
 // checkWebhookName checks that a name is a domain with at least 3 segments.
-func checkWebhookName(f *check.Faults, at *check.Path, name string) {
+func checkWebhookName(f *check.Violations, at *check.Path, name string) {
 	faults := meta.CheckDNSSubdomain(name)
 	if f.Format(at, name, faults); len(faults) == 0 && strings.Count(name, ".") < 2 {
 		f.Invalid(at, name, "should be a domain with at least three segments separated by dots")
@@ -115,7 +115,7 @@ func checkWebhookName(f *check.Faults, at *check.Path, name string) {
 const maxExpression = 64 << 10
 
 // checkText reports an expression that is missing or too long. why explains a missing expression.
-func checkText(f *check.Faults, at *check.Path, text, why string) {
+func checkText(f *check.Violations, at *check.Path, text, why string) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		f.Required(at, why)
@@ -127,11 +127,11 @@ func checkText(f *check.Faults, at *check.Path, text, why string) {
 // expressions compiles the expressions of an object and reports errors. The environment is created for
 // the first expression, because creating it is expensive and many objects have none.
 type expressions struct {
-	faults *check.Faults
+	faults *check.Violations
 	env    func() (*expr.RequestEnv, error) // memoized
 }
 
-func newExpressions(f *check.Faults, p names.Profile, sees expr.Sees) expressions {
+func newExpressions(f *check.Violations, p names.Profile, sees expr.Sees) expressions {
 	return expressions{f, sync.OnceValues(func() (*expr.RequestEnv, error) { return expr.NewRequestEnv(p, sees) })}
 }
 

@@ -27,7 +27,7 @@ type MutatingWebhookV1beta1 struct {
 
 	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
 	// objects.
-	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"11" schema:"format=label-selector"`
+	ObjectSelector *meta.LabelSelector `json:"objectSelector,omitempty" protobuf:"11" schema:"format=label-selector"`
 	// ReinvocationPolicy decides whether the webhook is called again if a later plugin changed the
 	// object: Never (default) or IfNeeded.
 	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty" protobuf:"10" schema:"default=Never,enum=IfNeeded|Never"`
@@ -51,7 +51,7 @@ type ValidatingWebhookV1beta1 struct {
 
 	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
 	// objects.
-	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
+	ObjectSelector *meta.LabelSelector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
 	// MatchConditions are CEL expressions, at most 64; the webhook is called only if all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"11" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
 }
@@ -75,7 +75,7 @@ type WebhookV1beta1 struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"7" schema:"default=30,range=1|30,reason.range=the timeout value must be between 1 and 30 seconds"`
 	// NamespaceSelector selects the namespace of the object by label. Empty selects all requests, also
 	// for cluster-scoped objects.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
+	NamespaceSelector *meta.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
 	// ClientConfig locates the webhook.
 	ClientConfig hooks.WebhookClientConfig `json:"clientConfig" protobuf:"2"`
 	// AdmissionReviewVersions are the review versions that the webhook accepts, in order of preference;
@@ -144,6 +144,6 @@ func isV1beta1(v meta.GroupVersion) bool { return v.Version == "v1beta1" }
 // allows more values.
 func allowAnySideEffects(w *registry.Change[meta.Object]) {
 	if isV1beta1(w.Version) {
-		w.Found = slices.DeleteFunc(slices.Clone(w.Found), func(c meta.Cause) bool { return strings.HasSuffix(c.Field, "].sideEffects") })
+		w.SchemaViolations = slices.DeleteFunc(slices.Clone(w.SchemaViolations), func(c meta.StatusCause) bool { return strings.HasSuffix(c.Field, "].sideEffects") })
 	}
 }

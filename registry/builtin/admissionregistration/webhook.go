@@ -28,7 +28,7 @@ type MutatingWebhook struct {
 
 	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
 	// objects.
-	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"11" schema:"format=label-selector"`
+	ObjectSelector *meta.LabelSelector `json:"objectSelector,omitempty" protobuf:"11" schema:"format=label-selector"`
 	// ReinvocationPolicy decides whether the webhook is called allowDuplicates if a later plugin changed the
 	// object: Never (default) or IfNeeded.
 	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty" protobuf:"10" schema:"default=Never,enum=IfNeeded|Never"`
@@ -51,7 +51,7 @@ type ValidatingWebhook struct {
 
 	// ObjectSelector selects objects by label; the old or the new object must match. Empty selects all
 	// objects.
-	ObjectSelector *meta.Selector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
+	ObjectSelector *meta.LabelSelector `json:"objectSelector,omitempty" protobuf:"10" schema:"format=label-selector"`
 	// MatchConditions are CEL expressions, at most 64; the webhook is called only if all are true.
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty" protobuf:"11" patchStrategy:"merge" patchMergeKey:"name" schema:"listType=map,listMapKeys=name,repeats,maxItems=64"`
 }
@@ -75,7 +75,7 @@ type Webhook struct {
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"7" schema:"default=10,range=1|30,reason.range=the timeout value must be between 1 and 30 seconds"`
 	// NamespaceSelector selects the namespace of the object by label. Empty selects all requests, also
 	// for cluster-scoped objects.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
+	NamespaceSelector *meta.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"5" schema:"format=label-selector"`
 	// ClientConfig locates the webhook.
 	ClientConfig hooks.WebhookClientConfig `json:"clientConfig" protobuf:"2"`
 	// AdmissionReviewVersions are the review versions that the webhook accepts, in order of preference.
@@ -102,7 +102,7 @@ const category = "api-extensions"
 func webhookColumns() []registry.Column {
 	return []registry.Column{
 		{Name: "Webhooks", Type: "integer", Doc: "The number of webhooks.", Cell: func(o *meta.Object) any { return int64(len(o.List("webhooks"))) }},
-		registry.Age(),
+		registry.AgeColumn(),
 	}
 }
 
@@ -121,7 +121,7 @@ func mutatingWebhooks() *registry.Kind {
 			for i := range w.New.Webhooks {
 				views[i] = w.New.Webhooks[i].view()
 			}
-			validateWebhooks(&w.Faults, w.Names, views, isV1beta1(w.Version))
+			validateWebhooks(&w.Violations, w.Names, views, isV1beta1(w.Version))
 		},
 		Reference: reference(),
 	})
@@ -142,7 +142,7 @@ func validatingWebhooks() *registry.Kind {
 			for i := range w.New.Webhooks {
 				views[i] = w.New.Webhooks[i].view()
 			}
-			validateWebhooks(&w.Faults, w.Names, views, isV1beta1(w.Version))
+			validateWebhooks(&w.Violations, w.Names, views, isV1beta1(w.Version))
 		},
 		Reference: reference(),
 	})
@@ -156,7 +156,7 @@ func reference() *compat.Reference {
 // webhook is the common view of both kinds of webhooks, for defaulting and validation.
 type webhook struct {
 	*Webhook
-	object     **meta.Selector
+	object     **meta.LabelSelector
 	conditions []MatchCondition
 }
 
@@ -176,16 +176,16 @@ func defaultWebhook(h webhook) {
 }
 
 // defaultSelectors makes nil selectors empty, so that they select everything.
-func defaultSelectors(list ...**meta.Selector) {
+func defaultSelectors(list ...**meta.LabelSelector) {
 	for _, s := range list {
 		if *s == nil {
-			*s = &meta.Selector{}
+			*s = &meta.LabelSelector{}
 		}
 	}
 }
 
 // validateWebhooks checks webhooks in order. v1beta1 allows duplicate names.
-func validateWebhooks(f *check.Faults, p names.Profile, list []webhook, allowDuplicates bool) {
+func validateWebhooks(f *check.Violations, p names.Profile, list []webhook, allowDuplicates bool) {
 	expressions := newExpressions(f, p, expr.Sees{Asks: true})
 	seen := map[string]bool{}
 	for i, h := range list {

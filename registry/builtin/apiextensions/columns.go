@@ -14,7 +14,7 @@ func columns() []registry.Column {
 		return registry.Column{Name: name, Type: "string", Priority: 1, Doc: doc, Cell: cell}
 	}
 	return []registry.Column{
-		registry.Text("Scope", "Namespaced or Cluster.", "spec", "scope"),
+		registry.TextColumn("Scope", "Namespaced or Cluster.", "spec", "scope"),
 		{Name: "Versions", Type: "string", Doc: "The served versions.", Cell: func(o *meta.Object) any {
 			var served []string
 			for _, v := range o.Objects("spec", "versions") {

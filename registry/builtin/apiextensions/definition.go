@@ -240,11 +240,11 @@ func definitions() *registry.Kind {
 		Status:     true,
 		Columns:    columns(),
 		Behavior: registry.Behavior{
-			Default:   setDefaults,
-			Prepare:   prepare,
-			Validate:  validate,
-			Warn:      warn,
-			Terminate: terminate,
+			Default:     setDefaults,
+			Prepare:     prepare,
+			Validate:    validate,
+			Warn:        warn,
+			BeginDelete: terminate,
 		},
 		Reference: &compat.Reference{
 			DiscoveredAs:   "v1beta1",

@@ -64,7 +64,7 @@ func (d *definition) checkRootWithStatus(at *check.Path, doc map[string]any) {
 // defaultRules checks that defaults satisfy the CEL rules of their schemas. The rules must compile.
 type defaultRules struct {
 	*definition
-	faults []meta.Cause
+	faults []meta.StatusCause
 }
 
 // find checks the defaults in a schema. It does not descend into maps, whose values have no defaults.

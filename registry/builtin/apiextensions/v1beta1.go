@@ -185,7 +185,7 @@ func (in *CustomResourceDefinitionV1beta1) hub(out *CustomResourceDefinition) er
 // that versions do not all have the same. It is an error of the conversion, because the hub cannot
 // represent the difference.
 func (s *CustomResourceDefinitionSpecV1beta1) checkSharedFields() error {
-	var f check.Faults
+	var f check.Violations
 	if len(s.Versions) > 0 && s.Version != "" && s.Version != s.Versions[0].Name {
 		f.Invalid(check.At("spec", "version"), s.Version, "must match the first version in spec.versions")
 	}
@@ -206,7 +206,7 @@ func (s *CustomResourceDefinitionSpecV1beta1) checkSharedFields() error {
 		for _, v := range s.Versions {
 			value, given := part.of(v)
 			first, _ := part.of(s.Versions[0])
-			anySet, allSame = anySet || given, allSame && given && check.Same(value, first)
+			anySet, allSame = anySet || given, allSame && given && check.SemanticEqual(value, first)
 		}
 		if part.topLevel && anySet {
 			f.Forbidden(check.At("spec", part.field), "top-level and per-version "+part.name+" are mutually exclusive")
@@ -247,10 +247,10 @@ func (s *CustomResourceDefinitionSpecV1beta1) liftShared() {
 	first, schemas, subresources, columns, fields := s.Versions[0], true, true, true, true
 	s.Version = first.Name
 	for _, v := range s.Versions {
-		schemas = schemas && check.Same(v.Schema, first.Schema)
-		subresources = subresources && check.Same(v.Subresources, first.Subresources)
-		columns = columns && check.Same(v.AdditionalPrinterColumns, first.AdditionalPrinterColumns)
-		fields = fields && check.Same(v.SelectableFields, first.SelectableFields)
+		schemas = schemas && check.SemanticEqual(v.Schema, first.Schema)
+		subresources = subresources && check.SemanticEqual(v.Subresources, first.Subresources)
+		columns = columns && check.SemanticEqual(v.AdditionalPrinterColumns, first.AdditionalPrinterColumns)
+		fields = fields && check.SemanticEqual(v.SelectableFields, first.SelectableFields)
 	}
 	for i := range s.Versions {
 		v := &s.Versions[i]

@@ -31,7 +31,7 @@ func validate(w *registry.Change[meta.Object]) {
 		d.checkStoredVersions()
 	}
 	d.checkNames(false, "status", "acceptedNames")
-	w.Faults = d.faults
+	w.Violations = d.faults
 }
 
 // definition is a definition under validation.
@@ -41,7 +41,7 @@ type definition struct {
 	names   names.Profile
 	v1beta1 bool // the request is in version v1beta1
 	rules   int  // number of CEL rules compiled so far
-	faults  check.Faults
+	faults  check.Violations
 }
 
 // maxRules limits the CEL rules of all versions together. Once it is reached, further versions are not

@@ -39,7 +39,7 @@ func definition(t testing.TB, v *resource.Version, old *meta.Object, change ...s
 	tree, _, err := codec.DecodeJSON([]byte(text), codec.Limits{})
 	require.NoError(t, err)
 	o := meta.NewObject(tree)
-	_, faults := v.Conform(o)
+	_, faults := v.Normalize(o)
 	require.Empty(t, faults)
 	w := v.NewChange(context.Background(), o, old, "")
 	require.NoError(t, v.Defaults(w))
@@ -47,14 +47,14 @@ func definition(t testing.TB, v *resource.Version, old *meta.Object, change ...s
 	return o
 }
 
-func validate(t *testing.T, v *resource.Version, o, old *meta.Object) []meta.Cause {
+func validate(t *testing.T, v *resource.Version, o, old *meta.Object) []meta.StatusCause {
 	t.Helper()
 	causes, err := v.ValidateWrite(v.NewChange(t.Context(), o, old, ""))
 	require.NoError(t, err)
 	return causes
 }
 
-func fields(causes []meta.Cause) (out []string) {
+func fields(causes []meta.StatusCause) (out []string) {
 	for _, c := range causes {
 		out = append(out, string(c.Reason)+" "+c.Field)
 	}
@@ -184,14 +184,14 @@ func TestSchemasDropUnknownKeywords(t *testing.T) {
 		"properties": map[string]any{"a": map[string]any{
 			"items": map[string]any{"odd": int64(1), "x-kubernetes-int-or-string": true}, "additionalProperties": true, "default": map[string]any{"any": "thing"}}},
 	}}}}}})
-	unknown, faults := v.Conform(o)
+	unknown, faults := v.Normalize(o)
 	assert.Empty(t, faults)
 	at := "spec.versions[0].schema.openAPIV3Schema."
 	assert.Equal(t, []string{at + "nonsense", at + "properties.a.items.odd", at + "x-orch-list-type"}, unknown)
 
 	o = meta.NewObject(map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{
 		"items": "x", "additionalProperties": int64(3)}}}}}})
-	_, faults = v.Conform(o)
+	_, faults = v.Normalize(o)
 	assert.Len(t, faults, 2)
 }
 

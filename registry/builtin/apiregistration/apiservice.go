@@ -95,7 +95,7 @@ func Kinds() []*registry.Kind {
 				return o.String("spec", "service", "namespace") + "/" + o.String("spec", "service", "name")
 			}},
 			{Name: "Available", Type: "string", Doc: "Whether the version is available.", Cell: availableCell},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Behavior:  registry.Behavior{Prepare: prepare},
 		Validate:  validate,

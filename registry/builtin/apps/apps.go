@@ -40,7 +40,7 @@ const (
 // template, columns, and the compatibility settings that the kinds share. The wide columns come last.
 func workload[T any](d registry.Definition[T], wide ...registry.Column) *registry.Kind {
 	d.Group, d.Version, d.Categories, d.Status = wellknown.GroupApps, "v1", []string{"all"}, true
-	d.Columns = slices.Concat(d.Columns, []registry.Column{registry.Age()}, core.TemplateColumns(1, "spec", "template", "spec"), wide)
+	d.Columns = slices.Concat(d.Columns, []registry.Column{registry.AgeColumn()}, core.TemplateColumns(1, "spec", "template", "spec"), wide)
 	defaults, warn := d.Behavior.Default, d.Behavior.Warn
 	d.Behavior.Default = func(w *registry.Change[meta.Object]) {
 		core.DefaultPodSpec(w.New.Map("spec", "template", "spec"))
@@ -63,7 +63,7 @@ func workload[T any](d registry.Definition[T], wide ...registry.Column) *registr
 
 func selectorColumn() registry.Column {
 	return registry.Column{Name: "Selector", Type: "string", Doc: "The selector of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
-		s, err := meta.LabelSelectorFromObject(o.Map("spec", "selector"))
+		s, err := meta.LabelSelectorAsSelector(o.Map("spec", "selector"))
 		if err != nil {
 			return "<error>"
 		}
@@ -89,17 +89,17 @@ func setMissing(o *meta.Object, fields map[string]any, path ...string) {
 }
 
 // checkPods checks the selector and the pod template. See core.CheckPodTemplate for unchanged.
-func checkPods[T any](w *registry.Change[T], s *meta.Selector, t *core.PodTemplateSpec, unchanged bool) {
+func checkPods[T any](w *registry.Change[T], s *meta.LabelSelector, t *core.PodTemplateSpec, unchanged bool) {
 	at := check.At("spec")
-	if !checkSelector(&w.Faults, s) {
+	if !checkSelector(&w.Violations, s) {
 		w.Invalid(at.Field("selector"), s, "invalid label selector")
 		return
 	}
-	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selector.Matches(s, t.Labels), t, unchanged)...)
+	w.Violations = append(w.Violations, core.CheckLastingTemplate(w.Names, w.SchemaViolations, at.Field("template"), selector.Matches(s, t.Labels), t, unchanged)...)
 }
 
 // checkSelector checks a selector, and reports whether it can be evaluated.
-func checkSelector(f *check.Faults, s *meta.Selector) bool {
+func checkSelector(f *check.Violations, s *meta.LabelSelector) bool {
 	at, before := check.At("spec", "selector"), len(*f)
 	f.Selector(at, s)
 	if len(*f) > before {
@@ -113,14 +113,14 @@ func checkSelector(f *check.Faults, s *meta.Selector) bool {
 
 // checkCollisionCount checks that the collision count does not decrease, because it is part of names
 // that are already in use.
-func checkCollisionCount(f *check.Faults, count, old *int32) {
+func checkCollisionCount(f *check.Violations, count, old *int32) {
 	if old != nil && (count == nil || *count < *old) {
 		f.Invalid(check.At("status", "collisionCount"), count, "cannot be decremented")
 	}
 }
 
 // checkPercent checks that a percentage is at most 100%.
-func checkPercent(f *check.Faults, at *check.Path, v *meta.IntOrString) {
+func checkPercent(f *check.Violations, at *check.Path, v *meta.IntOrString) {
 	if v == nil {
 		return
 	}

@@ -35,7 +35,7 @@ func controllerRevisions() *registry.Kind {
 		Columns: []registry.Column{
 			{Name: "Controller", Type: "string", Doc: "The workload of the snapshot.", Cell: controllerCell},
 			{Name: "Revision", Type: "string", Doc: "The number of the snapshot.", Cell: func(o *meta.Object) any { return o.Int("revision") }},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate: func(w *registry.Change[ControllerRevision]) {
 			data := w.New.Data.Raw

@@ -29,7 +29,7 @@ type DaemonSet struct {
 // DaemonSetSpec is the desired state of a DaemonSet.
 type DaemonSetSpec struct {
 	// Selector of the pods. It must match the labels of the template. Immutable.
-	Selector *meta.Selector `json:"selector" protobuf:"1" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector" protobuf:"1" schema:"unchecked"`
 
 	// Template of the pods. Its node selector and affinity select the nodes; by default all nodes.
 	Template core.PodTemplateSpec `json:"template" protobuf:"2" schema:"ratcheting"`
@@ -175,19 +175,19 @@ func templateNumber(o *meta.Object) int64 {
 func validateDaemonSet(w *registry.Change[DaemonSet]) {
 	s, at := &w.New.Spec, check.At("spec")
 	if w.Subresource == "status" {
-		checkCollisionCount(&w.Faults, w.New.Status.CollisionCount, w.Old.Status.CollisionCount)
+		checkCollisionCount(&w.Violations, w.New.Status.CollisionCount, w.Old.Status.CollisionCount)
 		return
 	}
-	selected := !checkSelector(&w.Faults, s.Selector) || selector.Matches(s.Selector, s.Template.Labels)
-	unchanged := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template)
-	w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at.Field("template"), selected, &s.Template, unchanged)...)
-	s.UpdateStrategy.validate(&w.Faults, at.Field("updateStrategy"))
+	selected := !checkSelector(&w.Violations, s.Selector) || selector.Matches(s.Selector, s.Template.Labels)
+	unchanged := w.Old != nil && check.SemanticEqual(s.Template, w.Old.Spec.Template)
+	w.Violations = append(w.Violations, core.CheckLastingTemplate(w.Names, w.SchemaViolations, at.Field("template"), selected, &s.Template, unchanged)...)
+	s.UpdateStrategy.validate(&w.Violations, at.Field("updateStrategy"))
 	if w.Old != nil && !selectorMutable(w.Version) {
 		w.Unchanged(at.Field("selector"), s.Selector, w.Old.Spec.Selector)
 	}
 }
 
-func (s *DaemonSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {
+func (s *DaemonSetUpdateStrategy) validate(f *check.Violations, at *check.Path) {
 	switch {
 	case s.Type != rollingUpdate:
 		if s.Type != onDelete {
@@ -198,7 +198,7 @@ func (s *DaemonSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (r *RollingUpdateDaemonSet) validate(f *check.Faults, at *check.Path) {
+func (r *RollingUpdateDaemonSet) validate(f *check.Violations, at *check.Path) {
 	unavailable, surge := at.Field("maxUnavailable"), at.Field("maxSurge")
 	switch hasUnavailable, hasSurge := !isZero(r.MaxUnavailable), !isZero(r.MaxSurge); {
 	case hasUnavailable && hasSurge:

@@ -28,7 +28,7 @@ type DeploymentSpec struct {
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"1" schema:"default=1,min=0"`
 
 	// Selector of the pods. It must match the labels of the template. Immutable.
-	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
+	Selector *meta.LabelSelector `json:"selector" protobuf:"2" schema:"required,unchecked"`
 
 	// Template of the pods.
 	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"ratcheting"`
@@ -148,7 +148,7 @@ func deployments() *registry.Kind {
 		},
 		Reference: &compat.Reference{ScaleIsObject: true, StatusMetadata: []string{"annotations", "finalizers", "ownerReferences"}},
 	}, selectorColumn())
-	k.Versions[0].Lacks = []string{rollback}
+	k.Versions[0].MissingSubresources = []string{rollback}
 	return k
 }
 

@@ -11,14 +11,14 @@ import (
 func validateDeployment(w *registry.Change[Deployment]) {
 	switch w.Subresource {
 	case "status":
-		w.New.Status.validate(&w.Faults, &w.Old.Status)
+		w.New.Status.validate(&w.Violations, &w.Old.Status)
 		return
 	case "scale":
 		return // the scale subresource validates its single field
 	}
 	s, at := &w.New.Spec, check.At("spec")
-	checkPods(w, s.Selector, &s.Template, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
-	s.Strategy.validate(&w.Faults, at.Field("strategy"))
+	checkPods(w, s.Selector, &s.Template, w.Old != nil && check.SemanticEqual(s.Template, w.Old.Spec.Template))
+	s.Strategy.validate(&w.Violations, at.Field("strategy"))
 	if n := s.ProgressDeadlineSeconds; n != nil && *n <= s.MinReadySeconds {
 		w.Invalid(at.Field("progressDeadlineSeconds"), *n, "must be greater than minReadySeconds")
 	}
@@ -27,7 +27,7 @@ func validateDeployment(w *registry.Change[Deployment]) {
 	}
 }
 
-func (s *DeploymentStrategy) validate(f *check.Faults, at *check.Path) {
+func (s *DeploymentStrategy) validate(f *check.Violations, at *check.Path) {
 	switch s.Type {
 	case recreate:
 		if s.RollingUpdate != nil {
@@ -44,14 +44,14 @@ func (s *DeploymentStrategy) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (r *RollingUpdateDeployment) validate(f *check.Faults, at *check.Path) {
+func (r *RollingUpdateDeployment) validate(f *check.Violations, at *check.Path) {
 	if isZero(r.MaxUnavailable) && isZero(r.MaxSurge) {
 		f.Invalid(at.Field("maxUnavailable"), r.MaxUnavailable, "may not be 0 when `maxSurge` is 0")
 	}
 	checkPercent(f, at.Field("maxUnavailable"), r.MaxUnavailable)
 }
 
-func (s *DeploymentStatus) validate(f *check.Faults, old *DeploymentStatus) {
+func (s *DeploymentStatus) validate(f *check.Violations, old *DeploymentStatus) {
 	all, ready := replicas.Part{Field: "replicas", Pods: s.Replicas}, replicas.Part{Field: "readyReplicas", Pods: s.ReadyReplicas}
 	available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}
 	replicas.Within(f, all, replicas.Part{Field: "updatedReplicas", Pods: s.UpdatedReplicas}, ready, available)

@@ -30,7 +30,7 @@ type DeploymentSpecV1beta1 struct {
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"1" schema:"default=1,min=0"`
 
 	// Selector of the pods; default the labels of the template.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"2" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"2" schema:"unchecked"`
 
 	// Template of the pods.
 	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"ratcheting"`
@@ -88,7 +88,7 @@ func olderDeployments() []registry.VersionOf[Deployment] {
 	}
 	one, deadlineSeconds := meta.FromInt(1), int32(600)
 	second := older.Same[Deployment]("v1beta2", "1.8", "1.9", "1.16", wellknown.GroupApps+"/v1")
-	second.Lacks = []string{rollback}
+	second.MissingSubresources = []string{rollback}
 	return []registry.VersionOf[Deployment]{
 		second,
 		of("", "1.6", 2, deadlineSeconds, nil),
@@ -147,7 +147,7 @@ type DaemonSetV1beta1 struct {
 // DaemonSetSpecV1beta1 is the desired state of a DaemonSet.
 type DaemonSetSpecV1beta1 struct {
 	// Selector of the pods; default the labels of the template.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"1" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"1" schema:"unchecked"`
 
 	// Template of the pods. Its node selector and affinity select the nodes; by default all nodes.
 	Template core.PodTemplateSpec `json:"template" protobuf:"2" schema:"ratcheting"`
@@ -237,12 +237,12 @@ func olderStatefulSets() []registry.VersionOf[StatefulSet] {
 
 // defaultFromPods sets the selector and the labels of a workload that has none to the labels of its pod
 // template.
-func defaultFromPods(m *meta.ObjectMeta, s **meta.Selector, labels map[string]string) {
+func defaultFromPods(m *meta.ObjectMeta, s **meta.LabelSelector, labels map[string]string) {
 	if len(labels) == 0 {
 		return
 	}
 	if *s == nil {
-		*s = &meta.Selector{MatchLabels: maps.Clone(labels)}
+		*s = &meta.LabelSelector{MatchLabels: maps.Clone(labels)}
 	}
 	if len(m.Labels) == 0 {
 		m.Labels = maps.Clone(labels)

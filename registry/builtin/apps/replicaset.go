@@ -30,7 +30,7 @@ type ReplicaSetSpec struct {
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty" protobuf:"4" schema:"min=0"`
 
 	// Selector of the pods. It must match the labels of the template. Immutable.
-	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
+	Selector *meta.LabelSelector `json:"selector" protobuf:"2" schema:"required,unchecked"`
 
 	// Template of the pods. A change affects new pods only.
 	Template core.PodTemplateSpec `json:"template,omitempty" protobuf:"3" schema:"ratcheting"`
@@ -81,14 +81,14 @@ func validateReplicaSet(w *registry.Change[ReplicaSet]) {
 	switch s := &w.New.Status; w.Subresource {
 	case "":
 		s := &w.New.Spec
-		checkPods(w, s.Selector, &s.Template, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
+		checkPods(w, s.Selector, &s.Template, w.Old != nil && check.SemanticEqual(s.Template, w.Old.Spec.Template))
 		if w.Old != nil && !selectorMutable(w.Version) {
 			w.Unchanged(check.At("spec", "selector"), s.Selector, w.Old.Spec.Selector)
 		}
 	case "status":
 		all, ready := replicas.Part{Field: "replicas", Pods: s.Replicas}, replicas.Part{Field: "readyReplicas", Pods: s.ReadyReplicas}
 		available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}
-		replicas.Within(&w.Faults, all, replicas.Part{Field: "fullyLabeledReplicas", Pods: s.FullyLabeledReplicas}, ready, available)
-		replicas.Within(&w.Faults, ready, available)
+		replicas.Within(&w.Violations, all, replicas.Part{Field: "fullyLabeledReplicas", Pods: s.FullyLabeledReplicas}, ready, available)
+		replicas.Within(&w.Violations, ready, available)
 	}
 }

@@ -52,7 +52,7 @@ type StatefulSetSpec struct {
 	ServiceName string `json:"serviceName" protobuf:"5" schema:"optional"`
 
 	// Selector of the pods. It must match the labels of the template. Immutable.
-	Selector *meta.Selector `json:"selector" protobuf:"2" schema:"required,unchecked"`
+	Selector *meta.LabelSelector `json:"selector" protobuf:"2" schema:"required,unchecked"`
 
 	// Template of the pods. The name of a pod is the name of the set followed by a dash and its number.
 	Template core.PodTemplateSpec `json:"template" protobuf:"3" schema:"ratcheting"`

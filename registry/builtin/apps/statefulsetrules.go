@@ -19,7 +19,7 @@ const retain = "Retain"
 func validateStatefulSet(w *registry.Change[StatefulSet]) {
 	switch w.Subresource {
 	case "status":
-		w.New.Status.validate(&w.Faults, &w.Old.Status)
+		w.New.Status.validate(&w.Violations, &w.Old.Status)
 		return
 	case "scale":
 		return // the scale subresource validates its single field
@@ -28,31 +28,31 @@ func validateStatefulSet(w *registry.Change[StatefulSet]) {
 	if p := s.PodManagementPolicy; p != "OrderedReady" && p != "Parallel" {
 		w.Invalid(at.Field("podManagementPolicy"), p, "must be 'OrderedReady' or 'Parallel'")
 	}
-	s.UpdateStrategy.validate(&w.Faults, at.Field("updateStrategy"))
+	s.UpdateStrategy.validate(&w.Violations, at.Field("updateStrategy"))
 	if w.Old == nil {
 		if s.ServiceName != "" {
 			w.Format(at.Field("serviceName"), s.ServiceName, meta.CheckDNSLabel(s.ServiceName))
 		}
 		for i := range s.VolumeClaimTemplates {
-			w.Faults = append(w.Faults, core.CheckClaimTemplate(w.Names, w.Found, at.Field("volumeClaimTemplates").Index(i), &s.VolumeClaimTemplates[i])...)
+			w.Violations = append(w.Violations, core.CheckClaimTemplate(w.Names, w.SchemaViolations, at.Field("volumeClaimTemplates").Index(i), &s.VolumeClaimTemplates[i])...)
 		}
 	}
 	template, faults := core.WithClaims(at.Field("template"), &s.Template, s.VolumeClaimTemplates)
-	unchanged := w.Old != nil && check.Same(s.Template, w.Old.Spec.Template) && check.Same(s.VolumeClaimTemplates, w.Old.Spec.VolumeClaimTemplates)
+	unchanged := w.Old != nil && check.SemanticEqual(s.Template, w.Old.Spec.Template) && check.SemanticEqual(s.VolumeClaimTemplates, w.Old.Spec.VolumeClaimTemplates)
 	if !unchanged {
-		w.Faults, w.Found = append(w.Faults, faults...), slices.Concat(w.Found, faults)
+		w.Violations, w.SchemaViolations = append(w.Violations, faults...), slices.Concat(w.SchemaViolations, faults)
 	}
 	checkPods(w, s.Selector, template, unchanged)
-	w.Faults = repeatViolations(w.Faults, at.Field("template").Field("labels").String(), at.Field("template").Field("annotations").String())
+	w.Violations = repeatViolations(w.Violations, at.Field("template").Field("labels").String(), at.Field("template").Field("annotations").String())
 	if w.Old != nil {
-		s.checkImmutable(&w.Faults, at, &w.Old.Spec)
+		s.checkImmutable(&w.Violations, at, &w.Old.Spec)
 	}
 }
 
 // repeatViolations repeats each run of violations of the given fields after itself, because
 // kube-apiserver reports them repeatViolations.
-func repeatViolations(faults check.Faults, fields ...string) check.Faults {
-	var out check.Faults
+func repeatViolations(faults check.Violations, fields ...string) check.Violations {
+	var out check.Violations
 	first := 0 // index of the first violation of the current run
 	for i, f := range faults {
 		if f.Field != faults[first].Field {
@@ -67,14 +67,14 @@ func repeatViolations(faults check.Faults, fields ...string) check.Faults {
 }
 
 // checkImmutable checks that an update changes no immutable field.
-func (s *StatefulSetSpec) checkImmutable(f *check.Faults, at *check.Path, old *StatefulSetSpec) {
+func (s *StatefulSetSpec) checkImmutable(f *check.Violations, at *check.Path, old *StatefulSetSpec) {
 	f.Unchanged(at.Field("selector"), s.Selector, old.Selector)
 	f.Unchanged(at.Field("volumeClaimTemplates"), s.VolumeClaimTemplates, old.VolumeClaimTemplates)
 	f.Unchanged(at.Field("serviceName"), s.ServiceName, old.ServiceName)
 	f.Unchanged(at.Field("podManagementPolicy"), s.PodManagementPolicy, old.PodManagementPolicy)
 }
 
-func (s *StatefulSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {
+func (s *StatefulSetUpdateStrategy) validate(f *check.Violations, at *check.Path) {
 	r, rolling := s.RollingUpdate, at.Field("rollingUpdate")
 	switch {
 	case s.Type != rollingUpdate && s.Type != onDelete:
@@ -91,7 +91,7 @@ func (s *StatefulSetUpdateStrategy) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (s *StatefulSetStatus) validate(f *check.Faults, old *StatefulSetStatus) {
+func (s *StatefulSetStatus) validate(f *check.Violations, old *StatefulSetStatus) {
 	all, ready := replicas.Part{Field: "replicas", Pods: s.Replicas}, replicas.Part{Field: "readyReplicas", Pods: s.ReadyReplicas}
 	current, updated := replicas.Part{Field: "currentReplicas", Pods: s.CurrentReplicas}, replicas.Part{Field: "updatedReplicas", Pods: s.UpdatedReplicas}
 	available := replicas.Part{Field: "availableReplicas", Pods: s.AvailableReplicas}
@@ -106,7 +106,7 @@ func warnOfStatefulSet(w *registry.Change[StatefulSet]) (texts []string) {
 		texts = append(texts, "spec.revisionHistoryLimit: a negative value keeps all old templates; 0 or more is recommended")
 	}
 	for i, claim := range s.VolumeClaimTemplates {
-		if q := claim.Spec.Resources.Requests["storage"]; !q.Whole() {
+		if q := claim.Spec.Resources.Requests["storage"]; !q.IsInteger() {
 			texts = append(texts, fmt.Sprintf("spec.volumeClaimTemplates[%d].resources.requests[storage]: fractional byte value %q is invalid, must be an integer", i, q))
 		}
 	}

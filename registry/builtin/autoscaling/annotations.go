@@ -22,14 +22,14 @@ type annotationSource struct {
 	Name                      string                       `json:"name,omitempty"`
 	Object                    *CrossVersionObjectReference `json:"target,omitempty"`
 	MetricName                string                       `json:"metricName,omitempty"`
-	MetricSelector            *meta.Selector               `json:"metricSelector,omitempty"` // External only
+	MetricSelector            *meta.LabelSelector               `json:"metricSelector,omitempty"` // External only
 	TargetValue               *meta.Quantity               `json:"targetValue,omitempty"`
 	TargetAverageUtilization  *int32                       `json:"targetAverageUtilization,omitempty"`
 	TargetAverageValue        *meta.Quantity               `json:"targetAverageValue,omitempty"`
 	CurrentValue              *meta.Quantity               `json:"currentValue,omitempty"`
 	CurrentAverageUtilization *int32                       `json:"currentAverageUtilization,omitempty"`
 	CurrentAverageValue       *meta.Quantity               `json:"currentAverageValue,omitempty"`
-	Selector                  *meta.Selector               `json:"selector,omitempty"`
+	Selector                  *meta.LabelSelector          `json:"selector,omitempty"`
 	AverageValue              *meta.Quantity               `json:"averageValue,omitempty"` // Object only
 	Container                 string                       `json:"container,omitempty"`
 }

@@ -23,7 +23,7 @@ func columns() []registry.Column {
 		}},
 		{Name: "MaxPods", Type: "string", Doc: "The upper bound of the number of pods.", Cell: func(o *meta.Object) any { return o.Int("spec", "maxReplicas") }},
 		{Name: "Replicas", Type: "string", Doc: "The number of pods at the last observation.", Cell: func(o *meta.Object) any { return o.Int("status", "currentReplicas") }},
-		registry.Age(),
+		registry.AgeColumn(),
 	}
 }
 

@@ -81,7 +81,7 @@ type MetricIdentifier struct {
 	Name string `json:"name" protobuf:"1" schema:"required,reason.required=must specify a metric name"`
 
 	// Selector restricts the metric. It is passed to the metrics server without validation.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"2" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"2" schema:"unchecked"`
 }
 
 // MetricTarget is the value that the autoscaler aims at. Quantities must be positive.

@@ -19,7 +19,7 @@ func validate(w *registry.Change[HorizontalPodAutoscaler]) {
 	if w.Subresource != "" {
 		return
 	}
-	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	f, at, s := &w.Violations, check.At("spec"), &w.New.Spec
 	if least := minReplicasBound(w); s.MinReplicas != nil && *s.MinReplicas < least {
 		f.Invalid(at.Field("minReplicas"), *s.MinReplicas, fmt.Sprintf("must be greater than or equal to %d", least))
 	}
@@ -60,20 +60,20 @@ func minReplicasBound(w *registry.Change[HorizontalPodAutoscaler]) int32 {
 	return 1
 }
 
-func (r *HPAScalingRules) validate(f *check.Faults, at *check.Path) {
+func (r *HPAScalingRules) validate(f *check.Violations, at *check.Path) {
 	if r != nil && r.Tolerance != nil && r.Tolerance.Sign() < 0 {
 		f.Invalid(at.Field("tolerance"), r.Tolerance, "must be greater than or equal to 0")
 	}
 }
 
-func (r *CrossVersionObjectReference) validate(f *check.Faults, at *check.Path) {
+func (r *CrossVersionObjectReference) validate(f *check.Violations, at *check.Path) {
 	checkPathSegment(f, at.Field("kind"), r.Kind)
 	checkPathSegment(f, at.Field("name"), r.Name)
 }
 
 // checkAPIVersion checks the form of the API version. grouped demands a group, as for all kinds outside
 // the core group.
-func (r *CrossVersionObjectReference) checkAPIVersion(f *check.Faults, at *check.Path, grouped bool) {
+func (r *CrossVersionObjectReference) checkAPIVersion(f *check.Violations, at *check.Path, grouped bool) {
 	at = at.Field("apiVersion")
 	switch {
 	case strings.Count(r.APIVersion, "/") > 1:
@@ -86,7 +86,7 @@ func (r *CrossVersionObjectReference) checkAPIVersion(f *check.Faults, at *check
 // hasInvalidObjectVersion reports whether an Object metric refers to a malformed API version.
 func (s *HorizontalPodAutoscalerSpec) hasInvalidObjectVersion() bool {
 	return slices.ContainsFunc(s.Metrics, func(m MetricSpec) bool {
-		var f check.Faults
+		var f check.Violations
 		if m.Type == "Object" && m.Object != nil {
 			m.Object.DescribedObject.checkAPIVersion(&f, check.At(), false)
 		}
@@ -95,7 +95,7 @@ func (s *HorizontalPodAutoscalerSpec) hasInvalidObjectVersion() bool {
 }
 
 // checkPathSegment checks that text can be part of a URL path. The schema reports an empty text.
-func checkPathSegment(f *check.Faults, at *check.Path, text string) {
+func checkPathSegment(f *check.Violations, at *check.Path, text string) {
 	if text != "" {
 		f.Format(at, text, meta.CheckPathSegment(text))
 	}
@@ -104,7 +104,7 @@ func checkPathSegment(f *check.Faults, at *check.Path, text string) {
 // validate checks that exactly the source that Type names is set, and then checks that source. If the
 // type is unknown, the first source that is set is checked instead, as kube-apiserver does.
 func (m *MetricSpec) validate(w *registry.Change[HorizontalPodAutoscaler], at *check.Path) {
-	f := &w.Faults
+	f := &w.Violations
 	sources := []struct {
 		name, field string
 		set         bool
@@ -142,7 +142,7 @@ func (m *MetricSpec) validate(w *registry.Change[HorizontalPodAutoscaler], at *c
 
 // checkSource checks the source of the given type; that source must be set.
 func (m *MetricSpec) checkSource(w *registry.Change[HorizontalPodAutoscaler], at *check.Path, of string) {
-	f := &w.Faults
+	f := &w.Violations
 	switch of {
 	case "Object":
 		at := at.Field("object")
@@ -173,14 +173,14 @@ func (m *MetricSpec) checkSource(w *registry.Change[HorizontalPodAutoscaler], at
 	case "ContainerResource":
 		at := at.Field("containerResource")
 		if m.ContainerResource.Name != "" {
-			w.Faults = append(w.Faults, core.CheckContainerResource(w.Names, at.Field("name"), m.ContainerResource.Name)...)
+			w.Violations = append(w.Violations, core.CheckContainerResource(w.Names, at.Field("name"), m.ContainerResource.Name)...)
 		}
 		m.ContainerResource.Target.validateResource(f, at.Field("target"))
 	}
 }
 
 // validateResource checks the target of a resource metric.
-func (t *MetricTarget) validateResource(f *check.Faults, at *check.Path) {
+func (t *MetricTarget) validateResource(f *check.Violations, at *check.Path) {
 	t.validate(f, at)
 	switch {
 	case t.AverageUtilization == nil && t.AverageValue == nil:
@@ -191,7 +191,7 @@ func (t *MetricTarget) validateResource(f *check.Faults, at *check.Path) {
 }
 
 // validate checks the parts of a target that all types of metric share.
-func (t *MetricTarget) validate(f *check.Faults, at *check.Path) {
+func (t *MetricTarget) validate(f *check.Violations, at *check.Path) {
 	switch t.Type {
 	case "Utilization", "Value", "AverageValue":
 	default:

@@ -89,7 +89,7 @@ type ObjectMetricSourceV2beta1 struct {
 	TargetValue meta.Quantity `json:"targetValue" protobuf:"3"`
 
 	// Selector restricts the metric. It is passed to the metrics server without validation.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// AverageValue is the target for the average over all pods.
 	AverageValue *meta.Quantity `json:"averageValue,omitempty" protobuf:"5"`
@@ -104,7 +104,7 @@ type PodsMetricSourceV2beta1 struct {
 	TargetAverageValue meta.Quantity `json:"targetAverageValue" protobuf:"2"`
 
 	// Selector restricts the metric. It is passed to the metrics server without validation.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"3" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"3" schema:"unchecked"`
 }
 
 // ResourceMetricSourceV2beta1 is the usage of a resource by all containers of each pod.
@@ -140,7 +140,7 @@ type ExternalMetricSourceV2beta1 struct {
 	MetricName string `json:"metricName" protobuf:"1"`
 
 	// MetricSelector restricts the metric. It is passed to the metrics server without validation.
-	MetricSelector *meta.Selector `json:"metricSelector,omitempty" protobuf:"2" schema:"unchecked"`
+	MetricSelector *meta.LabelSelector `json:"metricSelector,omitempty" protobuf:"2" schema:"unchecked"`
 
 	// TargetValue is the target for the metric as a whole.
 	TargetValue *meta.Quantity `json:"targetValue,omitempty" protobuf:"3"`
@@ -182,7 +182,7 @@ type ObjectMetricStatusV2beta1 struct {
 	CurrentValue *meta.Quantity `json:"currentValue,omitempty" protobuf:"3"`
 
 	// Selector restricts the metric.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// AverageValue is the measured average over all pods.
 	AverageValue *meta.Quantity `json:"averageValue,omitempty" protobuf:"5"`
@@ -197,7 +197,7 @@ type PodsMetricStatusV2beta1 struct {
 	CurrentAverageValue *meta.Quantity `json:"currentAverageValue,omitempty" protobuf:"2"`
 
 	// Selector restricts the metric.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"3" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"3" schema:"unchecked"`
 }
 
 // ResourceMetricStatusV2beta1 is the measured usage of a resource by all containers of each pod.
@@ -234,7 +234,7 @@ type ExternalMetricStatusV2beta1 struct {
 	MetricName string `json:"metricName" protobuf:"1"`
 
 	// MetricSelector restricts the metric.
-	MetricSelector *meta.Selector `json:"metricSelector,omitempty" protobuf:"2" schema:"unchecked"`
+	MetricSelector *meta.LabelSelector `json:"metricSelector,omitempty" protobuf:"2" schema:"unchecked"`
 
 	// CurrentValue is the measured value of the metric as a whole.
 	CurrentValue *meta.Quantity `json:"currentValue,omitempty" protobuf:"3"`

@@ -105,7 +105,7 @@ func cronJobs() *registry.Kind {
 
 func cronJobColumns() []registry.Column {
 	return append([]registry.Column{
-		registry.Text("Schedule", "The schedule.", "spec", "schedule"),
+		registry.TextColumn("Schedule", "The schedule.", "spec", "schedule"),
 		{Name: "Timezone", Type: "string", Doc: "The time zone of the schedule.", Cell: func(o *meta.Object) any {
 			if zone := o.String("spec", "timeZone"); zone != "" {
 				return zone
@@ -128,7 +128,7 @@ func cronJobColumns() []registry.Column {
 			}
 			return meta.FormatAge(at, time.Now())
 		}},
-		registry.Age(),
+		registry.AgeColumn(),
 	}, templateColumns([]string{"spec", "jobTemplate", "spec", "template", "spec"}, []string{"spec", "jobTemplate", "spec", "selector"})...)
 }
 
@@ -151,14 +151,14 @@ func validateCronJob(w *registry.Change[CronJob]) {
 			w.Invalid(at.Field("schedule"), s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
 		}
 	}
-	if s.TimeZone != nil && (w.Old == nil || !check.Same(s.TimeZone, w.Old.Spec.TimeZone)) {
+	if s.TimeZone != nil && (w.Old == nil || !check.SemanticEqual(s.TimeZone, w.Old.Spec.TimeZone)) {
 		for _, err := range checkZone(*s.TimeZone) {
 			w.Invalid(at.Field("timeZone"), *s.TimeZone, err.Error())
 		}
 	}
 	at = at.Field("jobTemplate").Field("spec")
-	unchanged := w.Old != nil && check.Same(s.JobTemplate.Spec.Template, w.Old.Spec.JobTemplate.Spec.Template)
-	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &s.JobTemplate.Spec, unchanged)...)
+	unchanged := w.Old != nil && check.SemanticEqual(s.JobTemplate.Spec.Template, w.Old.Spec.JobTemplate.Spec.Template)
+	w.Violations = append(w.Violations, specFaults(w.Names, w.SchemaViolations, at, &s.JobTemplate.Spec, unchanged)...)
 	if job := &s.JobTemplate.Spec; job.Selector != nil {
 		w.Invalid(at.Field("selector"), job.Selector, "`selector` will be auto-generated")
 	}

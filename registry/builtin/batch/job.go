@@ -60,7 +60,7 @@ type JobSpec struct {
 	MaxFailedIndexes *int32 `json:"maxFailedIndexes,omitempty" protobuf:"13" schema:"min=0"`
 
 	// Selector of the pods. The server generates it unless manualSelector is true. Immutable.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"4" schema:"unchecked"`
 
 	// ManualSelector lets the caller set the selector and the labels of the pods. The caller must make
 	// sure that no other Job selects the same pods.

@@ -69,7 +69,7 @@ func jobColumns() []registry.Column {
 			}
 			return meta.FormatDuration(end.Sub(start))
 		}},
-		registry.Age(),
+		registry.AgeColumn(),
 	}, templateColumns([]string{"spec", "template", "spec"}, []string{"spec", "selector"})...)
 }
 
@@ -111,7 +111,7 @@ func templateColumns(template, selector []string) []registry.Column {
 		}},
 		{Name: "Selector", Type: "string", Doc: "The selector of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
 			in := o.Map(selector...)
-			s, err := meta.LabelSelectorFromObject(in)
+			s, err := meta.LabelSelectorAsSelector(in)
 			switch {
 			case in == nil:
 				return "<none>"

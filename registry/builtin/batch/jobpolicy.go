@@ -74,7 +74,7 @@ type SuccessPolicyRule struct {
 const maxIndexesBytes = 64 << 10
 
 // validate checks the rules in relation to the Job. The schema checks the single values.
-func (p *PodFailurePolicy) validate(f *check.Faults, at *check.Path, s *JobSpec) {
+func (p *PodFailurePolicy) validate(f *check.Violations, at *check.Path, s *JobSpec) {
 	for i := range p.Rules {
 		at, r := at.Field("rules").Index(i), &p.Rules[i]
 		if r.Action == "FailIndex" && s.BackoffLimitPerIndex == nil {
@@ -92,7 +92,7 @@ func (p *PodFailurePolicy) validate(f *check.Faults, at *check.Path, s *JobSpec)
 	}
 }
 
-func (r *PodFailurePolicyOnExitCodesRequirement) validate(f *check.Faults, at *check.Path, pod *core.PodSpec) {
+func (r *PodFailurePolicyOnExitCodesRequirement) validate(f *check.Violations, at *check.Path, pod *core.PodSpec) {
 	if name := r.ContainerName; name != nil {
 		named := func(c core.Container) bool { return c.Name == *name }
 		if !slices.ContainsFunc(pod.Containers, named) && !slices.ContainsFunc(pod.InitContainers, named) {
@@ -114,7 +114,7 @@ func (r *PodFailurePolicyOnExitCodesRequirement) validate(f *check.Faults, at *c
 	}
 }
 
-func (p *SuccessPolicy) validate(f *check.Faults, at *check.Path, s *JobSpec) {
+func (p *SuccessPolicy) validate(f *check.Violations, at *check.Path, s *JobSpec) {
 	if !s.isIndexed() {
 		f.Invalid(at, p, "requires indexed completion mode")
 		return
@@ -130,7 +130,7 @@ func (p *SuccessPolicy) validate(f *check.Faults, at *check.Path, s *JobSpec) {
 	}
 }
 
-func (r *SuccessPolicyRule) validate(f *check.Faults, at *check.Path, completions int32) {
+func (r *SuccessPolicyRule) validate(f *check.Violations, at *check.Path, completions int32) {
 	if r.SucceededCount == nil && r.SucceededIndexes == nil {
 		f.Required(at, "at least one of succeededCount or succeededIndexes must be specified")
 		return
@@ -154,6 +154,6 @@ func (r *SuccessPolicyRule) validate(f *check.Faults, at *check.Path, completion
 }
 
 // addViolation reports a violation that concerns several fields, without a value.
-func addViolation(f *check.Faults, at *check.Path, why string) {
-	*f = append(*f, meta.Cause{Reason: meta.CauseInvalid, Field: at.String(), Message: "Invalid value: " + why})
+func addViolation(f *check.Violations, at *check.Path, why string) {
+	*f = append(*f, meta.StatusCause{Reason: meta.CauseInvalid, Field: at.String(), Message: "Invalid value: " + why})
 }

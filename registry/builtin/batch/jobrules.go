@@ -28,12 +28,12 @@ const (
 func validateJob(w *registry.Change[Job]) {
 	job := w.New
 	if w.Subresource == "status" {
-		w.Faults = statusFaults(job, w.Old)
+		w.Violations = statusFaults(job, w.Old)
 		return
 	}
 	at, s := check.At("spec"), &job.Spec
-	rules := jobFaults(w.Names, w.Found, at, s, w.Old != nil && check.Same(s.Template, w.Old.Spec.Template))
-	w.Faults = append(generatedFaults(w.Names, job), rules...)
+	rules := jobFaults(w.Names, w.SchemaViolations, at, s, w.Old != nil && check.SemanticEqual(s.Template, w.Old.Spec.Template))
+	w.Violations = append(generatedFaults(w.Names, job), rules...)
 	if s.isIndexed() && s.Completions != nil && *s.Completions > 0 {
 		last := fmt.Sprintf("%s-%d", job.Name, *s.Completions-1)
 		if len(meta.CheckDNSLabel(last)) > 0 {
@@ -41,15 +41,15 @@ func validateJob(w *registry.Change[Job]) {
 		}
 	}
 	if w.Old != nil {
-		w.Faults = append(append(w.Faults, w.Found...), rules...) // kube-apiserver reports them in both rounds of validation
-		fixedFaults(&w.Faults, at, job, w.Old)
+		w.Violations = append(append(w.Violations, w.SchemaViolations...), rules...) // kube-apiserver reports them in both rounds of validation
+		fixedFaults(&w.Violations, at, job, w.Old)
 	}
 }
 
 // generatedFaults checks that the selector and the pod labels have the generated values, unless
 // manualSelector is set.
-func generatedFaults(p names.Profile, job *Job) check.Faults {
-	var f check.Faults
+func generatedFaults(p names.Profile, job *Job) check.Violations {
+	var f check.Violations
 	if isTrue(job.Spec.ManualSelector) || job.Spec.Selector == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func generatedFaults(p names.Profile, job *Job) check.Faults {
 			f.Invalid(at.Key(key), have, "must be '"+labels[key]+"'")
 		}
 	}
-	var wrong check.Faults
+	var wrong check.Violations
 	if wrong.Selector(nil, job.Spec.Selector); len(wrong) == 0 && !selector.Matches(job.Spec.Selector, labels) {
 		f.Invalid(check.At("spec", "selector"), job.Spec.Selector, "`selector` not auto-generated")
 	}
@@ -71,7 +71,7 @@ func generatedFaults(p names.Profile, job *Job) check.Faults {
 }
 
 // jobFaults checks the spec of a Job, including the selector. See core.CheckPodTemplate for unchanged.
-func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, unchanged bool) check.Faults {
+func jobFaults(p names.Profile, found check.Violations, at *check.Path, s *JobSpec, unchanged bool) check.Violations {
 	f := specFaults(p, found, at, s, unchanged)
 	if s.Selector == nil {
 		f.Required(at.Field("selector"), "")
@@ -84,8 +84,8 @@ func jobFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, 
 }
 
 // specFaults checks the spec of a Job or of a Job template, which has no selector yet.
-func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec, unchanged bool) check.Faults {
-	var f check.Faults
+func specFaults(p names.Profile, found check.Violations, at *check.Path, s *JobSpec, unchanged bool) check.Violations {
+	var f check.Violations
 	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
 		f.Required(at.Field("backoffLimitPerIndex"), "when maxFailedIndexes is specified")
 	}
@@ -123,7 +123,7 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, s *JobSpec,
 }
 
 // checkRestarts checks that the restart policy lets pods end.
-func (s *JobSpec) checkRestarts(f *check.Faults, at *check.Path) {
+func (s *JobSpec) checkRestarts(f *check.Violations, at *check.Path) {
 	switch policy := s.Template.Spec.RestartPolicy; policy {
 	case "", "Always":
 		f.Required(at, `valid values: "OnFailure", "Never"`)
@@ -140,7 +140,7 @@ func (s *JobSpec) checkRestarts(f *check.Faults, at *check.Path) {
 func (s *JobSpec) isIndexed() bool { return s.CompletionMode != nil && *s.CompletionMode == indexed }
 
 // checkIndexed checks the limits of an Indexed Job.
-func (s *JobSpec) checkIndexed(f *check.Faults, at *check.Path) {
+func (s *JobSpec) checkIndexed(f *check.Violations, at *check.Path) {
 	atMost := func(field string, n *int32, bound int32, when string) {
 		if n != nil && *n > bound {
 			f.Invalid(at.Field(field), *n, fmt.Sprintf("must be less than or equal to %d%s", bound, when))
@@ -169,7 +169,7 @@ func (s *JobSpec) checkIndexed(f *check.Faults, at *check.Path) {
 }
 
 // checkManager checks the name of a controller, as domain/path.
-func checkManager(f *check.Faults, at *check.Path, name string) {
+func checkManager(f *check.Violations, at *check.Path, name string) {
 	domain, path, ok := strings.Cut(name, "/")
 	if name == "" {
 		f.Required(at, "")
@@ -186,18 +186,18 @@ func checkManager(f *check.Faults, at *check.Path, name string) {
 
 // fixedFaults reports changes of immutable fields. The scheduling directives of the template may change
 // while the Job is suspended and has not started.
-func fixedFaults(f *check.Faults, at *check.Path, job, before *Job) {
+func fixedFaults(f *check.Violations, at *check.Path, job, before *Job) {
 	s, old := &job.Spec, &before.Spec
 	switch {
 	case !s.isIndexed():
 		f.Unchanged(at.Field("completions"), s.Completions, old.Completions)
-	case s.Completions != nil && !check.Same(s.Completions, old.Completions) && !check.Same(s.Completions, s.Parallelism):
+	case s.Completions != nil && !check.SemanticEqual(s.Completions, old.Completions) && !check.SemanticEqual(s.Completions, s.Parallelism):
 		f.Invalid(at.Field("completions"), s.Completions, "can only be modified in tandem with spec.parallelism")
 	}
 	f.Unchanged(at.Field("selector"), s.Selector, old.Selector)
 	if isTrue(old.Suspend) && (before.Status.StartTime == nil || before.Status.hasCondition(suspended)) {
 		spec, oldSpec := withoutDirectives(s.Template.Spec), withoutDirectives(old.Template.Spec)
-		if !check.Same(spec, oldSpec) {
+		if !check.SemanticEqual(spec, oldSpec) {
 			f.Unchanged(at.Field("template").Field("spec"), &s.Template.Spec, &old.Template.Spec)
 		}
 	} else {
@@ -218,7 +218,7 @@ func withoutDirectives(spec core.PodSpec) core.PodSpec {
 		others := *a
 		others.NodeAffinity = nil
 		spec.Affinity = &others
-		if check.Same(others, core.Affinity{}) {
+		if check.SemanticEqual(others, core.Affinity{}) {
 			spec.Affinity = nil
 		}
 	}

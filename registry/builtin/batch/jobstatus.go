@@ -96,14 +96,14 @@ func (s *JobStatus) hasCondition(condition string) bool {
 // statusRules checks a new status against the spec and the old status. Violations that an update leaves
 // unchanged are not reported.
 type statusRules struct {
-	check.Faults
+	check.Violations
 	at       *check.Path
 	spec     *JobSpec
 	now, old *JobStatus
 }
 
 // statusFaults runs the checks in the order of kube-apiserver.
-func statusFaults(job, old *Job) []meta.Cause {
+func statusFaults(job, old *Job) []meta.StatusCause {
 	r := &statusRules{at: check.At("status"), spec: &job.Spec, now: &job.Status, old: &old.Status}
 	r.checkUncounted()
 	r.checkCompletion()
@@ -113,7 +113,7 @@ func statusFaults(job, old *Job) []meta.Cause {
 	r.exclude(successCriteriaMet, failed)
 	r.exclude(successCriteriaMet, failureTarget)
 	r.checkFinal()
-	return r.Faults
+	return r.Violations
 }
 
 // checkUncounted checks that the UIDs are unique over both lists.
@@ -154,7 +154,9 @@ func (r *statusRules) require(one, other string) {
 	}
 }
 
-func (r *statusRules) conditions(why string) { addViolation(&r.Faults, r.at.Field("conditions"), why) }
+func (r *statusRules) conditions(why string) {
+	addViolation(&r.Violations, r.at.Field("conditions"), why)
+}
 
 // checkCompletion checks the final conditions and the completion time.
 func (r *statusRules) checkCompletion() {
@@ -201,7 +203,7 @@ func (r *statusRules) checkIndexes() {
 	if r.spec.Completions != nil {
 		below = *r.spec.Completions
 	}
-	doneChanged, failedChanged := r.now.CompletedIndexes != r.old.CompletedIndexes, !check.Same(r.now.FailedIndexes, r.old.FailedIndexes)
+	doneChanged, failedChanged := r.now.CompletedIndexes != r.old.CompletedIndexes, !check.SemanticEqual(r.now.FailedIndexes, r.old.FailedIndexes)
 	if !doneChanged && !failedChanged {
 		return
 	}
@@ -249,14 +251,14 @@ func (r *statusRules) checkFinal() {
 	if r.now.Failed < r.old.Failed {
 		r.Invalid(r.at.Field("failed"), r.now.Failed, "cannot decrease the failed counter")
 	}
-	resized := r.spec.isIndexed() && check.Same(r.spec.Completions, r.spec.Parallelism) // such a Job may have lost successful indexes
+	resized := r.spec.isIndexed() && check.SemanticEqual(r.spec.Completions, r.spec.Parallelism) // such a Job may have lost successful indexes
 	if r.now.Succeeded < r.old.Succeeded && !resized {
 		r.Invalid(r.at.Field("succeeded"), r.now.Succeeded, "cannot decrease the succeeded counter")
 	}
 	if before, now := r.old.CompletionTime, r.now.CompletionTime; before != nil && now != nil && r.now.hasCondition(complete) {
 		r.Unchanged(r.at.Field("completionTime"), now, before)
 	}
-	if before := r.old.StartTime; before != nil && !isTrue(r.spec.Suspend) && !check.Same(r.now.StartTime, before) {
+	if before := r.old.StartTime; before != nil && !isTrue(r.spec.Suspend) && !check.SemanticEqual(r.now.StartTime, before) {
 		r.Invalid(r.at.Field("startTime"), r.now.StartTime, "field is immutable for unsuspended job once set")
 	}
 	if r.old.hasCondition(successCriteriaMet) && !r.now.hasCondition(successCriteriaMet) {

@@ -126,9 +126,9 @@ func Kinds() []*registry.Kind {
 
 func columns() []registry.Column {
 	return []registry.Column{
-		registry.Age(),
-		registry.Text("SignerName", "The name of the signer.", "spec", "signerName"),
-		registry.Text("Requestor", "The user who made the request.", "spec", "username"),
+		registry.AgeColumn(),
+		registry.TextColumn("SignerName", "The name of the signer.", "spec", "signerName"),
+		registry.TextColumn("Requestor", "The user who made the request.", "spec", "username"),
 		{Name: "RequestedDuration", Type: "string", Doc: "The requested validity.", Cell: func(o *meta.Object) any {
 			if s := o.Int("spec", "expirationSeconds"); s > 0 {
 				return meta.FormatDuration(time.Duration(s) * time.Second)

@@ -99,7 +99,7 @@ func isV1beta1(v meta.GroupVersion) bool { return v.Version == "v1beta1" }
 // any usage.
 func allowAnyUsages(w *registry.Change[meta.Object]) {
 	if isV1beta1(w.Version) {
-		w.Found = slices.DeleteFunc(slices.Clone(w.Found), func(c meta.Cause) bool { return strings.HasPrefix(c.Field, "spec.usages[") })
+		w.SchemaViolations = slices.DeleteFunc(slices.Clone(w.SchemaViolations), func(c meta.StatusCause) bool { return strings.HasPrefix(c.Field, "spec.usages[") })
 	}
 }
 

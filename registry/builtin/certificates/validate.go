@@ -12,15 +12,15 @@ import (
 // write. The legacy signer is reserved for v1beta1.
 func validateRequest(w *registry.Change[CertificateSigningRequest]) {
 	if w.Old == nil {
-		w.New.Spec.validate(&w.Faults)
+		w.New.Spec.validate(&w.Violations)
 		if !isV1beta1(w.Version) && w.New.Spec.SignerName == w.Names.Wire(wellknown.SignerLegacyUnknown) {
 			w.Invalid(check.At("spec", "signerName"), w.New.Spec.SignerName, "this signer cannot be asked through this version")
 		}
 	}
-	w.New.Status.validate(&w.Faults)
+	w.New.Status.validate(&w.Violations)
 }
 
-func (s *CertificateSigningRequestSpec) validate(f *check.Faults) {
+func (s *CertificateSigningRequestSpec) validate(f *check.Violations) {
 	at := check.At("spec")
 	if _, err := pki.ParseRequest(s.Request); err != nil {
 		f.Invalid(at.Field("request"), s.Request, err.Error())
@@ -28,7 +28,7 @@ func (s *CertificateSigningRequestSpec) validate(f *check.Faults) {
 }
 
 // validate checks statuses and uniqueness of conditions and the form of the certificate.
-func (s *CertificateSigningRequestStatus) validate(f *check.Faults) {
+func (s *CertificateSigningRequestStatus) validate(f *check.Violations) {
 	at := check.At("status", "conditions")
 	seen := map[string]bool{}
 	for i, c := range s.Conditions {
@@ -67,7 +67,7 @@ func validateStatus(w *registry.Change[meta.Object]) {
 		switch before, now := findCondition(old, t), findCondition(obj, t); {
 		case before == nil && now != nil:
 			w.Forbidden(check.At("status", "conditions"), "updates may not add a condition of type "+t)
-		case now != nil && !check.Same(before, now):
+		case now != nil && !check.SemanticEqual(before, now):
 			w.Forbidden(check.At("status", "conditions"), "updates may not modify a condition of type "+t)
 		}
 	}

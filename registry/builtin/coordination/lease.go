@@ -52,7 +52,7 @@ func Kinds() []*registry.Kind {
 		Versions: []registry.VersionOf[Lease]{
 			older.Same[Lease]("v1beta1", "1.12", "1.19", "1.22", wellknown.GroupCoordination+"/v1"),
 		},
-		Columns:  []registry.Column{registry.Text("Holder", "The holder of the lease.", "spec", "holderIdentity"), registry.Age()},
+		Columns:  []registry.Column{registry.TextColumn("Holder", "The holder of the lease.", "spec", "holderIdentity"), registry.AgeColumn()},
 		Validate: validate,
 		Reference: &compat.Reference{
 			NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true,

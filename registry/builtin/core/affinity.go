@@ -98,7 +98,7 @@ type WeightedPodAffinityTerm struct {
 // PodAffinityTerm selects pods and defines which nodes count as near.
 type PodAffinityTerm struct {
 	// LabelSelector selects the pods.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
+	LabelSelector *meta.LabelSelector `json:"labelSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
 
 	// Namespaces of the pods. If neither namespaces nor namespaceSelector is set, the namespace of this
 	// pod.
@@ -108,7 +108,7 @@ type PodAffinityTerm struct {
 	TopologyKey string `json:"topologyKey" protobuf:"3"`
 
 	// NamespaceSelector selects further namespaces by label. Empty selects all namespaces.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
+	NamespaceSelector *meta.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
 
 	// MatchLabelKeys are labels for which the pods must have the same value as this pod. They require
 	// labelSelector.

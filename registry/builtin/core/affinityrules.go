@@ -38,10 +38,10 @@ func (r *podRules) affinity(at *check.Path, a *Affinity) {
 }
 
 // CheckNodeSelector returns the violations of a node selector that the schema does not report.
-func CheckNodeSelector(at *check.Path, s *NodeSelector) check.Faults {
+func CheckNodeSelector(at *check.Path, s *NodeSelector) check.Violations {
 	var r specRules
 	r.nodeSelector(at, s)
-	return r.Faults
+	return r.Violations
 }
 
 func (r *specRules) nodeSelector(at *check.Path, s *NodeSelector) {

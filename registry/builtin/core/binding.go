@@ -35,7 +35,7 @@ func bindings() *registry.Kind {
 func bindingBody() *registry.Kind {
 	return registry.Of(registry.Definition[Binding]{Version: version, Validate: func(w *registry.Change[Binding]) {
 		at := check.At("target")
-		w.Needs(at, "name", w.New.Target.Name)
+		w.RequiredField(at, "name", w.New.Target.Name)
 		if kind := w.New.Target.Kind; kind != "" {
 			w.OneOf(at.Field("kind"), kind, "Node")
 		}

@@ -35,7 +35,7 @@ type PersistentVolumeClaimSpec struct {
 	AccessModes []string `json:"accessModes,omitempty" protobuf:"1" schema:"required,optional,reason.required=at least 1 access mode is required,listType=atomic"`
 
 	// Selector selects volumes by label.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"4" schema:"format=label-selector"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"4" schema:"format=label-selector"`
 
 	// Resources that the volume must have. The request for storage is required.
 	Resources VolumeResourceRequirements `json:"resources,omitempty" protobuf:"2"`

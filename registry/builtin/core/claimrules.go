@@ -17,14 +17,14 @@ import (
 // validateClaim checks the spec, or for a write of the status only the status. On update it also checks
 // that only mutable fields change.
 func validateClaim(w *registry.Change[PersistentVolumeClaim]) {
-	r := &specRules{names: w.Names, found: w.Found}
+	r := &specRules{names: w.Names, found: w.SchemaViolations}
 	if w.Subresource == "status" {
 		r.claimStatus(check.At("status"), &w.New.Status)
-		w.Faults = append(w.Faults, r.Faults...)
+		w.Violations = append(w.Violations, r.Violations...)
 		return
 	}
 	r.claimSpec(check.At("spec"), &w.New.Spec)
-	w.Faults = append(w.Faults, r.Faults...)
+	w.Violations = append(w.Violations, r.Violations...)
 	if w.Old != nil {
 		checkClaimUpdate(w)
 	}
@@ -42,18 +42,18 @@ func DefaultClaimTemplate(claim *meta.Object) {
 
 // CheckClaimTemplate returns the violations of a claim within another object that the
 // schema has not reported in found.
-func CheckClaimTemplate(p names.Profile, found check.Faults, at *check.Path, c *PersistentVolumeClaim) check.Faults {
+func CheckClaimTemplate(p names.Profile, found check.Violations, at *check.Path, c *PersistentVolumeClaim) check.Violations {
 	r := &specRules{names: p, found: found}
 	r.claimSpec(at.Field("spec"), &c.Spec)
-	return r.Faults
+	return r.Violations
 }
 
 // WithClaims returns the template of a pod with a volume for each claim, as a StatefulSet creates its
 // pods, and the violations in the names of these volumes. A volume of a claim replaces a volume of the
 // same name; the others are appended. The host names of the template are removed, because each pod gets
 // a name of its own. t is not changed.
-func WithClaims(at *check.Path, t *PodTemplateSpec, claims []PersistentVolumeClaim) (*PodTemplateSpec, check.Faults) {
-	var f check.Faults
+func WithClaims(at *check.Path, t *PodTemplateSpec, claims []PersistentVolumeClaim) (*PodTemplateSpec, check.Violations) {
+	var f check.Violations
 	out, taken := *t, map[string]int{}
 	out.Spec.Hostname, out.Spec.Subdomain = "", ""
 	out.Spec.Volumes = slices.Clone(t.Spec.Volumes)
@@ -111,7 +111,7 @@ func (r *specRules) dataSources(at *check.Path, s *PersistentVolumeClaimSpec) {
 	case d == nil || ref == nil:
 	case crossNamespace(ref):
 		r.Invalid(at, at.Field("dataSource").String(), "may not be specified when dataSourceRef.namespace is specified")
-	case !check.Same(d, &TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}):
+	case !check.SemanticEqual(d, &TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}):
 		r.Invalid(at, *d, "must match dataSourceRef")
 	}
 }
@@ -155,7 +155,7 @@ func checkClaimUpdate(w *registry.Change[PersistentVolumeClaim]) {
 			permitted.Resources.Requests[storage] = spec.Resources.Requests[storage]
 		}
 	}
-	if !check.Same(*spec, permitted) {
+	if !check.SemanticEqual(*spec, permitted) {
 		w.Forbidden(at, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+diff.Lines(permitted, *spec))
 	}
 	size := spec.Resources.Requests[storage]
@@ -221,7 +221,7 @@ func (r *specRules) claimResource(at *check.Path, name string) bool {
 // warnOfClaim warns about fractional bytes and the annotation for the class.
 func warnOfClaim(w *registry.Change[PersistentVolumeClaim]) []string {
 	texts := warnOfOldClass(w.Names, w.New.Annotations)
-	if q := w.New.Spec.Resources.Requests[storage]; !q.Whole() {
+	if q := w.New.Spec.Resources.Requests[storage]; !q.IsInteger() {
 		texts = append(texts, fmt.Sprintf("spec.resources.requests[storage]: fractional byte value %q is invalid, must be an integer", q))
 	}
 	return texts

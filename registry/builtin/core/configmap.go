@@ -38,7 +38,7 @@ func configMaps() *registry.Kind {
 			{Name: "Data", Type: "string", Doc: "The number of keys.", Cell: func(o *meta.Object) any {
 				return int64(len(o.Map("data")) + len(o.Map("binaryData")))
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate:  validateConfigMap,
 		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true},
@@ -48,11 +48,11 @@ func configMaps() *registry.Kind {
 func validateConfigMap(w *registry.Change[ConfigMap]) {
 	old, new := w.Old, w.New
 	if old != nil && isTrue(old.Immutable) {
-		checkStaysImmutable(&w.Faults, new.Immutable)
-		if !check.Same(new.Data, old.Data) {
+		checkStaysImmutable(&w.Violations, new.Immutable)
+		if !check.SemanticEqual(new.Data, old.Data) {
 			w.Forbidden(check.At("data"), immutableMessage)
 		}
-		if !check.Same(new.BinaryData, old.BinaryData) {
+		if !check.SemanticEqual(new.BinaryData, old.BinaryData) {
 			w.Forbidden(check.At("binaryData"), immutableMessage)
 		}
 	}
@@ -74,7 +74,7 @@ func validateConfigMap(w *registry.Change[ConfigMap]) {
 const immutableMessage = "field is immutable when `immutable` is set"
 
 // checkStaysImmutable reports that the field immutable is no longer true.
-func checkStaysImmutable(f *check.Faults, immutable *bool) {
+func checkStaysImmutable(f *check.Violations, immutable *bool) {
 	if !isTrue(immutable) {
 		f.Forbidden(check.At("immutable"), immutableMessage)
 	}

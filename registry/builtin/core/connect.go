@@ -193,7 +193,7 @@ func logTarget(ctx context.Context, call *registry.Call) (*registry.Target, erro
 	}
 	t, err := agentTarget(ctx, call, pod, podPath("/containerLogs/", pod)+"/"+container, query)
 	if err == nil {
-		t.Unverified = o.Bool("insecureSkipTLSVerifyBackend")
+		t.InsecureSkipVerify = o.Bool("insecureSkipTLSVerifyBackend")
 	}
 	return t, err
 }

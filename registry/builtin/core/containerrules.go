@@ -105,7 +105,7 @@ func (r *podRules) forbid(at *check.Path, why string, fields []setField) {
 
 // container checks the fields that all containers may have.
 func (r *podRules) container(at *check.Path, c *Container) {
-	r.Needs(at, "image", c.Image)
+	r.RequiredField(at, "image", c.Image)
 	r.ports(at.Field("ports"), c.Ports)
 	r.env(at.Field("env"), c.Env)
 	r.envFrom(at.Field("envFrom"), c.EnvFrom)
@@ -262,7 +262,7 @@ func (r *podRules) relative(at *check.Path, path string) {
 }
 
 // labelKeys checks the label keys that extend a selector.
-func (r *podRules) labelKeys(at *check.Path, keys []string, s *meta.Selector) {
+func (r *podRules) labelKeys(at *check.Path, keys []string, s *meta.LabelSelector) {
 	if len(keys) > 0 && s == nil {
 		r.Forbidden(at, "must not be specified when labelSelector is not set")
 	}

@@ -81,7 +81,7 @@ func endpoints() *registry.Kind {
 		Replacement: meta.GroupVersionKind{Group: wellknown.GroupEndpoints, Version: "v1", Kind: "EndpointSlice"},
 		Columns: []registry.Column{
 			{Name: "Endpoints", Type: "string", Doc: "The ready addresses and their ports.", Cell: readyEndpoints},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate: validateEndpoints,
 		Behavior: registry.Behavior{
@@ -115,15 +115,15 @@ func readyEndpoints(o *meta.Object) any {
 }
 
 func validateEndpoints(w *registry.Change[Endpoints]) {
-	if w.Old != nil && check.Same(w.Old.Subsets, w.New.Subsets) {
+	if w.Old != nil && check.SemanticEqual(w.Old.Subsets, w.New.Subsets) {
 		return // stored violations may stay
 	}
 	for i := range w.New.Subsets {
-		w.New.Subsets[i].validate(&w.Faults, check.At("subsets").Index(i))
+		w.New.Subsets[i].validate(&w.Violations, check.At("subsets").Index(i))
 	}
 }
 
-func (s *EndpointSubset) validate(f *check.Faults, at *check.Path) {
+func (s *EndpointSubset) validate(f *check.Violations, at *check.Path) {
 	if len(s.Addresses)+len(s.NotReadyAddresses) == 0 {
 		f.Required(at, "must specify `addresses` or `notReadyAddresses`")
 	}
@@ -135,13 +135,13 @@ func (s *EndpointSubset) validate(f *check.Faults, at *check.Path) {
 	}
 	for i, p := range s.Ports {
 		if len(s.Ports) > 1 {
-			f.Needs(at.Field("ports").Index(i), "name", p.Name)
+			f.RequiredField(at.Field("ports").Index(i), "name", p.Name)
 		}
 	}
 }
 
 // validate checks an address. A malformed address is reported twice, as at kube-apiserver.
-func (a *EndpointAddress) validate(f *check.Faults, at *check.Path) {
+func (a *EndpointAddress) validate(f *check.Violations, at *check.Path) {
 	address.HostIP(f, at.Field("ip"), a.IP)
 	address.Reachable(f, at.Field("ip"), a.IP)
 }

@@ -97,7 +97,7 @@ func events() *registry.Kind {
 			{Name: "involvedObject.fieldPath"},
 			{Name: "reason"},
 			{Name: "reportingComponent"},
-			{Name: "source", Path: []string{"source", "component"}, Else: []string{"reportingComponent"}},
+			{Name: "source", Path: []string{"source", "component"}, Fallback: []string{"reportingComponent"}},
 			{Name: "type"},
 		},
 		Reference: &compat.Reference{
@@ -118,8 +118,8 @@ func eventColumns() []registry.Column {
 			}
 			return age(o, []string{"lastTimestamp"}, []string{"firstTimestamp"}, []string{"eventTime"})
 		}},
-		registry.Text("Type", "Normal or Warning.", "type"),
-		registry.Text("Reason", "The reason of the event.", "reason"),
+		registry.TextColumn("Type", "Normal or Warning.", "type"),
+		registry.TextColumn("Reason", "The reason of the event.", "reason"),
 		{Name: "Object", Type: "string", Doc: "The object that the event is about.", Cell: func(o *meta.Object) any {
 			kind, name := strings.ToLower(o.String("involvedObject", "kind")), o.String("involvedObject", "name")
 			if name == "" {
@@ -184,10 +184,10 @@ func validateEvent(w *registry.Change[Event]) {
 		controller = "reportingController"
 	}
 	if !e.EventTime.IsZero() {
-		e.validateNew(&w.Faults, controller)
+		e.validateNew(&w.Violations, controller)
 	}
 	if view && w.Version.Version == "v1" {
-		e.validateView(&w.Faults, w.Old)
+		e.validateView(&w.Violations, w.Old)
 	}
 }
 
@@ -197,7 +197,7 @@ const (
 	maxEventMessage = 1024
 )
 
-func (e *Event) validateNew(f *check.Faults, controller string) {
+func (e *Event) validateNew(f *check.Violations, controller string) {
 	if e.ReportingController == "" {
 		f.Required(check.At(controller), "")
 	}

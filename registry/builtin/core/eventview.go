@@ -115,8 +115,8 @@ func (in *Event) view(out *EventView) error {
 // validateView checks a write through version v1 of the events group, in addition to the rules of all
 // groups: a new event has none of the deprecated fields, and of an existing event only the series can
 // change. An unchanged series may violate the rules, because the core group does not have them.
-func (e *Event) validateView(f *check.Faults, old *Event) {
-	if s := e.Series; s != nil && (old == nil || !check.Same(s, old.Series)) {
+func (e *Event) validateView(f *check.Violations, old *Event) {
+	if s := e.Series; s != nil && (old == nil || !check.SemanticEqual(s, old.Series)) {
 		if s.Count < 2 {
 			f.Invalid(check.At("series", "count"), "", "should be at least 2")
 		}
@@ -152,7 +152,7 @@ func (e *Event) validateView(f *check.Faults, old *Event) {
 	}
 }
 
-func (e *Event) validateUnchanged(f *check.Faults, old *Event) {
+func (e *Event) validateUnchanged(f *check.Violations, old *Event) {
 	for _, field := range []struct {
 		name     string
 		new, old any

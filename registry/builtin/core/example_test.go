@@ -21,8 +21,8 @@ func ExampleKinds() {
 func ExampleServiceNetwork() {
 	pool := core.ServiceNetwork{Addresses: netip.MustParsePrefix("192.168.0.0/29"), FirstPort: 30000, LastPort: 30000}.Pool()
 	service := meta.NewObject(map[string]any{"spec": map[string]any{"type": "NodePort", "ports": []any{map[string]any{"port": int64(80)}}}})
-	faults, err := pool.Allot(&registry.Allotment{Object: service, Free: func(value string) bool { return value == "192.168.0.5" || value == ":30000" }})
-	fmt.Println(service.String("spec", "clusterIP"), pool.Held(service), faults, err)
+	faults, err := pool.Allocate(&registry.Allocation{Object: service, Free: func(value string) bool { return value == "192.168.0.5" || value == ":30000" }})
+	fmt.Println(service.String("spec", "clusterIP"), pool.Values(service), faults, err)
 	// Output: 192.168.0.5 [192.168.0.5 :30000] [] <nil>
 }
 

@@ -59,7 +59,7 @@ type LimitRangeItem struct {
 }
 
 func limitRanges() *registry.Kind {
-	created := registry.Text("Created At", "The time of creation.", "metadata", "creationTimestamp")
+	created := registry.TextColumn("Created At", "The time of creation.", "metadata", "creationTimestamp")
 	created.Type = "date"
 	return registry.Of(registry.Definition[LimitRange]{
 		Version:    version,
@@ -103,7 +103,7 @@ func validateLimits(w *registry.Change[LimitRange]) {
 	seen := map[string]bool{}
 	for i := range w.New.Spec.Limits {
 		l, at := &w.New.Spec.Limits[i], check.At("spec", "limits").Index(i)
-		if !w.Found.In(at.Field("type")) && !strings.Contains(l.Type, "/") && l.Type != limitPod && l.Type != limitContainer && l.Type != limitClaim {
+		if !w.SchemaViolations.In(at.Field("type")) && !strings.Contains(l.Type, "/") && l.Type != limitPod && l.Type != limitContainer && l.Type != limitClaim {
 			r.Invalid(at.Field("type"), l.Type, "must be a standard limit type or fully qualified")
 		}
 		if seen[l.Type] {
@@ -112,7 +112,7 @@ func validateLimits(w *registry.Change[LimitRange]) {
 		seen[l.Type] = true
 		r.limit(at, l)
 	}
-	w.Faults = append(w.Faults, r.Faults...)
+	w.Violations = append(w.Violations, r.Violations...)
 }
 
 func (r *podRules) limit(at *check.Path, l *LimitRangeItem) {

@@ -71,8 +71,8 @@ func namespaces() *registry.Kind {
 		Scope:      registry.Cluster,
 		Status:     true,
 		Columns: []registry.Column{
-			registry.Text("Status", "Active or Terminating.", "status", "phase"),
-			registry.Age(),
+			registry.TextColumn("Status", "Active or Terminating.", "status", "phase"),
+			registry.AgeColumn(),
 		},
 		Default:      defaultNamespace,
 		Validate:     validateNamespace,
@@ -81,12 +81,12 @@ func namespaces() *registry.Kind {
 		Subresources: []registry.Subresource{{Name: "finalize", Merge: mergeFinalizers, Metadata: compat.CallersMetadata(), WriteOnly: true}},
 		Behavior: registry.Behavior{
 			Prepare: prepareNamespace,
-			Terminate: func(w *registry.Change[meta.Object]) {
+			BeginDelete: func(w *registry.Change[meta.Object]) {
 				w.New.Set(NamespaceTerminating, "status", "phase")
 				w.New.Delete("metadata", "deletionGracePeriodSeconds")
 			},
-			Held:    func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
-			Initial: initialNamespaces,
+			RetainOnDelete: func(obj *meta.Object) bool { return len(obj.List("spec", "finalizers")) > 0 },
+			Initial:        initialNamespaces,
 		},
 		Reference: &compat.Reference{
 			NoGeneration:       true,

@@ -56,8 +56,8 @@ func nodeColumns() []registry.Column {
 	return []registry.Column{
 		{Name: "Status", Type: "string", Doc: "Whether the node is ready, and whether scheduling is disabled.", Cell: nodeState},
 		{Name: "Roles", Type: "string", Doc: "The roles of the node.", Cell: nodeRoles},
-		registry.Age(),
-		registry.Text("Version", "The version of the kubelet.", "status", "nodeInfo", "kubeletVersion"),
+		registry.AgeColumn(),
+		registry.TextColumn("Version", "The version of the kubelet.", "status", "nodeInfo", "kubeletVersion"),
 		{Name: "Internal-IP", Type: "string", Doc: "The first internal IP address.", Priority: 1, Cell: address("InternalIP")},
 		{Name: "External-IP", Type: "string", Doc: "The first external IP address.", Priority: 1, Cell: address("ExternalIP")},
 		{Name: "OS-Image", Type: "string", Doc: "The operating system.", Priority: 1, Cell: info("osImage")},
@@ -142,7 +142,7 @@ func validateNode(w *registry.Change[Node]) {
 	}
 	if old == nil {
 		r.features(now.Status.DeclaredFeatures)
-		w.Faults = append(w.Faults, r.Faults...)
+		w.Violations = append(w.Violations, r.Violations...)
 		return
 	}
 	seen := map[NodeAddress]bool{}
@@ -165,7 +165,7 @@ func validateNode(w *registry.Change[Node]) {
 		r.Forbidden(check.At("spec", "externalID"), "may not be updated")
 	}
 	r.features(now.Status.DeclaredFeatures)
-	w.Faults = append(w.Faults, r.Faults...)
+	w.Violations = append(w.Violations, r.Violations...)
 }
 
 // taints checks taints. The path of violations is below metadata, as at kube-apiserver.
@@ -195,7 +195,7 @@ func (r *podRules) podRanges(list []string) {
 	at := check.At("spec", "podCIDRs")
 	families := map[bool]bool{}
 	for i, text := range list {
-		p, _ := address.Network(&r.Faults, at.Index(i), text)
+		p, _ := address.Network(&r.Violations, at.Index(i), text)
 		families[p.Addr().Unmap().Is4()] = true
 	}
 	if len(list) > 1 && (len(list) > 2 || len(families) < 2) {

@@ -133,7 +133,7 @@ func persistentVolumeClaimColumns() []registry.Column {
 	bound := func(o *meta.Object) bool { return o.String("spec", "volumeName") != "" }
 	return []registry.Column{
 		{Name: "Status", Type: "string", Doc: "The phase of the claim, or Terminating.", Cell: phaseOrTerminating},
-		registry.Text("Volume", "The volume of the claim.", "spec", "volumeName"),
+		registry.TextColumn("Volume", "The volume of the claim.", "spec", "volumeName"),
 		{Name: "Capacity", Type: "string", Doc: "The capacity of the volume.", Cell: func(o *meta.Object) any {
 			if !bound(o) {
 				return ""
@@ -148,7 +148,7 @@ func persistentVolumeClaimColumns() []registry.Column {
 		}},
 		{Name: "StorageClass", Type: "string", Doc: "The storage class of the claim.", Cell: storageClassOf},
 		{Name: "VolumeAttributesClass", Type: "string", Doc: "The attributes class of the claim.", Cell: orUnset("spec", "volumeAttributesClassName")},
-		registry.Age(),
+		registry.AgeColumn(),
 		{Name: "VolumeMode", Type: "string", Doc: "Filesystem or Block.", Priority: 1, Cell: orUnset("spec", "volumeMode")},
 	}
 }

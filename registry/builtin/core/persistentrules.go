@@ -19,21 +19,21 @@ func validatePersistentVolume(w *registry.Change[PersistentVolume]) {
 		return
 	}
 	at := check.At("spec")
-	r := &specRules{names: w.Names, found: w.Found}
+	r := &specRules{names: w.Names, found: w.SchemaViolations}
 	r.persistentVolume(at, &w.New.Spec, w.New.Name, false)
-	w.Faults = append(w.Faults, r.Faults...)
+	w.Violations = append(w.Violations, r.Violations...)
 	if w.Old != nil {
-		w.Faults = slices.Concat(w.Faults, w.Found, r.Faults) // repeated, as at kube-apiserver
+		w.Violations = slices.Concat(w.Violations, w.SchemaViolations, r.Violations) // repeated, as at kube-apiserver
 		checkVolumeUpdate(w, at)
 	}
 }
 
 // InlineVolume returns the violations of a volume within another object, which cannot be claimed, that
 // the schema has not reported in found.
-func InlineVolume(p names.Profile, found check.Faults, at *check.Path, s *PersistentVolumeSpec) check.Faults {
+func InlineVolume(p names.Profile, found check.Violations, at *check.Path, s *PersistentVolumeSpec) check.Violations {
 	r := &specRules{names: p, found: found}
 	r.persistentVolume(at, s, "", true)
-	return r.Faults
+	return r.Violations
 }
 
 // persistentVolume checks the spec of a PersistentVolume with the given name, or of an inline volume.
@@ -208,7 +208,7 @@ func (s *CSIPersistentVolumeSource) validate(r *specRules, at *check.Path) {
 
 func (s *CloudBFilePersistentVolumeSource) validate(r *specRules, at *check.Path) {
 	if ns := s.SecretNamespace; ns != nil {
-		r.Needs(at, "secretNamespace", *ns)
+		r.RequiredField(at, "secretNamespace", *ns)
 	}
 }
 
@@ -238,12 +238,12 @@ func checkVolumeUpdate(w *registry.Change[PersistentVolume], at *check.Path) {
 		csi.ControllerExpandSecretRef = nil
 		source.CSI = &csi
 	}
-	if !check.Same(source, old.PersistentVolumeSource) {
+	if !check.SemanticEqual(source, old.PersistentVolumeSource) {
 		w.Forbidden(at.Field("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation\n"+
 			diff.Lines(old.PersistentVolumeSource, source)) // the field name of kube-apiserver
 	}
 	w.Unchanged(check.At("volumeMode"), spec.VolumeMode, old.VolumeMode)
-	if old.NodeAffinity != nil && !check.Same(spec.NodeAffinity, old.NodeAffinity) && !check.Same(spec.NodeAffinity, withCurrentLabels(w.Names, old.NodeAffinity)) {
+	if old.NodeAffinity != nil && !check.SemanticEqual(spec.NodeAffinity, old.NodeAffinity) && !check.SemanticEqual(spec.NodeAffinity, withCurrentLabels(w.Names, old.NodeAffinity)) {
 		w.Invalid(check.At("nodeAffinity"), spec.NodeAffinity, "field is immutable, except for updating from beta label to GA")
 	}
 	if old.VolumeAttributesClassName != nil && spec.VolumeAttributesClassName == nil {

@@ -116,9 +116,9 @@ func persistentVolumes() *registry.Kind {
 
 func persistentVolumeColumns() []registry.Column {
 	return []registry.Column{
-		registry.Text("Capacity", "The capacity of the volume.", "spec", "capacity", storage),
+		registry.TextColumn("Capacity", "The capacity of the volume.", "spec", "capacity", storage),
 		{Name: "Access Modes", Type: "string", Doc: "The access modes of the volume.", Cell: func(o *meta.Object) any { return accessWords(o.Strings("spec", "accessModes")) }},
-		registry.Text("Reclaim Policy", "The reclaim policy of the volume.", "spec", "persistentVolumeReclaimPolicy"),
+		registry.TextColumn("Reclaim Policy", "The reclaim policy of the volume.", "spec", "persistentVolumeReclaimPolicy"),
 		{Name: "Status", Type: "string", Doc: "The phase of the volume, or Terminating.", Cell: phaseOrTerminating},
 		{Name: "Claim", Type: "string", Doc: "The claim of the volume.", Cell: func(o *meta.Object) any {
 			if o.Map("spec", "claimRef") == nil {
@@ -128,8 +128,8 @@ func persistentVolumeColumns() []registry.Column {
 		}},
 		{Name: "StorageClass", Type: "string", Doc: "The storage class of the volume.", Cell: storageClassOf},
 		{Name: "VolumeAttributesClass", Type: "string", Doc: "The attributes class of the volume.", Cell: orUnset("spec", "volumeAttributesClassName")},
-		registry.Text("Reason", "The reason of the phase.", "status", "reason"),
-		registry.Age(),
+		registry.TextColumn("Reason", "The reason of the phase.", "status", "reason"),
+		registry.AgeColumn(),
 		{Name: "VolumeMode", Type: "string", Doc: "Filesystem or Block.", Priority: 1, Cell: orUnset("spec", "volumeMode")},
 	}
 }

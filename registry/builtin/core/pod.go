@@ -47,10 +47,10 @@ func pods() *registry.Kind {
 			podProxy(),
 		}...),
 		Behavior: registry.Behavior{
-			Default: defaultPod,
-			Prepare: preparePod,
-			Grace:   podGrace,
-			Warn:    warnOfNewPod,
+			Default:     defaultPod,
+			Prepare:     preparePod,
+			GracePeriod: podGrace,
+			Warn:        warnOfNewPod,
 			Changed: func(w *registry.Change[meta.Object]) bool {
 				return w.Subresource != "binding" && !meta.Equal(w.New.Map("spec"), w.Old.Map("spec"))
 			},

@@ -245,7 +245,7 @@ func TestPodGrace(t *testing.T) {
 		obj.Set(c.node, "spec", "nodeName")
 		obj.Set(int64(30), "spec", "terminationGracePeriodSeconds")
 		obj.Set(c.phase, "status", "phase")
-		require.Equal(t, c.want, k.Grace(obj, c.asked), "%+v", c)
+		require.Equal(t, c.want, k.GracePeriod(obj, c.asked), "%+v", c)
 	}
 }
 

@@ -25,7 +25,7 @@ func podColumns() []registry.Column {
 		}},
 		{Name: "Status", Type: "string", Doc: "The state of the pod.", Cell: func(o *meta.Object) any { return viewPod(o).state }},
 		{Name: "Restarts", Type: "string", Doc: "The number of restarts, and the time since the last restart.", Cell: podRestarts},
-		registry.Age(),
+		registry.AgeColumn(),
 		{Name: "IP", Type: "string", Doc: "The IP address of the pod.", Priority: 1, Cell: podAddress},
 		textOrNone("Node", "The node of the pod.", "spec", "nodeName"),
 		textOrNone("Nominated Node", "The node on which room is being made for the pod.", "status", "nominatedNodeName"),

@@ -58,7 +58,7 @@ func appArmorProfile(text string) map[string]any {
 
 // profileFaults checks on create that the annotations refer to containers of the pod and agree with the
 // fields, and on update that AppArmor annotations are unchanged.
-func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
+func (p *Pod) profileFaults(f *check.Violations, profile names.Profile, old *Pod) {
 	at, prefix := check.At("metadata", "annotations"), profile.Wire(wellknown.AppArmorProfile)
 	if old != nil {
 		appArmor := func(key, _ string) bool { return !strings.HasPrefix(key, prefix) }
@@ -97,7 +97,7 @@ func (p *Pod) profileFaults(f *check.Faults, profile names.Profile, old *Pod) {
 }
 
 // checkProfilesAgree checks the annotations against the fields.
-func (p *Pod) checkProfilesAgree(f *check.Faults, profile names.Profile) {
+func (p *Pod) checkProfilesAgree(f *check.Violations, profile names.Profile) {
 	at := check.At("spec")
 	if s := p.Spec.SecurityContext; s != nil && s.SeccompProfile != nil {
 		if text, annotated := p.Annotations[profile.Wire(wellknown.SeccompPod)]; annotated {
@@ -128,7 +128,7 @@ func (p *Pod) checkProfilesAgree(f *check.Faults, profile names.Profile) {
 }
 
 // sameProfile checks that an annotation selects the profile of a field.
-func sameProfile(f *check.Faults, at *check.Path, kind, text, profile string, local *string) {
+func sameProfile(f *check.Violations, at *check.Path, kind, text, profile string, local *string) {
 	name, isLocal := strings.CutPrefix(text, localPrefix)
 	var same bool
 	switch profile {

@@ -31,7 +31,7 @@ func mergeResize(obj, in *meta.Object) {
 
 // checkResize checks that only cpu and memory change, that the QoS class stays, and that the node
 // supports the change.
-func (p *Pod) checkResize(f *check.Faults, at *check.Path, old *Pod, profile names.Profile) {
+func (p *Pod) checkResize(f *check.Violations, at *check.Path, old *Pod, profile names.Profile) {
 	podPath := check.At("[]") // the path of the pod itself at kube-apiserver
 	if _, mirrors := old.Annotations[profile.Wire(wellknown.MirrorPod)]; mirrors {
 		f.Forbidden(podPath, "static pods cannot be resized")
@@ -53,7 +53,7 @@ func (p *Pod) checkResize(f *check.Faults, at *check.Path, old *Pod, profile nam
 		f.Forbidden(at, "a pod with claims that count against its node's resources cannot be resized")
 	}
 	now, was := &p.Spec, &old.Spec
-	var stored check.Faults
+	var stored check.Violations
 	if was.checkInitRestarts(&stored, at); len(stored) == 0 {
 		now.checkInitRestarts(f, at)
 	}
@@ -76,20 +76,20 @@ func (p *Pod) checkResize(f *check.Faults, at *check.Path, old *Pod, profile nam
 	for i, c := range now.InitContainers {
 		at := at.Field("initContainers").Index(i)
 		c.checkResize(f, at, &was.InitContainers[i])
-		if check.Same(c, was.InitContainers[i]) {
+		if check.SemanticEqual(c, was.InitContainers[i]) {
 			continue
 		}
 		for range c.restartsToResize() {
 			f.Forbidden(at, "an init container that ends cannot be resized by a restart")
 		}
 	}
-	if q, other := now.Resources, was.Resources; q != nil && !check.Same(q.computingOf(other), *cmp.Or(other, &ResourceRequirements{})) {
+	if q, other := now.Resources, was.Resources; q != nil && !check.SemanticEqual(q.computingOf(other), *cmp.Or(other, &ResourceRequirements{})) {
 		f.Forbidden(at, onlyComputing+" at pod-level")
 	}
 }
 
 // sameNames checks that no container was added, removed, renamed or moved.
-func sameNames(f *check.Faults, at *check.Path, now, old []Container) {
+func sameNames(f *check.Violations, at *check.Path, now, old []Container) {
 	if len(now) != len(old) {
 		f.Forbidden(at, "containers may not be added or removed on resize")
 		return
@@ -105,11 +105,11 @@ const onlyComputing = "only cpu and memory resources are mutable"
 
 // checkResize checks that nothing but the cpu and memory of a container changes. A container with
 // resource claims cannot be resized, as at kube-apiserver.
-func (c *Container) checkResize(f *check.Faults, at *check.Path, old *Container) {
+func (c *Container) checkResize(f *check.Violations, at *check.Path, old *Container) {
 	permitted := *c
 	permitted.Resources = c.Resources.computingOf(&old.Resources)
 	permitted.Resources.Claims = nil
-	if !check.Same(permitted, *old) {
+	if !check.SemanticEqual(permitted, *old) {
 		f.Forbidden(at, onlyComputing)
 	}
 }
@@ -131,7 +131,7 @@ func (c *Container) restartsToResize() (indexes []int) {
 }
 
 // checkInitRestarts checks that no resize policy restarts an init container that runs once.
-func (s *PodSpec) checkInitRestarts(f *check.Faults, at *check.Path) {
+func (s *PodSpec) checkInitRestarts(f *check.Violations, at *check.Path) {
 	for i, c := range s.InitContainers {
 		for _, j := range c.restartsToResize() {
 			f.Invalid(at.Field("initContainers").Index(i).Field("resizePolicy").Index(j).Field("restartPolicy"), restartContainer,
@@ -141,7 +141,7 @@ func (s *PodSpec) checkInitRestarts(f *check.Faults, at *check.Path) {
 }
 
 // checkPodResourcesPresent checks that no pod-level request or limit is removed.
-func (s *PodSpec) checkPodResourcesPresent(f *check.Faults, at *check.Path, old *PodSpec) {
+func (s *PodSpec) checkPodResourcesPresent(f *check.Violations, at *check.Path, old *PodSpec) {
 	switch {
 	case old.Resources == nil:
 	case s.Resources == nil:
@@ -152,7 +152,7 @@ func (s *PodSpec) checkPodResourcesPresent(f *check.Faults, at *check.Path, old 
 }
 
 // checkNotRemoved checks that no request or limit is removed.
-func (q *ResourceRequirements) checkNotRemoved(f *check.Faults, at *check.Path, old *ResourceRequirements) {
+func (q *ResourceRequirements) checkNotRemoved(f *check.Violations, at *check.Path, old *ResourceRequirements) {
 	for _, list := range []struct {
 		field    string
 		now, was amounts

@@ -13,9 +13,9 @@ import (
 
 // specRules collects violations of rules that pods share with other kinds.
 type specRules struct {
-	check.Faults
+	check.Violations
 	names names.Profile
-	found check.Faults // violations that the schema reported
+	found check.Violations // violations that the schema reported
 }
 
 // podRules collects the violations of a pod spec. The checks run in the order of kube-apiserver's
@@ -30,7 +30,7 @@ type podRules struct {
 
 // specFaults returns the violations of a pod spec that the schema has not reported in found. pod is
 // nil for the spec of a template.
-func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSpec, pod *Pod) []meta.Cause {
+func specFaults(p names.Profile, found check.Violations, at *check.Path, spec *PodSpec, pod *Pod) []meta.StatusCause {
 	r := &podRules{specRules: specRules{names: p, found: found}, spec: spec, pod: pod, volumes: map[string]*Volume{}, claimed: map[string]bool{}}
 	r.podVolumes(at.Field("volumes"))
 	r.claims(at.Field("resourceClaims"))
@@ -47,14 +47,14 @@ func specFaults(p names.Profile, found check.Faults, at *check.Path, spec *PodSp
 	r.hostProcesses(at)
 	r.hostUsers(at)
 	r.hostNames(at)
-	r.Faults = append(r.Faults, CheckTolerations(at.Field("tolerations"), spec.Tolerations)...)
-	r.Faults = append(r.Faults, CheckOverhead(p, at.Field("overhead"), spec.Overhead)...)
+	r.Violations = append(r.Violations, CheckTolerations(at.Field("tolerations"), spec.Tolerations)...)
+	r.Violations = append(r.Violations, CheckOverhead(p, at.Field("overhead"), spec.Overhead)...)
 	r.system(at)
 	r.responders(at.Field("evictionResponders"))
 	if pod != nil {
 		r.podOnly(at)
 	}
-	return r.Faults
+	return r.Violations
 }
 
 // podOnly checks rules that hold for pods but not for templates.
@@ -222,7 +222,7 @@ func (r *podRules) dnsConfig(at *check.Path) {
 }
 
 // CheckTolerations returns the violations of tolerations that the schema does not report.
-func CheckTolerations(at *check.Path, list []Toleration) (f check.Faults) {
+func CheckTolerations(at *check.Path, list []Toleration) (f check.Violations) {
 	for i, t := range list {
 		p := at.Index(i)
 		if t.Key == "" && t.Operator != "Exists" {
@@ -248,10 +248,10 @@ func CheckTolerations(at *check.Path, list []Toleration) (f check.Faults) {
 }
 
 // CheckOverhead returns the violations of the overhead of a pod.
-func CheckOverhead(p names.Profile, at *check.Path, overhead map[string]meta.Quantity) check.Faults {
+func CheckOverhead(p names.Profile, at *check.Path, overhead map[string]meta.Quantity) check.Violations {
 	r := &podRules{specRules: specRules{names: p}, spec: &PodSpec{}}
 	r.resources(at, &ResourceRequirements{Limits: overhead})
-	return r.Faults
+	return r.Violations
 }
 
 // sortedNames returns the keys of amounts in order.

@@ -44,8 +44,8 @@ func TemplateColumns(priority int, path ...string) []registry.Column {
 // CheckLastingTemplate returns the violations of the template of pods that run indefinitely that the
 // schema has not reported in found. selected is whether the selector of the workload matches the template. See
 // CheckPodTemplate for unchanged.
-func CheckLastingTemplate(p names.Profile, found check.Faults, at *check.Path, selected bool, t *PodTemplateSpec, kept bool) []meta.Cause {
-	var f check.Faults
+func CheckLastingTemplate(p names.Profile, found check.Violations, at *check.Path, selected bool, t *PodTemplateSpec, kept bool) []meta.StatusCause {
+	var f check.Violations
 	if !selected {
 		f.Invalid(at.Field("metadata").Field("labels"), t.Labels, "`selector` does not match template `labels`")
 	}

@@ -211,7 +211,7 @@ type TopologySpreadConstraint struct {
 	WhenUnsatisfiable string `json:"whenUnsatisfiable" protobuf:"3" schema:"enum=DoNotSchedule|ScheduleAnyway"`
 
 	// LabelSelector selects the pods that are counted.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
+	LabelSelector *meta.LabelSelector `json:"labelSelector,omitempty" protobuf:"4" schema:"format=label-selector"`
 
 	// MinDomains is the minimum number of domains; with fewer domains, the minimum count is taken as 0.
 	// It requires DoNotSchedule.

@@ -8,8 +8,8 @@ import (
 )
 
 // statusFaults returns the violations of a write of the status.
-func (p *Pod) statusFaults(old *Pod) []meta.Cause {
-	var f check.Faults
+func (p *Pod) statusFaults(old *Pod) []meta.StatusCause {
+	var f check.Violations
 	at, s, before := check.At("status"), &p.Status, &old.Status
 	for i, c := range s.Conditions {
 		if !slices.Contains([]string{"PodScheduled", "Ready", "Initialized"}, c.Type) {
@@ -46,7 +46,7 @@ func (p *Pod) statusFaults(old *Pod) []meta.Cause {
 
 // stayTerminated checks that containers that will not be restarted stay terminated. Sidecars among
 // inits are exempt.
-func stayTerminated(f *check.Faults, at *check.Path, now, before []ContainerStatus, restart string, inits []Container) {
+func stayTerminated(f *check.Violations, at *check.Path, now, before []ContainerStatus, restart string, inits []Container) {
 	if restart == "Always" {
 		return
 	}
@@ -66,7 +66,7 @@ func stayTerminated(f *check.Faults, at *check.Path, now, before []ContainerStat
 	}
 }
 
-func (s *PodStatus) claimFaults(f *check.Faults, at *check.Path, claims []PodResourceClaim) {
+func (s *PodStatus) claimFaults(f *check.Violations, at *check.Path, claims []PodResourceClaim) {
 	seen := map[string]bool{}
 	for i, c := range s.ResourceClaimStatuses {
 		p := at.Index(i).Field("name")
@@ -84,7 +84,7 @@ func (s *PodStatus) claimFaults(f *check.Faults, at *check.Path, claims []PodRes
 }
 
 // addresses checks the IP addresses of a pod or a node: at most 1 of each family.
-func addresses(f *check.Faults, at *check.Path, list []string) {
+func addresses(f *check.Violations, at *check.Path, list []string) {
 	for i, ip := range list {
 		f.Format(at.Index(i), ip, check.IP(ip))
 	}

@@ -39,8 +39,8 @@ func podTemplates() *registry.Kind {
 			},
 		}),
 		Validate: func(w *registry.Change[PodTemplate]) {
-			unchanged := w.Old != nil && check.Same(w.New.Template, w.Old.Template)
-			w.Faults = CheckPodTemplate(w.Names, w.Found, check.At("template"), &w.New.Template, unchanged)
+			unchanged := w.Old != nil && check.SemanticEqual(w.New.Template, w.Old.Template)
+			w.Violations = CheckPodTemplate(w.Names, w.SchemaViolations, check.At("template"), &w.New.Template, unchanged)
 		},
 		Behavior: registry.Behavior{
 			Warn:    func(w *registry.Change[meta.Object]) []string { return WarnOfPod(w, "template", "spec") },
@@ -52,11 +52,11 @@ func podTemplates() *registry.Kind {
 // CheckPodTemplate returns the violations of a pod template that the schema has not reported in found. If an update leaves the
 // template unchanged it returns nil, so that an object with a template from before a rule existed can
 // still be scaled and labeled.
-func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *PodTemplateSpec, unchanged bool) []meta.Cause {
+func CheckPodTemplate(p names.Profile, found check.Violations, at *check.Path, t *PodTemplateSpec, unchanged bool) []meta.StatusCause {
 	if unchanged {
 		return nil
 	}
-	var f check.Faults
+	var f check.Violations
 	f.Labels(at.Field("labels"), t.Labels)
 	checkAnnotations(&f, at.Field("annotations"), t.Annotations)
 	f = append(f, specFaults(p, found, at.Field("spec"), &t.Spec, nil)...)
@@ -69,7 +69,7 @@ func CheckPodTemplate(p names.Profile, found check.Faults, at *check.Path, t *Po
 
 // checkAnnotations checks the keys and the total size of annotations. All violations have the path of
 // the map.
-func checkAnnotations(f *check.Faults, at *check.Path, annotations map[string]string) {
+func checkAnnotations(f *check.Violations, at *check.Path, annotations map[string]string) {
 	size := 0
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {
 		f.Format(at, k, meta.CheckQualifiedName(strings.ToLower(k)))

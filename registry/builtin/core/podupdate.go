@@ -19,10 +19,10 @@ import (
 // itself makes these writes.
 func validatePod(w *registry.Change[Pod]) {
 	at, old, new := check.At("spec"), w.Old, w.New
-	w.Faults = new.annotationFaults(w.Names, old)
+	w.Violations = new.annotationFaults(w.Names, old)
 	if old == nil {
-		w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
-		new.Spec.checkInitRestarts(&w.Faults, at)
+		w.Violations = append(w.Violations, specFaults(w.Names, w.SchemaViolations, at, &new.Spec, new)...)
+		new.Spec.checkInitRestarts(&w.Violations, at)
 		if len(new.Spec.EphemeralContainers) > 0 {
 			w.Forbidden(at.Field("ephemeralContainers"), "cannot be set on create")
 		}
@@ -35,25 +35,25 @@ func validatePod(w *registry.Change[Pod]) {
 	case "binding", "eviction":
 		return // written by the server
 	case "status":
-		w.Faults = append(w.Faults, new.statusFaults(old)...)
+		w.Violations = append(w.Violations, new.statusFaults(old)...)
 		return
 	}
 	// an unchanged spec is not checked: it may be from before a rule existed
-	if check.Same(new.Spec, old.Spec) {
+	if check.SemanticEqual(new.Spec, old.Spec) {
 		return
 	}
-	w.Faults = append(w.Faults, specFaults(w.Names, w.Found, at, &new.Spec, new)...)
+	w.Violations = append(w.Violations, specFaults(w.Names, w.SchemaViolations, at, &new.Spec, new)...)
 	if w.Subresource == "resize" {
-		new.checkResize(&w.Faults, at, old, w.Names)
+		new.checkResize(&w.Violations, at, old, w.Names)
 		return
 	}
-	new.Spec.checkUpdate(&w.Faults, at, &old.Spec, w.Subresource == "ephemeralcontainers")
+	new.Spec.checkUpdate(&w.Violations, at, &old.Spec, w.Subresource == "ephemeralcontainers")
 }
 
 // annotationFaults checks the annotations that the server interprets: the deletion cost is an integer,
 // profiles agree with the fields, and the annotation of mirror pods is immutable.
-func (p *Pod) annotationFaults(profile names.Profile, old *Pod) []meta.Cause {
-	var f check.Faults
+func (p *Pod) annotationFaults(profile names.Profile, old *Pod) []meta.StatusCause {
+	var f check.Violations
 	at := check.At("metadata", "annotations")
 	cost, mirror := profile.Wire(wellknown.PodDeletionCost), profile.Wire(wellknown.MirrorPod)
 	mirrorText, mirrors := p.Annotations[mirror]
@@ -81,7 +81,7 @@ func isInt32(text string) bool {
 // checkUpdate checks that only mutable fields of the spec change: images, a deadline that is reduced,
 // additional tolerations, removed scheduling gates, and the node selection while there are gates. It
 // resets the permitted changes in a copy and compares it with the old spec.
-func (s *PodSpec) checkUpdate(f *check.Faults, at *check.Path, old *PodSpec, ephemeral bool) {
+func (s *PodSpec) checkUpdate(f *check.Violations, at *check.Path, old *PodSpec, ephemeral bool) {
 	if !sameContainers(f, at.Field("containers"), s.Containers, old.Containers) ||
 		!sameContainers(f, at.Field("initContainers"), s.InitContainers, old.InitContainers) ||
 		!s.deadlineChange(f, at.Field("activeDeadlineSeconds"), old) {
@@ -109,7 +109,7 @@ func (s *PodSpec) checkUpdate(f *check.Faults, at *check.Path, old *PodSpec, eph
 	if len(old.SchedulingGates) > 0 {
 		permitted.gatedChanges(f, at, old)
 	}
-	if !check.Same(permitted, *old) {
+	if !check.SemanticEqual(permitted, *old) {
 		f.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"+
 			"`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"+
 			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"+diff.Lines(*old, permitted))
@@ -117,13 +117,13 @@ func (s *PodSpec) checkUpdate(f *check.Faults, at *check.Path, old *PodSpec, eph
 }
 
 // sameContainers checks that the number of containers is unchanged and that images are valid.
-func sameContainers(f *check.Faults, at *check.Path, list, old []Container) bool {
+func sameContainers(f *check.Violations, at *check.Path, list, old []Container) bool {
 	if len(list) != len(old) {
 		f.Forbidden(at, "pod updates may not add or remove containers")
 		return false
 	}
 	for i, c := range list {
-		f.Needs(at.Index(i), "image", c.Image)
+		f.RequiredField(at.Index(i), "image", c.Image)
 		if strings.TrimSpace(c.Image) != c.Image {
 			f.Invalid(at.Index(i).Field("image"), c.Image, "must not have leading or trailing whitespace")
 		}
@@ -140,7 +140,7 @@ func sameImages(list, old []Container) []Container {
 }
 
 // deadlineChange checks the deadline. It returns false if kube-apiserver does not check further.
-func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) bool {
+func (s *PodSpec) deadlineChange(f *check.Violations, at *check.Path, old *PodSpec) bool {
 	now, before := s.ActiveDeadlineSeconds, old.ActiveDeadlineSeconds
 	switch {
 	case now == nil && before != nil:
@@ -156,7 +156,7 @@ func (s *PodSpec) deadlineChange(f *check.Faults, at *check.Path, old *PodSpec) 
 	return true
 }
 
-func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec) {
+func (s *PodSpec) tolerationChange(f *check.Violations, at *check.Path, old *PodSpec) {
 	kept := map[Toleration]bool{}
 	for _, t := range s.Tolerations {
 		t.TolerationSeconds = nil
@@ -174,13 +174,13 @@ func (s *PodSpec) tolerationChange(f *check.Faults, at *check.Path, old *PodSpec
 			r.Format(at.Index(i).Field("key"), t.Key, meta.CheckQualifiedName(t.Key))
 		}
 	}
-	r.Faults = append(r.Faults, CheckTolerations(at, s.Tolerations)...)
-	*f = append(*f, r.Faults...)
+	r.Violations = append(r.Violations, CheckTolerations(at, s.Tolerations)...)
+	*f = append(*f, r.Violations...)
 }
 
 // gatedChanges checks that the node selection of a pod with scheduling gates only becomes narrower, and
 // resets the permitted changes.
-func (s *PodSpec) gatedChanges(f *check.Faults, at *check.Path, old *PodSpec) {
+func (s *PodSpec) gatedChanges(f *check.Violations, at *check.Path, old *PodSpec) {
 	for k, v := range old.NodeSelector {
 		if now, ok := s.NodeSelector[k]; !ok || now != v {
 			f.Invalid(at.Field("nodeSelector"), s.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)")
@@ -189,7 +189,7 @@ func (s *PodSpec) gatedChanges(f *check.Faults, at *check.Path, old *PodSpec) {
 	}
 	s.NodeSelector = old.NodeSelector
 	before, now := old.Affinity.nodes(), s.Affinity.nodes()
-	if check.Same(before, now) {
+	if check.SemanticEqual(before, now) {
 		return
 	}
 	nodeAffinityChange(f, at.Field("affinity").Field("nodeAffinity"), now, before)
@@ -198,7 +198,7 @@ func (s *PodSpec) gatedChanges(f *check.Faults, at *check.Path, old *PodSpec) {
 		permitted.PodAffinity, permitted.PodAntiAffinity = s.Affinity.PodAffinity, s.Affinity.PodAntiAffinity
 	}
 	s.Affinity = &permitted
-	if old.Affinity == nil && check.Same(permitted, Affinity{}) {
+	if old.Affinity == nil && check.SemanticEqual(permitted, Affinity{}) {
 		s.Affinity = nil
 	}
 }
@@ -212,7 +212,7 @@ func (a *Affinity) nodes() *NodeAffinity {
 
 // nodeAffinityChange checks that the terms of the required node affinity stay, and that requirements
 // are only added to them.
-func nodeAffinityChange(f *check.Faults, at *check.Path, now, before *NodeAffinity) {
+func nodeAffinityChange(f *check.Violations, at *check.Path, now, before *NodeAffinity) {
 	if before == nil || before.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return
 	}
@@ -238,7 +238,7 @@ func empty(t NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.Match
 
 // hasPrefix reports whether list hasPrefix with start.
 func hasPrefix(list, start []NodeSelectorRequirement) bool {
-	return len(list) >= len(start) && check.Same(list[:len(start)], start)
+	return len(list) >= len(start) && check.SemanticEqual(list[:len(start)], start)
 }
 
 // validateEphemeral checks that ephemeral containers are only added.

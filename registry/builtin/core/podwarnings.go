@@ -167,7 +167,7 @@ func (w *podWarnings) pullSecrets(at *check.Path) {
 func (w *podWarnings) fractionalBytes(at *check.Path, amounts map[string]any, resources ...string) {
 	for _, name := range resources {
 		text, _ := amounts[name].(string)
-		if q, err := meta.ParseQuantity(text); text != "" && err == nil && !q.Whole() {
+		if q, err := meta.ParseQuantity(text); text != "" && err == nil && !q.IsInteger() {
 			w.warn(at.Key(name), fmt.Sprintf("fractional byte value %q is invalid, must be an integer", text))
 		}
 	}

@@ -179,7 +179,7 @@ func (at proxied) target(host, port string) (*registry.Target, error) {
 	if strings.Trim(port, "0123456789") != "" {
 		return nil, at.invalid()
 	}
-	t := &registry.Target{Chosen: true, URL: url.URL{Scheme: at.scheme, Host: host, Path: at.path}}
+	t := &registry.Target{CallerChosen: true, URL: url.URL{Scheme: at.scheme, Host: host, Path: at.path}}
 	if port != "" {
 		t.URL.Host = net.JoinHostPort(host, port)
 	} else if strings.Contains(host, ":") {

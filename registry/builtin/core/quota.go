@@ -76,7 +76,7 @@ func resourceQuotas() *registry.Kind {
 		Columns: []registry.Column{
 			{Name: "Request", Type: "string", Doc: "The usage and the limit of requests and object counts.", Cell: func(o *meta.Object) any { return usageCell(o, false) }},
 			{Name: "Limit", Type: "string", Doc: "The usage and the limit of limits.", Cell: func(o *meta.Object) any { return usageCell(o, true) }},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate: validateQuota,
 		Reference: &compat.Reference{
@@ -113,7 +113,7 @@ func validateQuota(w *registry.Change[ResourceQuota]) {
 			r.Invalid(check.At("spec", "scopes"), spec.Scopes, "field is immutable")
 		}
 	}
-	w.Faults = append(w.Faults, r.Faults...)
+	w.Violations = append(w.Violations, r.Violations...)
 }
 
 func (r *podRules) quotaAmounts(at *check.Path, amounts map[string]meta.Quantity) {

@@ -66,7 +66,7 @@ type ReplicationControllerStatus struct {
 
 func replicationControllers() *registry.Kind {
 	extensions := older.Same[ReplicationController]("v1beta1", "1.1", "1.2", "1.16", version)
-	extensions.Group, extensions.Lacks = wellknown.GroupFormer, []string{"status"}
+	extensions.Group, extensions.MissingSubresources = wellknown.GroupFormer, []string{"status"}
 	return registry.Of(registry.Definition[ReplicationController]{
 		Version:    version,
 		Versions:   []registry.VersionOf[ReplicationController]{extensions},
@@ -78,7 +78,7 @@ func replicationControllers() *registry.Kind {
 			replicas.Column("Desired", "The desired number of pods.", "spec", "replicas"),
 			replicas.Column("Current", "The number of pods.", "status", "replicas"),
 			replicas.Column("Ready", "The number of ready pods.", "status", "readyReplicas"),
-			registry.Age(),
+			registry.AgeColumn(),
 		}, TemplateColumns(1, "spec", "template", "spec"), []registry.Column{
 			{Name: "Selector", Type: "string", Doc: "The labels of the pods.", Priority: 1, Cell: func(o *meta.Object) any { return cells.Labels(o.Map("spec", "selector")) }},
 		}),
@@ -123,11 +123,11 @@ func validateReplicationController(w *registry.Change[ReplicationController]) {
 	case w.Subresource == "status":
 		all, ready := replicas.Part{Field: "replicas", Pods: status.Replicas}, replicas.Part{Field: "readyReplicas", Pods: status.ReadyReplicas}
 		available := replicas.Part{Field: "availableReplicas", Pods: status.AvailableReplicas}
-		replicas.Within(&w.Faults, all, replicas.Part{Field: "fullyLabeledReplicas", Pods: status.FullyLabeledReplicas}, ready, available)
-		replicas.Within(&w.Faults, ready, available)
+		replicas.Within(&w.Violations, all, replicas.Part{Field: "fullyLabeledReplicas", Pods: status.FullyLabeledReplicas}, ready, available)
+		replicas.Within(&w.Violations, ready, available)
 	case w.Subresource == "" && spec.Template != nil:
-		selected := len(spec.Selector) == 0 || selector.Matches(&meta.Selector{MatchLabels: spec.Selector}, spec.Template.Labels)
-		unchanged := w.Old != nil && check.Same(spec.Template, w.Old.Spec.Template)
-		w.Faults = CheckLastingTemplate(w.Names, w.Found, check.At("spec", "template"), selected, spec.Template, unchanged)
+		selected := len(spec.Selector) == 0 || selector.Matches(&meta.LabelSelector{MatchLabels: spec.Selector}, spec.Template.Labels)
+		unchanged := w.Old != nil && check.SemanticEqual(spec.Template, w.Old.Spec.Template)
+		w.Violations = CheckLastingTemplate(w.Names, w.SchemaViolations, check.At("spec", "template"), selected, spec.Template, unchanged)
 	}
 }

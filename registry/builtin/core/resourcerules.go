@@ -51,10 +51,10 @@ func (r *podRules) withinLimit(at *check.Path, name string, q *ResourceRequireme
 }
 
 // CheckContainerResource returns the violations of the name of a container resource.
-func CheckContainerResource(p names.Profile, at *check.Path, name string) check.Faults {
+func CheckContainerResource(p names.Profile, at *check.Path, name string) check.Violations {
 	r := specRules{names: p}
 	r.resourceName(at, name)
-	return r.Faults
+	return r.Violations
 }
 
 // resourceName checks the name of a container resource.
@@ -90,7 +90,7 @@ func (r *podRules) quantity(at *check.Path, name string, value meta.Quantity) {
 	if value.Sign() < 0 {
 		r.Invalid(at, value, "must be greater than or equal to 0")
 	}
-	if (r.isExtended(name) || countsObjects(name)) && !value.Whole() {
+	if (r.isExtended(name) || countsObjects(name)) && !value.IsInteger() {
 		r.Invalid(at, value, "must be an integer")
 	}
 }

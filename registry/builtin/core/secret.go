@@ -39,11 +39,11 @@ func secrets() *registry.Kind {
 	return registry.Of(registry.Definition[Secret]{
 		Version: version,
 		Columns: []registry.Column{
-			registry.Text("Type", "The type of the Secret.", "type"),
+			registry.TextColumn("Type", "The type of the Secret.", "type"),
 			{Name: "Data", Type: "string", Doc: "The number of keys.", Cell: func(o *meta.Object) any {
 				return int64(len(o.Map("data")))
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate: validateSecret,
 		Warn:     warnOfSecret,
@@ -82,7 +82,7 @@ func validateSecret(w *registry.Change[Secret]) {
 		w.Unchanged(check.At("type"), new.Type, old.Type) // before the rules of the type, as at kube-apiserver
 	}
 	if old != nil && isTrue(old.Immutable) {
-		checkStaysImmutable(&w.Faults, new.Immutable)
+		checkStaysImmutable(&w.Violations, new.Immutable)
 		if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
 			w.Forbidden(check.At("data"), immutableMessage)
 		}
@@ -94,11 +94,11 @@ func validateSecret(w *registry.Change[Secret]) {
 	if size > maxData {
 		w.TooLong(check.At("data"), maxData)
 	}
-	new.checkType(&w.Faults, w.Names)
+	new.checkType(&w.Violations, w.Names)
 }
 
 // checkType checks the keys that known types require.
-func (s *Secret) checkType(f *check.Faults, p names.Profile) {
+func (s *Secret) checkType(f *check.Violations, p names.Profile) {
 	switch s.Type {
 	case p.Wire(wellknown.SecretServiceToken):
 		account := p.Wire(wellknown.ServiceAccountName)
@@ -132,7 +132,7 @@ func (s *Secret) has(key string) bool {
 	return ok
 }
 
-func (s *Secret) checkJSON(f *check.Faults, key string) {
+func (s *Secret) checkJSON(f *check.Violations, key string) {
 	at := check.At("data").Key(key)
 	value, ok := s.Data[key]
 	var any map[string]any

@@ -190,7 +190,7 @@ func services() *registry.Kind {
 		Columns:      serviceColumns(),
 		Validate:     validateService,
 		ValidateName: meta.NameChecker(meta.CheckDNSLabel),
-		Pool:         ServiceNetwork{}.Pool(),
+		Allocator:    ServiceNetwork{}.Pool(),
 		Fields:       []registry.SelectableField{{Name: "spec.clusterIP"}, {Name: "spec.type"}},
 		Behavior: registry.Behavior{
 			Default: defaultService,
@@ -203,7 +203,7 @@ func services() *registry.Kind {
 
 func serviceColumns() []registry.Column {
 	return []registry.Column{
-		registry.Text("Type", "The type of the service.", "spec", "type"),
+		registry.TextColumn("Type", "The type of the service.", "spec", "type"),
 		{Name: "Cluster-IP", Type: "string", Doc: "The first cluster IP.", Cell: func(o *meta.Object) any {
 			if ips := o.Strings("spec", "clusterIPs"); len(ips) > 0 {
 				return ips[0]
@@ -212,7 +212,7 @@ func serviceColumns() []registry.Column {
 		}},
 		{Name: "External-IP", Type: "string", Doc: "The external addresses of the service.", Cell: externalAddress},
 		{Name: "Port(s)", Type: "string", Doc: "The ports of the service.", Cell: servicePorts},
-		registry.Age(),
+		registry.AgeColumn(),
 		{Name: "Selector", Type: "string", Doc: "The labels of the pods.", Priority: 1, Cell: func(o *meta.Object) any {
 			return cells.Labels(o.Map("spec", "selector"))
 		}},

@@ -222,27 +222,27 @@ func TestServiceNetwork(t *testing.T) {
 		taken := map[string]bool{}
 		for range 2 {
 			obj := k.Object(t, body)
-			causes, err := pool.Allot(&registry.Allotment{Object: obj, Free: func(v string) bool { return !taken[v] || v == ":7" }})
+			causes, err := pool.Allocate(&registry.Allocation{Object: obj, Free: func(v string) bool { return !taken[v] || v == ":7" }})
 			require.NoError(t, err)
 			require.Empty(t, causes)
 			ip := netip.MustParseAddr(obj.String("spec", "clusterIP"))
 			require.True(t, prefix.Contains(ip), ip)
 			require.NotEqual(t, prefix.Masked().Addr(), ip, "not the network's own address")
 			require.NotEqual(t, prefix.Masked().Addr().Next(), ip, "nor the server's")
-			require.Equal(t, []string{ip.String(), ":7"}, pool.Held(obj))
+			require.Equal(t, []string{ip.String(), ":7"}, pool.Values(obj))
 			require.False(t, taken[ip.String()])
 			taken[ip.String()] = true
 		}
 	}
 	small := core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.0.0.0/30"), FirstPort: 1, LastPort: 1}.Pool()
-	_, err := small.Allot(&registry.Allotment{Object: k.Object(t, body), Free: func(v string) bool { return v == ":1" }})
+	_, err := small.Allocate(&registry.Allocation{Object: k.Object(t, body), Free: func(v string) bool { return v == ":1" }})
 	require.ErrorContains(t, err, "are full")
-	_, err = small.Allot(&registry.Allotment{Object: k.Object(t, body), Free: func(v string) bool { return v != ":1" }})
+	_, err = small.Allocate(&registry.Allocation{Object: k.Object(t, body), Free: func(v string) bool { return v != ":1" }})
 	require.ErrorContains(t, err, "all taken")
-	causes, err := small.Allot(&registry.Allotment{Object: k.Object(t, `{"spec":{"type":"NodePort","clusterIP":"10.0.0.3","clusterIPs":["10.0.0.3"],"ports":[{"port":1,"nodePort":2}]}}`), Free: free})
+	causes, err := small.Allocate(&registry.Allocation{Object: k.Object(t, `{"spec":{"type":"NodePort","clusterIP":"10.0.0.3","clusterIPs":["10.0.0.3"],"ports":[{"port":1,"nodePort":2}]}}`), Free: free})
 	require.NoError(t, err)
 	require.Len(t, causes, 2, "neither the broadcast address nor a port beyond the range")
-	causes, err = small.Allot(&registry.Allotment{Object: k.Object(t, `{"spec":{"type":"NodePort","clusterIP":"10.0.0.2","clusterIPs":["10.0.0.2"],"ports":[{"port":1,"nodePort":1}]}}`), Free: func(string) bool { return false }})
+	causes, err = small.Allocate(&registry.Allocation{Object: k.Object(t, `{"spec":{"type":"NodePort","clusterIP":"10.0.0.2","clusterIPs":["10.0.0.2"],"ports":[{"port":1,"nodePort":1}]}}`), Free: func(string) bool { return false }})
 	require.NoError(t, err)
 	require.Len(t, causes, 2, "what others hold cannot be had")
 }
@@ -253,8 +253,8 @@ func TestSpellingsOfAnAddress(t *testing.T) {
 	pool := core.ServiceNetwork{Addresses: netip.MustParsePrefix("fd00::/64")}.Pool()
 	for _, ip := range []string{"fd00::5", "fd00:0:0::0005", "FD00::5"} {
 		obj := k.Object(t, `{"spec":{"type":"ClusterIP","clusterIP":"`+ip+`","clusterIPs":["`+ip+`"]}}`)
-		require.Equal(t, []string{"fd00::5"}, pool.Held(obj))
-		causes, err := pool.Allot(&registry.Allotment{Object: obj, Free: func(v string) bool { return v != "fd00::5" }})
+		require.Equal(t, []string{"fd00::5"}, pool.Values(obj))
+		causes, err := pool.Allocate(&registry.Allocation{Object: obj, Free: func(v string) bool { return v != "fd00::5" }})
 		require.NoError(t, err)
 		require.Len(t, causes, 1, ip)
 		require.Contains(t, causes[0].Message, "already allocated")

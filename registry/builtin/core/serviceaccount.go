@@ -32,7 +32,7 @@ func serviceAccounts() *registry.Kind {
 		Version:    version,
 		ShortNames: []string{"sa"},
 		Columns: []registry.Column{
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Behavior: registry.Behavior{
 			Prepare: keepSecretNames,

@@ -52,7 +52,7 @@ func (l *allotment) assignFamilies() {
 		if len(s.IPFamilies) == 0 {
 			s.IPFamilies = before.IPFamilies
 		}
-		if check.Same(s, before) { // unchanged, even if the network has a second family by now
+		if check.SemanticEqual(s, before) { // unchanged, even if the network has a second family by now
 			l.setFamilies(s)
 			return
 		}
@@ -67,7 +67,7 @@ func (l *allotment) assignFamilies() {
 		s.IPFamilyPolicy = &policy
 	}
 	l.checkFamilies(s, anyFamily)
-	if len(l.Faults) > 0 {
+	if len(l.Violations) > 0 {
 		return
 	}
 	if len(s.IPFamilies) == 0 {
@@ -128,7 +128,7 @@ func (l *allotment) checkFamilies(s *ServiceSpec, anyFamily bool) {
 			l.Invalid(at.Field("clusterIPs").Index(i), s.ClusterIPs, f+" is not configured on this cluster")
 		}
 	}
-	if len(l.Faults) > 0 || anyFamily {
+	if len(l.Violations) > 0 || anyFamily {
 		return
 	}
 	if policy == bothStacks && len(has) < 2 {

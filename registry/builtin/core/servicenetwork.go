@@ -38,15 +38,15 @@ func (n ServiceNetwork) configured() []netip.Prefix {
 }
 
 // Pool returns the allocator of the network.
-func (n ServiceNetwork) Pool() *registry.Pool {
+func (n ServiceNetwork) Pool() *registry.Allocator {
 	if n.FirstPort == 0 {
 		n.FirstPort = 30000
 	}
 	if n.LastPort == 0 {
 		n.LastPort = 32767
 	}
-	return &registry.Pool{
-		Held: heldByService, Allot: n.allot,
+	return &registry.Allocator{
+		Values: heldByService, Allocate: n.allot,
 		Source: meta.GroupResource{Group: wellknown.GroupNetworking, Resource: "servicecidrs"}, Initial: n.initial,
 	}
 }
@@ -96,20 +96,20 @@ func portValue(n int64) string { return ":" + strconv.FormatInt(n, 10) }
 
 // allotment is an allocation for a service in progress.
 type allotment struct {
-	check.Faults
+	check.Violations
 	ServiceNetwork
-	*registry.Allotment
+	*registry.Allocation
 }
 
-func (n ServiceNetwork) allot(a *registry.Allotment) ([]meta.Cause, error) {
-	l := &allotment{ServiceNetwork: n, Allotment: a}
+func (n ServiceNetwork) allot(a *registry.Allocation) ([]meta.StatusCause, error) {
+	l := &allotment{ServiceNetwork: n, Allocation: a}
 	if hasClusterIP(l.Object) {
-		addressSpec(l.Object).addresses(&l.Faults, check.At("spec"))
-		if len(l.Faults) == 0 {
+		addressSpec(l.Object).addresses(&l.Violations, check.At("spec"))
+		if len(l.Violations) == 0 {
 			l.assignFamilies()
 		}
-		if len(l.Faults) > 0 {
-			return l.Faults, nil
+		if len(l.Violations) > 0 {
+			return l.Violations, nil
 		}
 		if err := l.assignAddresses(); err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func (n ServiceNetwork) allot(a *registry.Allotment) ([]meta.Cause, error) {
 	if err := l.assignPorts(); err != nil {
 		return nil, err
 	}
-	return l.Faults, nil
+	return l.Violations, nil
 }
 
 // findFree returns a random number from low to high that ok accepts, or -1. It tries the first numbers

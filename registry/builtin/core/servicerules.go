@@ -15,7 +15,7 @@ import (
 // validateService checks the spec, or for a write of the status only the load balancer. On update,
 // changes of immutable fields are reported first.
 func validateService(w *registry.Change[Service]) {
-	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	f, at, s := &w.Violations, check.At("spec"), &w.New.Spec
 	if w.Subresource == "status" {
 		w.New.Status.LoadBalancer.validate(f, check.At("status", "loadBalancer"), s.Type)
 		return
@@ -46,7 +46,7 @@ func validateService(w *registry.Change[Service]) {
 func (s *ServiceSpec) headless() bool { return len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == noAddress }
 
 // typeFaults checks the fields that depend on the type.
-func (s *ServiceSpec) typeFaults(f *check.Faults, at *check.Path) {
+func (s *ServiceSpec) typeFaults(f *check.Violations, at *check.Path) {
 	switch s.Type {
 	case LoadBalancerType, NodePortType:
 		if s.headless() {
@@ -64,14 +64,14 @@ func (s *ServiceSpec) typeFaults(f *check.Faults, at *check.Path) {
 			f.Forbidden(at.Field("ipFamilyPolicy"), never)
 		}
 		name := strings.TrimSuffix(s.ExternalName, ".")
-		f.Needs(at, "externalName", name)
+		f.RequiredField(at, "externalName", name)
 		f.Subdomain(at.Field("externalName"), name)
 	}
 }
 
-func (p *ServicePort) validate(f *check.Faults, at *check.Path, several bool, names map[string]bool) {
+func (p *ServicePort) validate(f *check.Violations, at *check.Path, several bool, names map[string]bool) {
 	if several {
-		f.Needs(at, "name", p.Name)
+		f.RequiredField(at, "name", p.Name)
 	}
 	if p.Name != "" && names[p.Name] {
 		f.Duplicate(at.Field("name"), p.Name)
@@ -80,7 +80,7 @@ func (p *ServicePort) validate(f *check.Faults, at *check.Path, several bool, na
 }
 
 // portNumbers checks that node ports are allowed and unique by protocol.
-func (s *ServiceSpec) portNumbers(f *check.Faults, at *check.Path) {
+func (s *ServiceSpec) portNumbers(f *check.Violations, at *check.Path) {
 	type number struct {
 		port     int32
 		protocol string
@@ -102,7 +102,7 @@ func (s *ServiceSpec) portNumbers(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (s *ServiceSpec) affinity(f *check.Faults, at *check.Path) {
+func (s *ServiceSpec) affinity(f *check.Violations, at *check.Path) {
 	const maxTimeout = 86400
 	switch c := s.SessionAffinityConfig; {
 	case s.SessionAffinity == "None" && c != nil:
@@ -118,7 +118,7 @@ func (s *ServiceSpec) affinity(f *check.Faults, at *check.Path) {
 // addresses checks cluster IPs and families against each other. The families are checked here instead
 // of by the schema, because the allocator runs before schema validation and an invalid family must be
 // the only violation.
-func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
+func (s *ServiceSpec) addresses(f *check.Violations, at *check.Path) {
 	if s.Type == ExternalNameType {
 		return
 	}
@@ -168,7 +168,7 @@ func (s *ServiceSpec) addresses(f *check.Faults, at *check.Path) {
 }
 
 // balancer checks the fields of load balancers. The capital in a field name is kube-apiserver's.
-func (s *ServiceSpec) balancer(f *check.Faults, at *check.Path) {
+func (s *ServiceSpec) balancer(f *check.Violations, at *check.Path) {
 	const only = "may only be used when `type` is 'LoadBalancer'"
 	balanced := s.Type == LoadBalancerType
 	ranges := at.Field("LoadBalancerSourceRanges")
@@ -192,10 +192,10 @@ func (s *ServiceSpec) balancer(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (s *ServiceSpec) policies(f *check.Faults, at *check.Path) {
+func (s *ServiceSpec) policies(f *check.Violations, at *check.Path) {
 	onNodes := s.Type == NodePortType || s.Type == LoadBalancerType
 	if onNodes || s.Type == ClusterIPType && len(s.ExternalIPs) > 0 {
-		f.Needs(at, "externalTrafficPolicy", s.ExternalTrafficPolicy)
+		f.RequiredField(at, "externalTrafficPolicy", s.ExternalTrafficPolicy)
 	} else if p := s.ExternalTrafficPolicy; p != "" {
 		f.Invalid(at.Field("externalTrafficPolicy"), p, "may only be set for externally-accessible services")
 	}
@@ -218,7 +218,7 @@ const immutableOnceSet = "may not change once set"
 
 // checkUpdate reports changes of immutable fields: the first address and family, the class of the load
 // balancer, and the health check port, while the type has them.
-func (s *ServiceSpec) checkUpdate(f *check.Faults, at *check.Path, old *ServiceSpec) {
+func (s *ServiceSpec) checkUpdate(f *check.Violations, at *check.Path, old *ServiceSpec) {
 	if old.Type != ExternalNameType && s.Type != ExternalNameType {
 		if len(old.ClusterIPs) > 0 && (len(s.ClusterIPs) == 0 || s.ClusterIPs[0] != old.ClusterIPs[0]) {
 			f.Invalid(at.Field("clusterIPs").Index(0), s.ClusterIPs, immutableOnceSet)
@@ -227,7 +227,7 @@ func (s *ServiceSpec) checkUpdate(f *check.Faults, at *check.Path, old *ServiceS
 			f.Invalid(at.Field("ipFamilies").Index(0), s.IPFamilies, immutableOnceSet)
 		}
 	}
-	if old.Type == LoadBalancerType && s.Type == LoadBalancerType && !check.Same(s.LoadBalancerClass, old.LoadBalancerClass) {
+	if old.Type == LoadBalancerType && s.Type == LoadBalancerType && !check.SemanticEqual(s.LoadBalancerClass, old.LoadBalancerClass) {
 		f.Invalid(at.Field("loadBalancerClass"), s.LoadBalancerClass, immutableOnceSet)
 	}
 	if s.healthChecked() && old.healthChecked() && s.HealthCheckNodePort != old.HealthCheckNodePort {
@@ -236,7 +236,7 @@ func (s *ServiceSpec) checkUpdate(f *check.Faults, at *check.Path, old *ServiceS
 }
 
 // validate checks the state of a load balancer of a service of type kind.
-func (l *LoadBalancerStatus) validate(f *check.Faults, at *check.Path, kind string) {
+func (l *LoadBalancerStatus) validate(f *check.Violations, at *check.Path, kind string) {
 	if kind != LoadBalancerType && len(l.Ingress) > 0 {
 		f.Forbidden(at.Field("ingress"), "may only be used when `spec.type` is \"LoadBalancer\"")
 		return

@@ -75,18 +75,18 @@ func TestNamespace(t *testing.T) {
 	require.Equal(t, "n", obj.Labels()["kubernetes.io/metadata.name"])
 	require.Equal(t, []string{"kubernetes"}, obj.Strings("spec", "finalizers"))
 	require.Equal(t, "Active", obj.String("status", "phase"))
-	require.True(t, k.Held(obj))
+	require.True(t, k.RetainOnDelete(obj))
 
 	kept, faults := k.Update(t, obj, `{"spec":null,"metadata":{"labels":{"kubernetes.io/metadata.name":"other"}}}`, "")
 	require.Empty(t, faults)
 	require.Equal(t, []string{"kubernetes"}, kept.Strings("spec", "finalizers"), "only finalize changes the spec")
 	require.Equal(t, "n", kept.Labels()["kubernetes.io/metadata.name"])
 
-	k.Terminate(k.NewChange(t.Context(), obj, nil, ""))
+	k.BeginDelete(k.NewChange(t.Context(), obj, nil, ""))
 	require.Equal(t, "Terminating", obj.String("status", "phase"))
 	free, faults := k.Update(t, obj, `{"spec":{"finalizers":[]}}`, "finalize")
 	require.Empty(t, faults)
-	require.False(t, k.Held(free))
+	require.False(t, k.RetainOnDelete(free))
 	_, faults = k.Update(t, obj, `{"spec":{"finalizers":["nodomain"]}}`, "finalize")
 	require.Equal(t, []string{"Invalid:spec.finalizers[0]"}, faults)
 

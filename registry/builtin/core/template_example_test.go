@@ -40,16 +40,16 @@ var tasks = registry.Definition[Task]{
 	Validate: func(w *registry.Change[Task]) {
 		at, claims := check.At("spec", "template"), w.New.Spec.Claims
 		t, faults := core.WithClaims(at, &w.New.Spec.Template, claims)
-		w.Faults = append(w.Faults, faults...)
+		w.Violations = append(w.Violations, faults...)
 		for i := range claims {
-			w.Faults = append(w.Faults, core.CheckClaimTemplate(w.Names, w.Found, check.At("spec", "claims").Index(i), &claims[i])...)
+			w.Violations = append(w.Violations, core.CheckClaimTemplate(w.Names, w.SchemaViolations, check.At("spec", "claims").Index(i), &claims[i])...)
 		}
-		kept := w.Old != nil && check.Same(w.New.Spec, w.Old.Spec)
+		kept := w.Old != nil && check.SemanticEqual(w.New.Spec, w.Old.Spec)
 		if t.Spec.RestartPolicy == "Always" {
-			w.Faults = append(w.Faults, core.CheckLastingTemplate(w.Names, w.Found, at, true, t, kept)...)
+			w.Violations = append(w.Violations, core.CheckLastingTemplate(w.Names, w.SchemaViolations, at, true, t, kept)...)
 			return
 		}
-		w.Faults = append(w.Faults, core.CheckPodTemplate(w.Names, w.Found, at, t, kept)...)
+		w.Violations = append(w.Violations, core.CheckPodTemplate(w.Names, w.SchemaViolations, at, t, kept)...)
 	},
 	Columns: append(core.TemplateColumns(0, "spec", "template", "spec"), registry.Column{Name: "First", Type: "string", Cell: func(o *meta.Object) any {
 		names, _ := core.ContainerNames(o.Map("spec", "template", "spec"))

@@ -89,7 +89,7 @@ type ClusterTrustBundleProjection struct {
 	SignerName *string `json:"signerName,omitempty" protobuf:"2" schema:"format=signer-name"`
 
 	// LabelSelector restricts the bundles of a signer by label.
-	LabelSelector *meta.Selector `json:"labelSelector,omitempty" protobuf:"3" schema:"format=label-selector"`
+	LabelSelector *meta.LabelSelector `json:"labelSelector,omitempty" protobuf:"3" schema:"format=label-selector"`
 
 	// Optional allows the pod to start if no bundle matches.
 	Optional *bool `json:"optional,omitempty" protobuf:"5"`

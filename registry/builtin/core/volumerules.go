@@ -11,12 +11,12 @@ import (
 // podVolumes checks the volumes. Only volumes without violations can be mounted.
 func (r *podRules) podVolumes(at *check.Path) {
 	for i := range r.spec.Volumes {
-		v, p, before := &r.spec.Volumes[i], at.Index(i), len(r.Faults)
+		v, p, before := &r.spec.Volumes[i], at.Index(i), len(r.Violations)
 		r.source(p, v)
 		if r.volumes[v.Name] != nil {
 			r.Duplicate(p.Field("name"), v.Name)
 		}
-		if len(r.Faults) == before && !r.found.In(p) {
+		if len(r.Violations) == before && !r.found.In(p) {
 			r.volumes[v.Name] = v
 		}
 	}
@@ -148,7 +148,7 @@ func (s *EmptyDirVolumeSource) validate(r *specRules, at *check.Path) {
 
 func (s *ImageVolumeSource) validate(r *podRules, at *check.Path) {
 	if r.pod != nil {
-		r.Needs(at, "reference", s.Reference)
+		r.RequiredField(at, "reference", s.Reference)
 	}
 }
 
@@ -239,13 +239,13 @@ func (t *ClusterTrustBundleProjection) validate(r *podRules, at *check.Path) {
 	case t.Name != nil && t.SignerName != nil:
 		r.Invalid(at, t, "only one of name and signerName may be used")
 	case t.Name != nil:
-		r.Needs(at, "name", *t.Name)
+		r.RequiredField(at, "name", *t.Name)
 		r.Format(at.Field("name"), *t.Name, checkBundleName(*t.Name))
 		if t.LabelSelector != nil {
 			r.Invalid(at.Field("labelSelector"), t.LabelSelector, "labelSelector must be unset if name is specified")
 		}
 	case t.SignerName != nil:
-		r.Needs(at, "signerName", *t.SignerName)
+		r.RequiredField(at, "signerName", *t.SignerName)
 	default:
 		r.Required(at, "either name or signerName must be specified")
 	}
@@ -306,7 +306,7 @@ func (c *PodCertificateProjection) validate(r *podRules, at *check.Path) {
 
 // file checks the path of a file, whose violations have the path of the parent.
 func (r *podRules) file(at *check.Path, path string) {
-	r.Needs(at, "path", path)
+	r.RequiredField(at, "path", path)
 	r.Format(at.Field("path"), path, check.FilePath(path))
 }
 
@@ -316,13 +316,13 @@ func (s *EphemeralVolumeSource) validate(r *podRules, at *check.Path) {
 	if t == nil {
 		return
 	}
-	r.Faults = append(r.Faults, CheckClaimMetadata(at.Field("metadata"), &t.ObjectMeta)...)
+	r.Violations = append(r.Violations, CheckClaimMetadata(at.Field("metadata"), &t.ObjectMeta)...)
 	r.claimSpec(at.Field("spec"), &t.Spec)
 }
 
 // CheckClaimMetadata returns the violations in the metadata of a claim template, which may only have
 // labels and annotations.
-func CheckClaimMetadata(at *check.Path, m *meta.ObjectMeta) (f check.Faults) {
+func CheckClaimMetadata(at *check.Path, m *meta.ObjectMeta) (f check.Violations) {
 	checkAnnotations(&f, at.Field("annotations"), m.Annotations)
 	f.Labels(at.Field("labels"), m.Labels)
 	for _, field := range []struct {

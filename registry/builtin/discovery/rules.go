@@ -15,20 +15,20 @@ func validate(w *registry.Change[EndpointSlice]) {
 	if w.Old != nil {
 		w.Unchanged(check.At("addressType"), w.New.AddressType, w.Old.AddressType) // after the violations of the schema, as at kube-apiserver
 	}
-	checkPorts(&w.Faults, check.At("ports"), w.New.Ports)
-	if w.Old != nil && check.Same(w.Old.Endpoints, w.New.Endpoints) {
+	checkPorts(&w.Violations, check.At("ports"), w.New.Ports)
+	if w.Old != nil && check.SemanticEqual(w.Old.Endpoints, w.New.Endpoints) {
 		return
 	}
 	for i := range w.New.Endpoints {
 		at := check.At("endpoints").Index(i)
-		w.New.Endpoints[i].checkAddresses(&w.Faults, at.Field("addresses"), w.New.AddressType)
+		w.New.Endpoints[i].checkAddresses(&w.Violations, at.Field("addresses"), w.New.AddressType)
 		if h := w.New.Endpoints[i].Hints; h != nil {
-			h.validate(&w.Faults, at.Field("hints"))
+			h.validate(&w.Violations, at.Field("hints"))
 		}
 	}
 }
 
-func checkPorts(f *check.Faults, at *check.Path, ports []EndpointPort) {
+func checkPorts(f *check.Violations, at *check.Path, ports []EndpointPort) {
 	seen := map[string]bool{}
 	for i, p := range ports {
 		if n := p.Name; n != nil {
@@ -42,14 +42,14 @@ func checkPorts(f *check.Faults, at *check.Path, ports []EndpointPort) {
 }
 
 // checkUnique reports a value that is in seen, and adds it.
-func checkUnique(f *check.Faults, at *check.Path, value string, seen map[string]bool) {
+func checkUnique(f *check.Violations, at *check.Path, value string, seen map[string]bool) {
 	if seen[value] {
 		f.Duplicate(at, value)
 	}
 	seen[value] = true
 }
 
-func (e *Endpoint) checkAddresses(f *check.Faults, at *check.Path, kind string) {
+func (e *Endpoint) checkAddresses(f *check.Violations, at *check.Path, kind string) {
 	for i, text := range e.Addresses {
 		switch kind {
 		case typeIPv4, typeIPv6:
@@ -62,7 +62,7 @@ func (e *Endpoint) checkAddresses(f *check.Faults, at *check.Path, kind string) 
 
 // checkIP checks an address. A wrong family is reported at the list; IPv6 addresses must be in
 // canonical form.
-func checkIP(f *check.Faults, list *check.Path, i int, text, family string) {
+func checkIP(f *check.Violations, list *check.Path, i int, text, family string) {
 	at := list.Index(i)
 	if !address.HostIP(f, at, text) {
 		return
@@ -79,7 +79,7 @@ func checkIP(f *check.Faults, list *check.Path, i int, text, family string) {
 }
 
 // checkDomain checks a DNS name with at least 2 labels and an optional trailing dot.
-func checkDomain(f *check.Faults, at *check.Path, name string) {
+func checkDomain(f *check.Violations, at *check.Path, name string) {
 	if name == "" {
 		f.Required(at, "")
 		return
@@ -93,7 +93,7 @@ func checkDomain(f *check.Faults, at *check.Path, name string) {
 }
 
 // validate checks the hints. Nodes are not checked if there are too many zones, as at kube-apiserver.
-func (h *EndpointHints) validate(f *check.Faults, at *check.Path) {
+func (h *EndpointHints) validate(f *check.Violations, at *check.Path) {
 	zones, nodes := map[string]bool{}, map[string]bool{}
 	for i, z := range h.ForZones {
 		checkUnique(f, at.Field("forZones").Index(i).Field("name"), z.Name, zones)

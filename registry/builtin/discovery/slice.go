@@ -159,7 +159,7 @@ func columns() []registry.Column {
 		return cells.FirstFew(list)
 	}
 	return []registry.Column{
-		registry.Text("AddressType", "The type of the addresses.", "addressType"),
+		registry.TextColumn("AddressType", "The type of the addresses.", "addressType"),
 		{Name: "Ports", Type: "string", Doc: "The ports of each endpoint.", Cell: func(o *meta.Object) any {
 			var list []string
 			for _, p := range o.Objects("ports") {
@@ -178,7 +178,7 @@ func columns() []registry.Column {
 			}
 			return format(list)
 		}},
-		registry.Age(),
+		registry.AgeColumn(),
 	}
 }
 

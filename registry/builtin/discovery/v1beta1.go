@@ -118,7 +118,7 @@ func convertTopology(v *registry.KindVersion) {
 			if err != nil {
 				return nil, err
 			}
-			var f check.Faults
+			var f check.Violations
 			for i, e := range meta.NewObject(out).Objects("endpoints") {
 				moveTopology(e, zone, host)
 				if n := len(e.Map("deprecatedTopology")); n > maxTopology {

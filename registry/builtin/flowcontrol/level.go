@@ -112,12 +112,12 @@ func levels() *registry.Kind {
 		Group: wellknown.GroupFlowControl, Version: "v1", Scope: registry.Cluster, Status: true,
 		Lifetime: registry.Lifetime{Introduced: "1.29"}, Versions: olderLevelVersions(),
 		Columns: []registry.Column{
-			registry.Text("Type", "Limited or Exempt.", "spec", "type"),
+			registry.TextColumn("Type", "Limited or Exempt.", "spec", "type"),
 			cell("NominalConcurrencyShares", "The level's share of the concurrency limit.", "spec", "limited", "nominalConcurrencyShares"),
 			cell("Queues", "The number of queues.", of("queues")...),
 			cell("HandSize", "The number of queues that each flow uses.", of("handSize")...),
 			cell("QueueLengthLimit", "The largest number of requests in a queue.", of("queueLengthLimit")...),
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Behavior:  registry.Behavior{Default: defaultLevel},
 		Validate:  validateLevel,
@@ -149,7 +149,7 @@ func validateLevel(w *registry.Change[PriorityLevelConfiguration]) {
 	for _, c := range w.New.Status.Conditions {
 		types = append(types, c.Type)
 	}
-	checkUniqueTypes(&w.Faults, types)
+	checkUniqueTypes(&w.Violations, types)
 	if (s.Type == exempt || s.Type == limited) && (s.Type == exempt) != (w.New.Name == "exempt") {
 		w.Invalid(at.Field("type"), s.Type, "must be 'Exempt' if and only if `name` is 'exempt'")
 	}
@@ -163,21 +163,21 @@ func validateLevel(w *registry.Change[PriorityLevelConfiguration]) {
 		w.Required(at.Field("limited"), "must not be empty when type is Limited")
 	}
 	if s.Type == limited && s.Limited != nil {
-		s.Limited.LimitResponse.validate(&w.Faults, at.Field("limited").Field("limitResponse"))
+		s.Limited.LimitResponse.validate(&w.Violations, at.Field("limited").Field("limitResponse"))
 	}
 	switch fixed, given := mandatoryLevels()[w.New.Name], *s; {
 	case w.New.Name == "exempt":
-		if given.Exempt = nil; !check.Same(given, fixed) {
+		if given.Exempt = nil; !check.SemanticEqual(given, fixed) {
 			w.Invalid(at, s, "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value")
 		}
-	case fixed.Type != "" && !check.Same(given, fixed):
+	case fixed.Type != "" && !check.SemanticEqual(given, fixed):
 		w.Invalid(at, s, "spec of '"+w.New.Name+"' must equal the fixed value")
 	}
 }
 
 // validate checks that the queues are configured exactly for type Queue. The messages name the type
 // Limited because kube-apiserver's do.
-func (r *LimitResponse) validate(f *check.Faults, at *check.Path) {
+func (r *LimitResponse) validate(f *check.Violations, at *check.Path) {
 	switch at := at.Field("queuing"); {
 	case r.Type == queue && r.Queuing == nil:
 		f.Required(at, "must not be empty if limited.limitResponse.type is Limited")
@@ -190,7 +190,7 @@ func (r *LimitResponse) validate(f *check.Faults, at *check.Path) {
 
 // validate checks that handSize is at most queues and that a hand can be derived from a 60-bit hash. It
 // skips values below 1, which the schema reports.
-func (q *QueuingConfiguration) validate(f *check.Faults, at *check.Path) {
+func (q *QueuingConfiguration) validate(f *check.Violations, at *check.Path) {
 	const maxBits = 60
 	if q.Queues < 1 || q.HandSize < 1 {
 		return

@@ -23,17 +23,17 @@ func validateSchema(w *registry.Change[FlowSchema]) {
 	for _, c := range w.New.Status.Conditions {
 		types = append(types, c.Type)
 	}
-	checkUniqueTypes(&w.Faults, types)
+	checkUniqueTypes(&w.Violations, types)
 	for i := range s.Rules {
-		s.Rules[i].validate(&w.Faults, at.Field("rules").Index(i))
+		s.Rules[i].validate(&w.Violations, at.Field("rules").Index(i))
 	}
-	if fixed, ok := mandatorySchemas()[w.New.Name]; ok && !check.Same(*s, fixed) {
+	if fixed, ok := mandatorySchemas()[w.New.Name]; ok && !check.SemanticEqual(*s, fixed) {
 		w.Invalid(at, s, "spec of '"+w.New.Name+"' must equal the fixed value")
 	}
 }
 
 // validate checks the subjects before the rules, as kube-apiserver does.
-func (r *PolicyRulesWithSubjects) validate(f *check.Faults, at *check.Path) {
+func (r *PolicyRulesWithSubjects) validate(f *check.Violations, at *check.Path) {
 	for i := range r.Subjects {
 		r.Subjects[i].validate(f, at.Field("subjects").Index(i))
 	}
@@ -49,7 +49,7 @@ func (r *PolicyRulesWithSubjects) validate(f *check.Faults, at *check.Path) {
 }
 
 // validate checks that exactly the field that Kind names is set. The schema reports an unknown kind.
-func (s *Subject) validate(f *check.Faults, at *check.Path) {
+func (s *Subject) validate(f *check.Violations, at *check.Path) {
 	fields := []struct {
 		kind, field string
 		set         bool
@@ -72,7 +72,7 @@ func (s *Subject) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (r *ResourcePolicyRule) validate(f *check.Faults, at *check.Path) {
+func (r *ResourcePolicyRule) validate(f *check.Violations, at *check.Path) {
 	checkVerbs(f, at.Field("verbs"), r.Verbs)
 	checkWildcard(f, at.Field("apiGroups"), r.APIGroups, "api groups")
 	checkWildcard(f, at.Field("resources"), r.Resources, "resources")
@@ -91,7 +91,7 @@ func (r *ResourcePolicyRule) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-func (r *NonResourcePolicyRule) validate(f *check.Faults, at *check.Path) {
+func (r *NonResourcePolicyRule) validate(f *check.Violations, at *check.Path) {
 	checkVerbs(f, at.Field("verbs"), r.Verbs)
 	at = at.Field("nonResourceURLs")
 	if slices.Contains(r.NonResourceURLs, all) {
@@ -123,7 +123,7 @@ func pathViolation(path string) string {
 }
 
 // checkVerbs checks that each verb is known, or that the only verb is the wildcard.
-func checkVerbs(f *check.Faults, at *check.Path, verbs []string) {
+func checkVerbs(f *check.Violations, at *check.Path, verbs []string) {
 	known := []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
 	switch {
 	case slices.Contains(verbs, all):
@@ -135,14 +135,14 @@ func checkVerbs(f *check.Faults, at *check.Path, verbs []string) {
 
 // checkWildcard checks that the wildcard, if present, is the only entry of the list. noun names the
 // entries in the message.
-func checkWildcard(f *check.Faults, at *check.Path, list []string, noun string) {
+func checkWildcard(f *check.Violations, at *check.Path, list []string, noun string) {
 	if len(list) > 1 && slices.Contains(list, all) {
 		f.Invalid(at, list, "if '*' is present, must not specify other "+noun)
 	}
 }
 
 // checkUniqueTypes checks that no condition type is repeated.
-func checkUniqueTypes(f *check.Faults, types []string) {
+func checkUniqueTypes(f *check.Violations, types []string) {
 	seen := map[string]bool{}
 	for i, t := range types {
 		if seen[t] {

@@ -149,10 +149,10 @@ func schemas() *registry.Kind {
 			older.Same[FlowSchema]("v1beta3", "1.26", "1.29", "1.32", wellknown.GroupFlowControl+"/v1"),
 		},
 		Columns: []registry.Column{
-			registry.Text("PriorityLevel", "The level that serves the requests.", "spec", "priorityLevelConfiguration", "name"),
+			registry.TextColumn("PriorityLevel", "The level that serves the requests.", "spec", "priorityLevelConfiguration", "name"),
 			{Name: "MatchingPrecedence", Type: "string", Doc: "Of the matching flow schemas, the lowest precedence wins.", Cell: func(o *meta.Object) any { return o.Int("spec", "matchingPrecedence") }},
 			cell("DistinguisherMethod", "How requests are divided into flows.", "spec", "distinguisherMethod", "type"),
-			registry.Age(),
+			registry.AgeColumn(),
 			{Name: "MissingPL", Type: "string", Doc: "True if the priority level does not exist.", Cell: func(o *meta.Object) any {
 				for _, c := range o.Objects("status", "conditions") {
 					if c.String("type") == "Dangling" {

@@ -78,7 +78,7 @@ func ipAddresses() *registry.Kind {
 			return strings.Join(append(words, p.String("name")), "/")
 		}}},
 		ValidateName: func(name string, _ bool) []string {
-			var f check.Faults
+			var f check.Violations
 			if address.HostIP(&f, nil, name) && netip.MustParseAddr(name).String() != name {
 				return []string{"must be in canonical form (\"" + netip.MustParseAddr(name).String() + "\")"}
 			}
@@ -104,7 +104,7 @@ func serviceCIDRs() *registry.Kind {
 			{Name: "CIDRs", Type: "string", Doc: "The network of each IP family.", Cell: func(o *meta.Object) any {
 				return cells.FirstFew(o.Strings("spec", "cidrs"))
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate:  validateCIDRs,
 		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true},
@@ -141,7 +141,7 @@ func validateCIDRs(w *registry.Change[ServiceCIDR]) {
 	families := map[bool]bool{}
 	for i, text := range cidrs {
 		at := at.Index(i)
-		p, ok := address.Network(&w.Faults, at, text)
+		p, ok := address.Network(&w.Violations, at, text)
 		if !ok {
 			continue
 		}

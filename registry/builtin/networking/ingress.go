@@ -143,7 +143,7 @@ func ingresses() *registry.Kind {
 				}
 				return "80"
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate: validateIngress,
 		Behavior: registry.Behavior{Warn: func(w *registry.Change[meta.Object]) []string {

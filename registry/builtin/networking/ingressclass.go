@@ -50,7 +50,7 @@ func ingressClasses() *registry.Kind {
 			older.Same[IngressClass]("v1beta1", "1.18", "1.19", "1.22", wellknown.GroupNetworking+"/v1"),
 		},
 		Columns: []registry.Column{
-			registry.Text("Controller", "The controller of the class.", "spec", "controller"),
+			registry.TextColumn("Controller", "The controller of the class.", "spec", "controller"),
 			{Name: "Parameters", Type: "string", Doc: "The object with further configuration.", Cell: func(o *meta.Object) any {
 				p := meta.NewObject(o.Map("spec", "parameters"))
 				kind, group := p.String("kind"), p.String("apiGroup")
@@ -62,7 +62,7 @@ func ingressClasses() *registry.Kind {
 				}
 				return kind + "/" + p.String("name")
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate:  validateClass,
 		Reference: &compat.Reference{DeleteAnswersStatus: true},
@@ -70,7 +70,7 @@ func ingressClasses() *registry.Kind {
 }
 
 func validateClass(w *registry.Change[IngressClass]) {
-	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	f, at, s := &w.Violations, check.At("spec"), &w.New.Spec
 	if w.Old == nil {
 		checkController(f, at.Field("controller"), s.Controller)
 	}
@@ -91,7 +91,7 @@ func validateClass(w *registry.Change[IngressClass]) {
 }
 
 // checkController checks the form of a controller name. The schema reports an empty name.
-func checkController(f *check.Faults, at *check.Path, name string) {
+func checkController(f *check.Violations, at *check.Path, name string) {
 	domain, path, ok := strings.Cut(name, "/")
 	switch {
 	case name == "":

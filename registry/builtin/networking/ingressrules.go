@@ -12,10 +12,10 @@ import (
 // validateIngress checks the spec, or for a write of the status only the status.
 func validateIngress(w *registry.Change[Ingress]) {
 	if w.Subresource == "status" {
-		w.New.Status.validate(&w.Faults)
+		w.New.Status.validate(&w.Violations)
 		return
 	}
-	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	f, at, s := &w.Violations, check.At("spec"), &w.New.Spec
 	key := w.Names.Wire(wellknown.IngressClass)
 	if class, there := w.New.Annotations[key]; there && w.Old == nil && s.IngressClassName != nil && class != *s.IngressClassName {
 		f.Invalid(check.At("annotations").Field(key), class, "must match `ingressClassName` when both are specified")
@@ -50,7 +50,7 @@ func validateIngress(w *registry.Change[Ingress]) {
 }
 
 // checkHost checks a DNS name whose first label may be *.
-func checkHost(f *check.Faults, at *check.Path, host string) {
+func checkHost(f *check.Violations, at *check.Path, host string) {
 	suffix, wildcard := strings.CutPrefix(host, "*.")
 	switch {
 	case !strings.Contains(host, "*"):
@@ -60,7 +60,7 @@ func checkHost(f *check.Faults, at *check.Path, host string) {
 	}
 }
 
-func (p *HTTPIngressPath) validate(f *check.Faults, at *check.Path) {
+func (p *HTTPIngressPath) validate(f *check.Violations, at *check.Path) {
 	if p.PathType == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (p *HTTPIngressPath) validate(f *check.Faults, at *check.Path) {
 
 // validate checks that exactly one of service and resource is set, and that a service backend has
 // exactly one of port name and number.
-func (b *IngressBackend) validate(f *check.Faults, at *check.Path) {
+func (b *IngressBackend) validate(f *check.Violations, at *check.Path) {
 	switch r, s := b.Resource, b.Service; {
 	case r != nil && s != nil:
 		f.Invalid(at, "", "cannot set both resource and service backends")
@@ -106,13 +106,13 @@ func (b *IngressBackend) validate(f *check.Faults, at *check.Path) {
 }
 
 // checkPathSegment checks that a required field can be part of a URL path.
-func checkPathSegment(f *check.Faults, at *check.Path, field, value string) {
-	if f.Needs(at, field, value); value != "" {
+func checkPathSegment(f *check.Violations, at *check.Path, field, value string) {
+	if f.RequiredField(at, field, value); value != "" {
 		f.Format(at.Field(field), value, meta.CheckPathSegment(value))
 	}
 }
 
-func (s *IngressStatus) validate(f *check.Faults) {
+func (s *IngressStatus) validate(f *check.Violations) {
 	for i, in := range s.LoadBalancer.Ingress {
 		if len(check.IP(in.Hostname)) == 0 {
 			f.Invalid(check.At("status", "loadBalancer", "ingress").Index(i).Field("hostname"), in.Hostname, "must be a DNS name, not an IP address")

@@ -23,7 +23,7 @@ type NetworkPolicy struct {
 // NetworkPolicySpec is the traffic that is allowed for the selected pods.
 type NetworkPolicySpec struct {
 	// PodSelector selects the pods. An empty selector selects all pods of the namespace.
-	PodSelector meta.Selector `json:"podSelector" protobuf:"1" schema:"optional,format=label-selector"`
+	PodSelector meta.LabelSelector `json:"podSelector" protobuf:"1" schema:"optional,format=label-selector"`
 	// Ingress rules allow incoming traffic; any of them suffices.
 	Ingress []NetworkPolicyIngressRule `json:"ingress,omitempty" protobuf:"2" schema:"listType=atomic"`
 	// Egress rules allow outgoing traffic; any of them suffices.
@@ -71,9 +71,9 @@ type IPBlock struct {
 type NetworkPolicyPeer struct {
 	// PodSelector selects pods, in the namespace of the policy or, with namespaceSelector, in the
 	// selected namespaces.
-	PodSelector *meta.Selector `json:"podSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
+	PodSelector *meta.LabelSelector `json:"podSelector,omitempty" protobuf:"1" schema:"format=label-selector"`
 	// NamespaceSelector selects namespaces. Without podSelector it matches all of their pods.
-	NamespaceSelector *meta.Selector `json:"namespaceSelector,omitempty" protobuf:"2" schema:"format=label-selector"`
+	NamespaceSelector *meta.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"2" schema:"format=label-selector"`
 	// IPBlock matches a network. It excludes the other fields.
 	IPBlock *IPBlock `json:"ipBlock,omitempty" protobuf:"3"`
 }
@@ -84,13 +84,13 @@ func networkPolicies() *registry.Kind {
 		Versions: []registry.VersionOf[NetworkPolicy]{olderPolicy()},
 		Columns: []registry.Column{
 			{Name: "Pod-Selector", Type: "string", Doc: "The selector of the pods.", Cell: func(o *meta.Object) any {
-				s, err := meta.LabelSelectorFromObject(o.Map("spec", "podSelector"))
+				s, err := meta.LabelSelectorAsSelector(o.Map("spec", "podSelector"))
 				if err != nil {
 					return "<error>"
 				}
 				return orNone(s.String())
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Default: func(w *registry.Change[NetworkPolicy]) {
 			if s := &w.New.Spec; len(s.PolicyTypes) == 0 {
@@ -106,7 +106,7 @@ func networkPolicies() *registry.Kind {
 }
 
 func validatePolicy(w *registry.Change[NetworkPolicy]) {
-	f, at, s := &w.Faults, check.At("spec"), &w.New.Spec
+	f, at, s := &w.Violations, check.At("spec"), &w.New.Spec
 	for i, r := range s.Ingress {
 		at := at.Field("ingress").Index(i)
 		checkPorts(f, at.Field("ports"), r.Ports)
@@ -128,7 +128,7 @@ func validatePolicy(w *registry.Change[NetworkPolicy]) {
 }
 
 // checkPorts checks the end ports.
-func checkPorts(f *check.Faults, at *check.Path, ports []NetworkPolicyPort) {
+func checkPorts(f *check.Violations, at *check.Path, ports []NetworkPolicyPort) {
 	for i, p := range ports {
 		at := at.Index(i).Field("endPort")
 		switch {
@@ -146,7 +146,7 @@ func checkPorts(f *check.Faults, at *check.Path, ports []NetworkPolicyPort) {
 	}
 }
 
-func checkPeers(f *check.Faults, at *check.Path, peers []NetworkPolicyPeer) {
+func checkPeers(f *check.Violations, at *check.Path, peers []NetworkPolicyPeer) {
 	for i, p := range peers {
 		at, selects := at.Index(i), p.PodSelector != nil || p.NamespaceSelector != nil
 		switch {
@@ -162,7 +162,7 @@ func checkPeers(f *check.Faults, at *check.Path, peers []NetworkPolicyPeer) {
 }
 
 // validate checks the form of the network, and that the exceptions are proper subsets of it.
-func (b *IPBlock) validate(f *check.Faults, at *check.Path) {
+func (b *IPBlock) validate(f *check.Violations, at *check.Path) {
 	if b.CIDR == "" {
 		return
 	}

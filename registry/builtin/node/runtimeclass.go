@@ -48,8 +48,8 @@ func Kinds() []*registry.Kind {
 			older.Same[RuntimeClass]("v1beta1", "1.14", "1.22", "1.25", ""),
 		},
 		Columns: []registry.Column{
-			registry.Text("Handler", "", "handler"),
-			registry.Age(),
+			registry.TextColumn("Handler", "", "handler"),
+			registry.AgeColumn(),
 		},
 		Validate:  validate,
 		Reference: &compat.Reference{NoGeneration: true, DeleteAnswersStatus: true, CreateOnPut: true, PutWithVersion: true, AnyNamespace: true, FreeFinalizers: true},
@@ -60,11 +60,11 @@ func Kinds() []*registry.Kind {
 // immutable.
 func validate(w *registry.Change[RuntimeClass]) {
 	if w.New.Overhead != nil {
-		w.Faults = append(w.Faults, core.CheckOverhead(w.Names, check.At("overhead"), w.New.Overhead.PodFixed)...)
+		w.Violations = append(w.Violations, core.CheckOverhead(w.Names, check.At("overhead"), w.New.Overhead.PodFixed)...)
 	}
 	if s := w.New.Scheduling; s != nil {
 		at := check.At("scheduling", "tolerations")
-		w.Faults = append(w.Faults, core.CheckTolerations(at, s.Tolerations)...)
+		w.Violations = append(w.Violations, core.CheckTolerations(at, s.Tolerations)...)
 		type tolerationKey struct {
 			core.Toleration
 			bounded bool

@@ -190,10 +190,10 @@ func Policies() *registry.Kind {
 		Columns: []registry.Column{
 			{Name: "Priv", Type: "string", Doc: "Whether containers may be privileged.", Cell: flag("privileged")},
 			{Name: "Caps", Type: "string", Doc: "The capabilities that containers may add.", Cell: joined("allowedCapabilities")},
-			registry.Text("Selinux", "The strategy for SELinux labels.", "spec", "seLinux", "rule"),
-			registry.Text("RunAsUser", "The strategy for the user of containers.", "spec", "runAsUser", "rule"),
-			registry.Text("FsGroup", "The strategy for the group of volumes.", "spec", "fsGroup", "rule"),
-			registry.Text("SupGroup", "The strategy for supplemental groups.", "spec", "supplementalGroups", "rule"),
+			registry.TextColumn("Selinux", "The strategy for SELinux labels.", "spec", "seLinux", "rule"),
+			registry.TextColumn("RunAsUser", "The strategy for the user of containers.", "spec", "runAsUser", "rule"),
+			registry.TextColumn("FsGroup", "The strategy for the group of volumes.", "spec", "fsGroup", "rule"),
+			registry.TextColumn("SupGroup", "The strategy for supplemental groups.", "spec", "supplementalGroups", "rule"),
 			{Name: "ReadOnlyRootFs", Type: "string", Doc: "Whether root file systems must be read-only.", Cell: flag("readOnlyRootFilesystem")},
 			{Name: "Volumes", Type: "string", Doc: "The allowed volume sources.", Cell: joined("volumes")},
 		},
@@ -208,27 +208,27 @@ func validateSecurityPolicy(w *registry.Change[PodSecurityPolicy]) {
 		field string
 		list  []IDRange
 	}{{"runAsUser", s.RunAsUser.Ranges}, {"supplementalGroups", s.SupplementalGroups.Ranges}, {"fsGroup", s.FSGroup.Ranges}} {
-		checkRanges(&w.Faults, at.Field(r.field), r.list)
+		checkRanges(&w.Violations, at.Field(r.field), r.list)
 	}
 	if s.RunAsGroup != nil {
-		checkRanges(&w.Faults, at.Field("runAsGroup"), s.RunAsGroup.Ranges)
+		checkRanges(&w.Violations, at.Field("runAsGroup"), s.RunAsGroup.Ranges)
 	}
 	for i, p := range s.HostPorts {
 		if p.Min > p.Max {
 			w.Invalid(at.Field("hostPorts").Index(i), p.Max, "max must be greater than or equal to min")
 		}
 	}
-	checkCapabilities(&w.Faults, at, s)
+	checkCapabilities(&w.Violations, at, s)
 	if d, a := s.DefaultAllowPrivilegeEscalation, s.AllowPrivilegeEscalation; d != nil && a != nil && *d && !*a {
 		w.Invalid(at.Field("defaultAllowPrivilegeEscalation"), true, "Cannot set DefaultAllowPrivilegeEscalation to true without also setting AllowPrivilegeEscalation to true")
 	}
-	checkSysctls(&w.Faults, at, s)
+	checkSysctls(&w.Violations, at, s)
 	if s.RuntimeClass != nil {
-		checkClasses(&w.Faults, at.Field("runtimeClass"), s.RuntimeClass)
+		checkClasses(&w.Violations, at.Field("runtimeClass"), s.RuntimeClass)
 	}
 }
 
-func checkRanges(f *check.Faults, at *check.Path, list []IDRange) {
+func checkRanges(f *check.Violations, at *check.Path, list []IDRange) {
 	for i, r := range list {
 		if r.Min > r.Max {
 			f.Invalid(at.Field("ranges").Index(i), r.Max, "max must be greater than or equal to min")
@@ -237,7 +237,7 @@ func checkRanges(f *check.Faults, at *check.Path, list []IDRange) {
 }
 
 // checkCapabilities checks that no capability that must be dropped is added by default or allowed.
-func checkCapabilities(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
+func checkCapabilities(f *check.Violations, at *check.Path, s *PodSecurityPolicySpec) {
 	drop := map[string]bool{}
 	for _, c := range s.RequiredDropCapabilities {
 		drop[c] = true
@@ -260,7 +260,7 @@ const maxSysctls = 1024
 // checkSysctls checks the names of kernel parameters, and that allowed and forbidden patterns do not
 // overlap. Lists above the limit, which the schema reports, are not compared, because the comparison is
 // quadratic.
-func checkSysctls(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
+func checkSysctls(f *check.Violations, at *check.Path, s *PodSecurityPolicySpec) {
 	covered := func(pattern, name string) bool {
 		prefix, wildcard := strings.CutSuffix(pattern, "*")
 		return pattern == name || wildcard && strings.HasPrefix(name, prefix)
@@ -287,7 +287,7 @@ func checkSysctls(f *check.Faults, at *check.Path, s *PodSecurityPolicySpec) {
 	}
 }
 
-func checkClasses(f *check.Faults, at *check.Path, c *RuntimeClassStrategyOptions) {
+func checkClasses(f *check.Violations, at *check.Path, c *RuntimeClassStrategyOptions) {
 	allowed := at.Field("allowedRuntimeClassNames")
 	for i, name := range c.AllowedRuntimeClassNames {
 		switch {

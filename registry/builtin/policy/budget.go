@@ -32,7 +32,7 @@ type PodDisruptionBudgetSpec struct {
 	MinAvailable *meta.IntOrString `json:"minAvailable,omitempty" protobuf:"1" schema:"format=int-or-percent"`
 	// Selector of the pods. An empty selector selects all pods of the namespace; an unset selector
 	// selects none.
-	Selector *meta.Selector `json:"selector,omitempty" protobuf:"2" patchStrategy:"replace" schema:"format=label-selector"`
+	Selector *meta.LabelSelector `json:"selector,omitempty" protobuf:"2" patchStrategy:"replace" schema:"format=label-selector"`
 	// MaxUnavailable is the number or percentage of the pods that may be unavailable.
 	MaxUnavailable *meta.IntOrString `json:"maxUnavailable,omitempty" protobuf:"3" schema:"format=int-or-percent"`
 	// UnhealthyPodEvictionPolicy decides about pods that are not ready: IfHealthyBudget (default)
@@ -76,7 +76,7 @@ func budgets() *registry.Kind {
 			{Name: "Allowed Disruptions", Type: "integer", Doc: "The number of pods that may be evicted now.", Cell: func(o *meta.Object) any {
 				return o.Int("status", "disruptionsAllowed")
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate:     validateBudget,
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
@@ -102,7 +102,7 @@ func amountCell(field string) func(*meta.Object) any {
 // validateBudget checks the spec, or for a write of the status only the conditions.
 func validateBudget(w *registry.Change[PodDisruptionBudget]) {
 	if w.Subresource == "status" {
-		conditions.Check(&w.Faults, check.At("status", "conditions"), w.New.Status.Conditions)
+		conditions.Check(&w.Violations, check.At("status", "conditions"), w.New.Status.Conditions)
 		return
 	}
 	at, s := check.At("spec"), &w.New.Spec

@@ -81,7 +81,7 @@ func evict(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 	}
 	o := meta.NewObject(call.Object.Map("deleteOptions"))
 	if o.Bool("ignoreStoreReadErrorWithClusterBreakingPotential") {
-		var f check.Faults
+		var f check.Violations
 		f.Invalid(check.At("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true, "can not be set for pod eviction, try after removing the option")
 		return nil, meta.Invalid(meta.GroupKind{Group: wellknown.GroupPolicy, Kind: "Eviction"}, call.Key.Name, f)
 	}
@@ -168,7 +168,7 @@ func (e *eviction) budget(ctx context.Context, r meta.GroupResource) (found *met
 		return nil, err
 	}
 	for _, b := range list {
-		s, err := meta.LabelSelectorFromObject(b.Map("spec", "selector"))
+		s, err := meta.LabelSelectorAsSelector(b.Map("spec", "selector"))
 		labels := e.pod.Labels()
 		if err != nil || b.Map("spec", "selector") == nil || !s.Matches(func(key string) (string, bool) { v, ok := labels[key]; return v, ok }) {
 			continue
@@ -224,7 +224,7 @@ func (e *eviction) charge(budget *meta.Object) error {
 // refusal returns a 429 error with the cause why. Clients retry after the given seconds.
 func refusal(seconds int, why string) error {
 	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "Cannot evict pod as it would violate the pod's disruption budget.")
-	st.Details = &meta.Details{RetryAfterSeconds: seconds, Causes: []meta.Cause{{Reason: "DisruptionBudget", Message: why}}}
+	st.Details = &meta.StatusDetails{RetryAfterSeconds: seconds, Causes: []meta.StatusCause{{Reason: "DisruptionBudget", Message: why}}}
 	return st
 }
 

@@ -86,9 +86,9 @@ func roleBindings() *registry.Kind {
 		Default: func(w *registry.Change[RoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
 		Validate: func(w *registry.Change[RoleBinding]) {
 			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, true}
-			b.validate(&w.Faults)
+			b.validate(&w.Violations)
 			if w.Old != nil {
-				b.checkRoleRefUnchanged(&w.Faults, w.Old.RoleRef)
+				b.checkRoleRefUnchanged(&w.Violations, w.Old.RoleRef)
 			}
 		},
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
@@ -108,9 +108,9 @@ func clusterRoleBindings() *registry.Kind {
 		Default: func(w *registry.Change[ClusterRoleBinding]) { defaultBinding(w.Names, w.New.Subjects, &w.New.RoleRef) },
 		Validate: func(w *registry.Change[ClusterRoleBinding]) {
 			b := binding{w.Names, w.New.Subjects, w.New.RoleRef, false}
-			b.validate(&w.Faults)
+			b.validate(&w.Violations)
 			if w.Old != nil {
-				b.checkRoleRefUnchanged(&w.Faults, w.Old.RoleRef)
+				b.checkRoleRefUnchanged(&w.Violations, w.Old.RoleRef)
 			}
 		},
 		ValidateName: meta.NameChecker(meta.CheckPathSegment),
@@ -126,7 +126,7 @@ func bindingColumns() []registry.Column {
 		{Name: "Role", Type: "string", Doc: "The granted role.", Cell: func(o *meta.Object) any {
 			return o.String("roleRef", "kind") + "/" + o.String("roleRef", "name")
 		}},
-		registry.Age(),
+		registry.AgeColumn(),
 		{Name: "Users", Type: "string", Doc: "The users that are granted the role.", Priority: 1, Cell: named(UserKind)},
 		{Name: "Groups", Type: "string", Doc: "The groups that are granted the role.", Priority: 1, Cell: named(GroupKind)},
 		{Name: "ServiceAccounts", Type: "string", Doc: "The service accounts that are granted the role.", Priority: 1, Cell: named(ServiceAccountKind)},
@@ -168,7 +168,7 @@ type binding struct {
 	namespaced bool
 }
 
-func (b *binding) validate(f *check.Faults) {
+func (b *binding) validate(f *check.Violations) {
 	at := check.At("roleRef")
 	f.OneOf(at.Field("apiGroup"), b.ref.APIGroup, b.names.Group(wellknown.GroupRBAC))
 	if b.namespaced {
@@ -183,13 +183,13 @@ func (b *binding) validate(f *check.Faults) {
 
 // checkRoleRefUnchanged reports a change of the role. Its message equals kube-apiserver's, which
 // people search for.
-func (b *binding) checkRoleRefUnchanged(f *check.Faults, old RoleRef) {
+func (b *binding) checkRoleRefUnchanged(f *check.Violations, old RoleRef) {
 	if old != b.ref {
 		f.Invalid(check.At("roleRef"), b.ref, "cannot change roleRef")
 	}
 }
 
-func (b *binding) checkSubject(f *check.Faults, at *check.Path, s Subject) {
+func (b *binding) checkSubject(f *check.Violations, at *check.Path, s Subject) {
 	switch s.Kind {
 	case ServiceAccountKind:
 		if s.Name != "" {

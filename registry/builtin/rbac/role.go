@@ -65,7 +65,7 @@ type ClusterRole struct {
 type AggregationRule struct {
 	// ClusterRoleSelectors select cluster roles by label; any of them suffices. At least one is
 	// required.
-	ClusterRoleSelectors []meta.Selector `json:"clusterRoleSelectors,omitempty" protobuf:"1" schema:"listType=atomic,unchecked"`
+	ClusterRoleSelectors []meta.LabelSelector `json:"clusterRoleSelectors,omitempty" protobuf:"1" schema:"listType=atomic,unchecked"`
 }
 
 func roles() *registry.Kind {
@@ -117,20 +117,20 @@ func nullEmptyRules(w *registry.Change[meta.Object]) {
 }
 
 func createdAt() registry.Column {
-	c := registry.Text("Created At", "The time of creation.", "metadata", "creationTimestamp")
+	c := registry.TextColumn("Created At", "The time of creation.", "metadata", "creationTimestamp")
 	c.Type = "date"
 	return c
 }
 
 func validateRole(w *registry.Change[Role]) {
 	for i, r := range w.New.Rules {
-		r.validate(&w.Faults, check.At("rules").Index(i), true)
+		r.validate(&w.Violations, check.At("rules").Index(i), true)
 	}
 }
 
 func validateClusterRole(w *registry.Change[ClusterRole]) {
 	for i, r := range w.New.Rules {
-		r.validate(&w.Faults, check.At("rules").Index(i), false)
+		r.validate(&w.Violations, check.At("rules").Index(i), false)
 	}
 	if a := w.New.AggregationRule; a != nil {
 		at := check.At("aggregationRule", "clusterRoleSelectors")
@@ -138,15 +138,15 @@ func validateClusterRole(w *registry.Change[ClusterRole]) {
 			w.Required(at, "at least one selector is needed")
 		}
 		for i := range a.ClusterRoleSelectors {
-			before := len(w.Faults)
-			if w.Selector(at.Index(i), &a.ClusterRoleSelectors[i]); len(w.Faults) > before {
+			before := len(w.Violations)
+			if w.Selector(at.Index(i), &a.ClusterRoleSelectors[i]); len(w.Violations) > before {
 				w.Invalid(at.Index(i), a.ClusterRoleSelectors[i], "is no label selector")
 			}
 		}
 	}
 }
 
-func (r *PolicyRule) validate(f *check.Faults, at *check.Path, namespaced bool) {
+func (r *PolicyRule) validate(f *check.Violations, at *check.Path, namespaced bool) {
 	if len(r.NonResourceURLs) > 0 {
 		if namespaced {
 			f.Invalid(at.Field("nonResourceURLs"), r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs")

@@ -133,7 +133,7 @@ func claims() *registry.Kind {
 		Lifetime: registry.Lifetime{Introduced: "1.34"},
 		Columns: []registry.Column{
 			{Name: "State", Type: "string", Doc: "Whether the claim is allocated, and reserved for pods.", Cell: claimState},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate: validateClaim,
 		Behavior: registry.Behavior{
@@ -182,7 +182,7 @@ func defaultRequests(o *meta.Object, path ...string) {
 // validateClaim checks the spec on create, and its immutability and the status on update.
 func validateClaim(w *registry.Change[ResourceClaim]) {
 	if w.Old == nil {
-		checkClaim(&w.Faults, check.At("spec", "devices"), &w.New.Spec.Devices)
+		checkClaim(&w.Violations, check.At("spec", "devices"), &w.New.Spec.Devices)
 		return
 	}
 	w.Unchanged(check.At("spec"), w.New.Spec, w.Old.Spec)

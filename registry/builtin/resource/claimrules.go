@@ -17,7 +17,7 @@ const (
 
 // checkClaim checks the requests of a claim, then constraints and configurations, which refer to
 // requests by name.
-func checkClaim(f *check.Faults, at *check.Path, c *DeviceClaim) {
+func checkClaim(f *check.Violations, at *check.Path, c *DeviceClaim) {
 	seen := requestNames{}
 	var list []string
 	for i := range c.Requests {
@@ -37,7 +37,7 @@ func checkClaim(f *check.Faults, at *check.Path, c *DeviceClaim) {
 	}
 }
 
-func checkRequest(f *check.Faults, at *check.Path, r *DeviceRequest) {
+func checkRequest(f *check.Violations, at *check.Path, r *DeviceRequest) {
 	const why = "exactly one of `exactly` or `firstAvailable` is required"
 	switch e := r.Exactly; {
 	case e == nil && len(r.FirstAvailable) == 0:
@@ -58,7 +58,7 @@ func checkRequest(f *check.Faults, at *check.Path, r *DeviceRequest) {
 
 // checkAlternative checks a request or an alternative of it. mode, count and the other arguments are
 // its fields.
-func checkAlternative(f *check.Faults, at *check.Path, mode string, count int64, tolerations []DeviceToleration, derived []DeviceDerivedAttribute) {
+func checkAlternative(f *check.Violations, at *check.Path, mode string, count int64, tolerations []DeviceToleration, derived []DeviceDerivedAttribute) {
 	switch {
 	case mode == allDevices && count != 0:
 		f.Invalid(at.Field("count"), count, "must not be specified when allocationMode is 'All'")
@@ -74,7 +74,7 @@ func checkAlternative(f *check.Faults, at *check.Path, mode string, count int64,
 }
 
 // checkTolerations checks the values of tolerations; the schema checks the other fields.
-func checkTolerations(f *check.Faults, at *check.Path, tolerations []DeviceToleration) {
+func checkTolerations(f *check.Violations, at *check.Path, tolerations []DeviceToleration) {
 	for i, t := range tolerations {
 		p := at.Index(i).Field("value")
 		switch {
@@ -86,7 +86,7 @@ func checkTolerations(f *check.Faults, at *check.Path, tolerations []DeviceToler
 	}
 }
 
-func checkConstraint(f *check.Faults, at *check.Path, c *DeviceConstraint, seen requestNames) {
+func checkConstraint(f *check.Violations, at *check.Path, c *DeviceConstraint, seen requestNames) {
 	seen.check(f, at.Field("requests"), c.Requests)
 	if c.MatchAttribute == nil && c.DistinctAttribute == nil {
 		f.Required(at, `one of "matchAttribute" or "distinctAttribute" is required`)
@@ -111,7 +111,7 @@ func (n requestNames) add(r *DeviceRequest) {
 }
 
 // check checks references to requests and reports duplicates.
-func (n requestNames) check(f *check.Faults, at *check.Path, list []string) {
+func (n requestNames) check(f *check.Violations, at *check.Path, list []string) {
 	for i, name := range list {
 		n.checkReference(f, at.Index(i), name)
 	}
@@ -120,7 +120,7 @@ func (n requestNames) check(f *check.Faults, at *check.Path, list []string) {
 
 // checkReference checks a reference to a request. A reference with several slashes is reported once, as
 // unknown.
-func (n requestNames) checkReference(f *check.Faults, at *check.Path, name string) {
+func (n requestNames) checkReference(f *check.Violations, at *check.Path, name string) {
 	if request, alternative, _ := strings.Cut(name, "/"); !strings.Contains(alternative, "/") {
 		f.Format(at, request, meta.CheckDNSLabel(request))
 		if request != name {
@@ -133,7 +133,7 @@ func (n requestNames) checkReference(f *check.Faults, at *check.Path, name strin
 }
 
 // checkConfiguration checks the opaque parameters of a configuration.
-func checkConfiguration(f *check.Faults, at *check.Path, c *DeviceConfiguration) {
+func checkConfiguration(f *check.Violations, at *check.Path, c *DeviceConfiguration) {
 	if c.Opaque == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func checkConfiguration(f *check.Faults, at *check.Path, c *DeviceConfiguration)
 
 // checkRaw checks that a value is a JSON object of at most 10 KiB. The message omits the value, because
 // it may be confidential to the driver.
-func checkRaw(f *check.Faults, at *check.Path, raw json.RawMessage) {
+func checkRaw(f *check.Violations, at *check.Path, raw json.RawMessage) {
 	const maxBytes = 10 << 10
 	switch {
 	case len(raw) > maxBytes:
@@ -162,7 +162,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // checkName checks the name of an attribute or a capacity, as name or domain/name. It accepts any name
 // with more than a single slash, as kube-apiserver does.
-func checkName(f *check.Faults, at *check.Path, name string) {
+func checkName(f *check.Violations, at *check.Path, name string) {
 	const maxDomain, maxName = 63, 32
 	if strings.Count(name, "/") > 1 {
 		return
@@ -184,12 +184,12 @@ func checkName(f *check.Faults, at *check.Path, name string) {
 	case len(id) > maxName:
 		f.TooLong(at, maxName)
 	case !identifier.MatchString(id):
-		f.Invalid(at, id, meta.Like("a name must be an identifier of letters, digits and '_' that does not begin with a digit", "[A-Za-z_][A-Za-z0-9_]*", "my_name", "MyName"))
+		f.Invalid(at, id, meta.RegexMessage("a name must be an identifier of letters, digits and '_' that does not begin with a digit", "[A-Za-z_][A-Za-z0-9_]*", "my_name", "MyName"))
 	}
 }
 
 // checkFullName checks the name of an attribute, as domain/name.
-func checkFullName(f *check.Faults, at *check.Path, name string) {
+func checkFullName(f *check.Violations, at *check.Path, name string) {
 	checkName(f, at, name)
 	if !strings.Contains(name, "/") {
 		f.Invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash")

@@ -39,11 +39,11 @@ func classes() *registry.Kind {
 	return registry.Of(registry.Definition[DeviceClass]{
 		Group: wellknown.GroupDevices, Version: "v1", Scope: registry.Cluster, Plural: "deviceclasses",
 		Lifetime: registry.Lifetime{Introduced: "1.34"},
-		Columns:  []registry.Column{registry.Age()},
+		Columns:  []registry.Column{registry.AgeColumn()},
 		Validate: func(w *registry.Change[DeviceClass]) {
 			at := check.At("spec")
 			for i := range w.New.Spec.Config {
-				checkConfiguration(&w.Faults, at.Field("config").Index(i), &w.New.Spec.Config[i].DeviceConfiguration)
+				checkConfiguration(&w.Violations, at.Field("config").Index(i), &w.New.Spec.Config[i].DeviceConfiguration)
 			}
 			if name := w.New.Spec.ExtendedResourceName; name != nil && !core.ExtendedResource(w.Names, *name) {
 				w.Invalid(at.Field("extendedResourceName"), *name, "must be a valid extended resource name")
@@ -76,14 +76,14 @@ func templates() *registry.Kind {
 	return registry.Of(registry.Definition[ResourceClaimTemplate]{
 		Group: wellknown.GroupDevices, Version: "v1",
 		Lifetime: registry.Lifetime{Introduced: "1.34"},
-		Columns:  []registry.Column{registry.Age()},
+		Columns:  []registry.Column{registry.AgeColumn()},
 		Validate: func(w *registry.Change[ResourceClaimTemplate]) {
 			spec := &w.New.Spec
 			if w.Old != nil {
 				w.Unchanged(check.At("spec"), *spec, w.Old.Spec)
 			}
-			w.Faults = append(w.Faults, core.CheckClaimMetadata(check.At("spec", "metadata"), &spec.ObjectMeta)...)
-			checkClaim(&w.Faults, check.At("spec", "spec", "devices"), &spec.Spec.Devices)
+			w.Violations = append(w.Violations, core.CheckClaimMetadata(check.At("spec", "metadata"), &spec.ObjectMeta)...)
+			checkClaim(&w.Violations, check.At("spec", "spec", "devices"), &spec.Spec.Devices)
 		},
 		Behavior: registry.Behavior{
 			Default: func(w *registry.Change[meta.Object]) { defaultRequests(w.New, "spec", "spec", "devices", "requests") },

@@ -22,10 +22,10 @@ func validateSlice(w *registry.Change[ResourceSlice]) {
 		w.Unchanged(at.Field("pool").Field("name"), s.Pool.Name, w.Old.Spec.Pool.Name)
 		w.Unchanged(at.Field("nodeName"), s.NodeName, w.Old.Spec.NodeName)
 	}
-	checkPool(&w.Faults, at.Field("pool").Field("name"), s.Pool.Name)
-	checkSliceNodes(&w.Faults, at, s)
+	checkPool(&w.Violations, at.Field("pool").Field("name"), s.Pool.Name)
+	checkSliceNodes(&w.Violations, at, s)
 	if s.PartitionTypeAttribute != nil {
-		checkFullName(&w.Faults, at.Field("partitionTypeAttribute"), *s.PartitionTypeAttribute)
+		checkFullName(&w.Violations, at.Field("partitionTypeAttribute"), *s.PartitionTypeAttribute)
 	}
 	if len(s.Devices) > 0 && len(s.SharedCounters) > 0 {
 		w.Invalid(at, "", "only one of `sharedCounters` or `devices` is allowed")
@@ -33,7 +33,7 @@ func validateSlice(w *registry.Change[ResourceSlice]) {
 	checkDevices(w, at.Field("devices"), s)
 	var sets []string
 	for i, c := range s.SharedCounters {
-		checkCounters(&w.Faults, at.Field("sharedCounters").Index(i).Field("counters"), c.Counters)
+		checkCounters(&w.Violations, at.Field("sharedCounters").Index(i).Field("counters"), c.Counters)
 		sets = append(sets, c.Name)
 	}
 	w.Unique(at.Field("sharedCounters"), sets)
@@ -52,7 +52,7 @@ func checkDevices(w *registry.Change[ResourceSlice], at *check.Path, s *Resource
 	perDevice := s.PerDeviceNodeSelection != nil && *s.PerDeviceNodeSelection
 	var list []string
 	for i := range s.Devices {
-		checkDevice(&w.Faults, at.Index(i), &s.Devices[i], perDevice)
+		checkDevice(&w.Violations, at.Index(i), &s.Devices[i], perDevice)
 		checkNodeResources(w, at.Index(i).Field("nodeAllocatableResources"), &s.Devices[i])
 		list = append(list, s.Devices[i].Name)
 	}
@@ -70,7 +70,7 @@ type nodeScope struct {
 
 // checkNodeScopes checks the form of the scopes, and returns the quoted fields of the scopes that are
 // set validly.
-func checkNodeScopes(f *check.Faults, at *check.Path, unset string, scopes ...nodeScope) (set []string) {
+func checkNodeScopes(f *check.Violations, at *check.Path, unset string, scopes ...nodeScope) (set []string) {
 	for _, p := range scopes {
 		at := at.Field(p.field)
 		switch {
@@ -92,7 +92,7 @@ func checkNodeScopes(f *check.Faults, at *check.Path, unset string, scopes ...no
 }
 
 // checkSliceNodes checks that a slice has exactly 1 node scope.
-func checkSliceNodes(f *check.Faults, at *check.Path, s *ResourceSliceSpec) {
+func checkSliceNodes(f *check.Violations, at *check.Path, s *ResourceSliceSpec) {
 	if s.NodeSelector != nil && len(s.NodeSelector.NodeSelectorTerms) != 1 {
 		f.Invalid(at.Field("nodeSelector").Field("nodeSelectorTerms"), s.NodeSelector.NodeSelectorTerms, "must have exactly one node selector term")
 	}
@@ -109,7 +109,7 @@ func checkSliceNodes(f *check.Faults, at *check.Path, s *ResourceSliceSpec) {
 }
 
 // checkDeviceNodes checks that a device has exactly 1 node scope if perDevice is true, else none.
-func checkDeviceNodes(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
+func checkDeviceNodes(f *check.Violations, at *check.Path, d *Device, perDevice bool) {
 	if !perDevice {
 		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
 			f.Invalid(at, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
@@ -127,7 +127,7 @@ func checkDeviceNodes(f *check.Faults, at *check.Path, d *Device, perDevice bool
 	}
 }
 
-func checkDevice(f *check.Faults, at *check.Path, d *Device, perDevice bool) {
+func checkDevice(f *check.Violations, at *check.Path, d *Device, perDevice bool) {
 	const maxProperties, maxValues = 32, 48
 	attributes, capacity := at.Field("attributes"), at.Field("capacity")
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
@@ -187,7 +187,7 @@ func (a *DeviceAttribute) listLength() int {
 func (a *DeviceAttribute) valueCount() int { return max(a.listLength(), 1) }
 
 // checkCounters checks the names of counters.
-func checkCounters(f *check.Faults, at *check.Path, counters map[string]Counter) {
+func checkCounters(f *check.Violations, at *check.Path, counters map[string]Counter) {
 	for _, name := range slices.Sorted(maps.Keys(counters)) {
 		f.Format(at, name, meta.CheckDNSLabel(name))
 	}
@@ -205,15 +205,15 @@ func checkNodeResources(w *registry.Change[ResourceSlice], at *check.Path, d *De
 			w.Required(at, "at least one of `mapping` and `overhead`")
 		}
 		if m := r.Mapping; m != nil {
-			m.validate(&w.Faults, at.Field("mapping"), d.Capacity)
+			m.validate(&w.Violations, at.Field("mapping"), d.Capacity)
 		}
 		if o := r.Overhead; o != nil {
-			o.validate(&w.Faults, at.Field("overhead"))
+			o.validate(&w.Violations, at.Field("overhead"))
 		}
 	}
 }
 
-func (o *NodeAllocatableOverhead) validate(f *check.Faults, at *check.Path) {
+func (o *NodeAllocatableOverhead) validate(f *check.Violations, at *check.Path) {
 	if o.PerPod == nil && o.PerContainer == nil {
 		f.Required(at, "at least one of `perPod` and `perContainer`")
 	}
@@ -226,7 +226,7 @@ func (o *NodeAllocatableOverhead) validate(f *check.Faults, at *check.Path) {
 }
 
 // validate checks a mapping of a device with the given capacities.
-func (m *NodeAllocatableMapping) validate(f *check.Faults, at *check.Path, capacity map[string]DeviceCapacity) {
+func (m *NodeAllocatableMapping) validate(f *check.Violations, at *check.Path, capacity map[string]DeviceCapacity) {
 	if m.CapacityKey != nil {
 		if _, ok := capacity[*m.CapacityKey]; !ok {
 			f.NotFound(at.Field("capacityKey"), *m.CapacityKey)
@@ -252,7 +252,7 @@ var version = regexp.MustCompile(`^(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}(-` + preRelea
 const preRelease = `(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)`
 
 // validate checks that exactly 1 field is set, and the form of strings and versions.
-func (a *DeviceAttribute) validate(f *check.Faults, at *check.Path) {
+func (a *DeviceAttribute) validate(f *check.Violations, at *check.Path) {
 	if a.StringValue != nil {
 		checkText(f, at.Field("string"), *a.StringValue, false)
 	}
@@ -280,7 +280,7 @@ func (a *DeviceAttribute) validate(f *check.Faults, at *check.Path) {
 }
 
 // checkText checks the length of an attribute value and, if isVersion is true, its form.
-func checkText(f *check.Faults, at *check.Path, text string, isVersion bool) {
+func checkText(f *check.Violations, at *check.Path, text string, isVersion bool) {
 	const maxBytes = 64
 	switch {
 	case len(text) > maxBytes:
@@ -291,7 +291,7 @@ func checkText(f *check.Faults, at *check.Path, text string, isVersion bool) {
 }
 
 // validate checks a policy for a capacity of the given total amount.
-func (p *CapacityRequestPolicy) validate(f *check.Faults, at *check.Path, capacity meta.Quantity) {
+func (p *CapacityRequestPolicy) validate(f *check.Violations, at *check.Path, capacity meta.Quantity) {
 	switch {
 	case len(p.ValidValues) > 0 && p.ValidRange != nil:
 		f.Forbidden(at, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)
@@ -307,7 +307,7 @@ func (p *CapacityRequestPolicy) validate(f *check.Faults, at *check.Path, capaci
 
 // checkValidValues checks that the values are ascending, at most the total amount, and contain the
 // default.
-func (p *CapacityRequestPolicy) checkValidValues(f *check.Faults, at *check.Path, capacity meta.Quantity) {
+func (p *CapacityRequestPolicy) checkValidValues(f *check.Violations, at *check.Path, capacity meta.Quantity) {
 	const maxValues = 10
 	values := at.Field("validValues")
 	if len(p.ValidValues) > maxValues {
@@ -339,7 +339,7 @@ func (p *CapacityRequestPolicy) checkValidValues(f *check.Faults, at *check.Path
 
 // validate checks that the range lies within the total amount and contains the default, which may be
 // nil.
-func (r *CapacityRequestPolicyRange) validate(f *check.Faults, at *check.Path, defaultValue *meta.Quantity, capacity meta.Quantity) {
+func (r *CapacityRequestPolicyRange) validate(f *check.Violations, at *check.Path, defaultValue *meta.Quantity, capacity meta.Quantity) {
 	if r.Min == nil {
 		f.Required(at.Field("min"), "required when validRange is defined")
 		return
@@ -368,7 +368,7 @@ func (r *CapacityRequestPolicyRange) validate(f *check.Faults, at *check.Path, d
 }
 
 // checkSteps checks that the distances of the default and of max from min are multiples of the step.
-func (r *CapacityRequestPolicyRange) checkSteps(f *check.Faults, at *check.Path, defaultValue *meta.Quantity, capacity meta.Quantity) {
+func (r *CapacityRequestPolicyRange) checkSteps(f *check.Violations, at *check.Path, defaultValue *meta.Quantity, capacity meta.Quantity) {
 	if r.Step.Sign() <= 0 {
 		f.Invalid(at, *r.Step, "must be greater than zero")
 		return

@@ -41,7 +41,7 @@ func checkStatus(w *registry.Change[ResourceClaim]) {
 	}
 	have := allocated(s.Allocation)
 	for i := range s.Devices {
-		checkDeviceStatus(&w.Faults, at.Field("devices").Index(i), &s.Devices[i], have)
+		checkDeviceStatus(&w.Violations, at.Field("devices").Index(i), &s.Devices[i], have)
 	}
 }
 
@@ -69,19 +69,19 @@ func valueOrEmpty(text *string) string {
 func checkAllocation(w *registry.Change[ResourceClaim], at *check.Path, a *AllocationResult, seen requestNames) {
 	for i := range a.Devices.Results {
 		r, p := &a.Devices.Results[i], at.Field("devices").Field("results").Index(i)
-		seen.checkReference(&w.Faults, p.Field("request"), r.Request)
-		checkPool(&w.Faults, p.Field("pool"), r.Pool)
-		checkShare(&w.Faults, p.Field("shareID"), r.ShareID)
-		checkTolerations(&w.Faults, p.Field("tolerations"), r.Tolerations)
-		checkBinding(&w.Faults, p, r.BindingConditions, r.BindingFailureConditions)
+		seen.checkReference(&w.Violations, p.Field("request"), r.Request)
+		checkPool(&w.Violations, p.Field("pool"), r.Pool)
+		checkShare(&w.Violations, p.Field("shareID"), r.ShareID)
+		checkTolerations(&w.Violations, p.Field("tolerations"), r.Tolerations)
+		checkBinding(&w.Violations, p, r.BindingConditions, r.BindingFailureConditions)
 	}
 	for i := range a.Devices.Config {
 		c, p := &a.Devices.Config[i], at.Field("devices").Field("config").Index(i)
-		seen.check(&w.Faults, p.Field("requests"), c.Requests)
-		checkConfiguration(&w.Faults, p, &c.DeviceConfiguration)
+		seen.check(&w.Violations, p.Field("requests"), c.Requests)
+		checkConfiguration(&w.Violations, p, &c.DeviceConfiguration)
 	}
 	if s := a.NodeSelector; s != nil {
-		w.Faults = append(w.Faults, core.CheckNodeSelector(at.Field("nodeSelector"), s)...)
+		w.Violations = append(w.Violations, core.CheckNodeSelector(at.Field("nodeSelector"), s)...)
 	}
 }
 
@@ -89,7 +89,7 @@ func checkAllocation(w *registry.Change[ResourceClaim], at *check.Path, a *Alloc
 const maxBindingConditions = 4
 
 // checkBinding checks that both lists of conditions are set or none, and that they are disjoint.
-func checkBinding(f *check.Faults, at *check.Path, binding, failing []string) {
+func checkBinding(f *check.Violations, at *check.Path, binding, failing []string) {
 	const bindingField, failureField = "bindingConditions", "bindingFailureConditions"
 	if max(len(binding), len(failing)) > maxBindingConditions {
 		return // the schema reports it
@@ -109,7 +109,7 @@ func checkBinding(f *check.Faults, at *check.Path, binding, failing []string) {
 	}
 }
 
-func checkDeviceStatus(f *check.Faults, at *check.Path, d *AllocatedDeviceStatus, have map[share]bool) {
+func checkDeviceStatus(f *check.Violations, at *check.Path, d *AllocatedDeviceStatus, have map[share]bool) {
 	checkPool(f, at.Field("pool"), d.Pool)
 	checkShare(f, at.Field("shareID"), d.ShareID)
 	if id := (share{d.Driver, d.Pool, d.Device, valueOrEmpty(d.ShareID)}); !have[id] {
@@ -134,7 +134,7 @@ func checkDeviceStatus(f *check.Faults, at *check.Path, d *AllocatedDeviceStatus
 }
 
 // checkInterface checks an address in CIDR notation; unlike a network it may have host bits.
-func checkInterface(f *check.Faults, at *check.Path, text string) {
+func checkInterface(f *check.Violations, at *check.Path, text string) {
 	p, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil:
@@ -148,14 +148,14 @@ func checkInterface(f *check.Faults, at *check.Path, text string) {
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-func checkShare(f *check.Faults, at *check.Path, id *string) {
+func checkShare(f *check.Violations, at *check.Path, id *string) {
 	if id != nil && !uuid.MatchString(*id) {
 		f.Invalid(at, *id, "must be a UUID in small letters, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 	}
 }
 
 // checkPool checks the segments of the name of a pool.
-func checkPool(f *check.Faults, at *check.Path, name string) {
+func checkPool(f *check.Violations, at *check.Path, name string) {
 	if name == "" {
 		return
 	}

@@ -42,7 +42,7 @@ func Kinds() []*registry.Kind {
 		Columns: []registry.Column{
 			{Name: "Value", Type: "integer", Doc: "The priority of pods of the class.", JSONPath: ".value"},
 			{Name: "Global-Default", Type: "boolean", Doc: "True if the class is the default.", Cell: func(o *meta.Object) any { return o.Bool("globalDefault") }},
-			registry.Age(),
+			registry.AgeColumn(),
 			{Name: "PreemptionPolicy", Type: "string", Doc: "PreemptLowerPriority or Never.", JSONPath: ".preemptionPolicy"},
 		},
 		Validate:  validate,

@@ -65,16 +65,16 @@ type VolumeError struct {
 
 func attachments() *registry.Kind {
 	beta := older.Same[VolumeAttachment]("v1beta1", "1.10", "1.19", "1.22", wellknown.GroupStorage+"/v1")
-	beta.Lacks = []string{"status"} // v1beta1 has no status subresource
+	beta.MissingSubresources = []string{"status"} // v1beta1 has no status subresource
 	return registry.Of(registry.Definition[VolumeAttachment]{
 		Group: wellknown.GroupStorage, Version: "v1", Scope: registry.Cluster, Status: true,
 		Versions: []registry.VersionOf[VolumeAttachment]{beta},
 		Columns: []registry.Column{
 			{Name: "Attacher", Type: "string", Format: "name", Doc: "The driver that attaches the volume.", JSONPath: ".spec.attacher"},
-			registry.Text("PV", "The PersistentVolume.", "spec", "source", "persistentVolumeName"),
-			registry.Text("Node", "The node.", "spec", "nodeName"),
+			registry.TextColumn("PV", "The PersistentVolume.", "spec", "source", "persistentVolumeName"),
+			registry.TextColumn("Node", "The node.", "spec", "nodeName"),
 			{Name: "Attached", Type: "boolean", Doc: "Whether the volume is attached.", Cell: func(o *meta.Object) any { return o.Bool("status", "attached") }},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate: validateAttachment,
 		Reference: &compat.Reference{
@@ -109,7 +109,7 @@ func checkAttachmentSource(w *registry.Change[VolumeAttachment]) {
 	case name != nil && inline != nil:
 		w.Forbidden(at, "must specify exactly one of inlineVolumeSpec and persistentVolumeName")
 	case inline != nil:
-		w.Faults = append(w.Faults, core.InlineVolume(w.Names, w.Found, at.Field("inlineVolumeSpec"), inline)...)
+		w.Violations = append(w.Violations, core.InlineVolume(w.Names, w.SchemaViolations, at.Field("inlineVolumeSpec"), inline)...)
 	default:
 		p := at.Field("persistentVolumeName")
 		if *name == "" {

@@ -24,7 +24,7 @@ func attributesClasses() *registry.Kind {
 	return registry.Of(registry.Definition[VolumeAttributesClass]{
 		Group: wellknown.GroupStorage, Version: "v1", Scope: registry.Cluster, Plural: "volumeattributesclasses", ShortNames: []string{"vac"},
 		Lifetime:  registry.Lifetime{Introduced: "1.34"},
-		Columns:   []registry.Column{registry.Text("DriverName", "The driver of the volumes.", "driverName"), registry.Age()},
+		Columns:   []registry.Column{registry.TextColumn("DriverName", "The driver of the volumes.", "driverName"), registry.AgeColumn()},
 		Validate:  validateAttributesClass,
 		Reference: &compat.Reference{AnyNamespace: true, NoGeneration: true},
 	})
@@ -32,7 +32,7 @@ func attributesClasses() *registry.Kind {
 
 // validateAttributesClass checks the parameters and that nothing changes.
 func validateAttributesClass(w *registry.Change[VolumeAttributesClass]) {
-	checkParameters(&w.Faults, w.New.Parameters)
+	checkParameters(&w.Violations, w.New.Parameters)
 	if w.Old == nil {
 		return
 	}
@@ -43,7 +43,7 @@ func validateAttributesClass(w *registry.Change[VolumeAttributesClass]) {
 		{"driverName", w.New.DriverName, w.Old.DriverName},
 		{"parameters", w.New.Parameters, w.Old.Parameters},
 	} {
-		if !check.Same(c.new, c.old) {
+		if !check.SemanticEqual(c.new, c.old) {
 			w.Forbidden(check.At(c.field), "updates to "+c.field+" are forbidden.")
 		}
 	}

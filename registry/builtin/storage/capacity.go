@@ -18,7 +18,7 @@ type CSIStorageCapacity struct {
 
 	// NodeTopology selects the nodes that can access the storage. Empty selects all nodes, unset none.
 	// Immutable.
-	NodeTopology *meta.Selector `json:"nodeTopology,omitempty" protobuf:"2" schema:"format=label-selector"`
+	NodeTopology *meta.LabelSelector `json:"nodeTopology,omitempty" protobuf:"2" schema:"format=label-selector"`
 	// StorageClassName is the class of the volumes. Immutable.
 	StorageClassName string `json:"storageClassName" protobuf:"3" schema:"format=dns-subdomain,immutable"`
 	// Capacity is the available storage in bytes; not negative. Unset means unknown, which counts as

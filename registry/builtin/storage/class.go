@@ -59,11 +59,11 @@ func classes() *registry.Kind {
 				}
 				return o.Name()
 			}},
-			registry.Text("Provisioner", "The driver that provisions the volumes.", "provisioner"),
-			registry.Text("ReclaimPolicy", "The reclaim policy of the volumes.", "reclaimPolicy"),
-			registry.Text("VolumeBindingMode", "The time of provisioning and binding.", "volumeBindingMode"),
+			registry.TextColumn("Provisioner", "The driver that provisions the volumes.", "provisioner"),
+			registry.TextColumn("ReclaimPolicy", "The reclaim policy of the volumes.", "reclaimPolicy"),
+			registry.TextColumn("VolumeBindingMode", "The time of provisioning and binding.", "volumeBindingMode"),
 			{Name: "AllowVolumeExpansion", Type: "string", Doc: "Whether claims may increase their size.", Cell: func(o *meta.Object) any { return o.Bool("allowVolumeExpansion") }},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Validate:  validateClass,
 		Reference: &compat.Reference{AnyNamespace: true, NoGeneration: true},
@@ -72,8 +72,8 @@ func classes() *registry.Kind {
 
 // validateClass checks the parameters, which are immutable, and the topologies.
 func validateClass(w *registry.Change[StorageClass]) {
-	checkParameters(&w.Faults, w.New.Parameters)
-	checkTopologies(&w.Faults, w.New.AllowedTopologies)
+	checkParameters(&w.Violations, w.New.Parameters)
+	checkTopologies(&w.Violations, w.New.AllowedTopologies)
 	if w.Old != nil {
 		w.Unchanged(check.At("parameters"), w.New.Parameters, w.Old.Parameters)
 	}
@@ -81,7 +81,7 @@ func validateClass(w *registry.Change[StorageClass]) {
 
 // checkTopologies checks that no term is empty or equal to an earlier term, and that no term repeats a
 // label or a value.
-func checkTopologies(f *check.Faults, terms []core.TopologySelectorTerm) {
+func checkTopologies(f *check.Violations, terms []core.TopologySelectorTerm) {
 	seen := map[string]bool{"{}": true}
 	for i, term := range terms {
 		at, values := check.At("allowedTopologies").Index(i).Field("matchLabelExpressions"), map[string][]string{}
@@ -101,7 +101,7 @@ func checkTopologies(f *check.Faults, terms []core.TopologySelectorTerm) {
 }
 
 // checkParameters checks number and size of the parameters of a driver.
-func checkParameters(f *check.Faults, parameters map[string]string) {
+func checkParameters(f *check.Violations, parameters map[string]string) {
 	const maxParameters, maxBytes = 512, 256 << 10
 	at, size := check.At("parameters"), 0
 	for k, v := range parameters {

@@ -92,7 +92,7 @@ func drivers() *registry.Kind {
 			{Name: "Modes", Type: "string", Doc: "The supported kinds of volumes.", Cell: func(o *meta.Object) any {
 				return strings.Join(o.Strings("spec", "volumeLifecycleModes"), ",")
 			}},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		ValidateName: checkDriverName,
 		Default: func(w *registry.Change[CSIDriver]) {
@@ -103,7 +103,7 @@ func drivers() *registry.Kind {
 		Validate: validateDriver,
 		Warn: func(w *registry.Change[CSIDriver]) []string {
 			s := &w.New.Spec
-			if s.ServiceAccountTokenInSecrets != nil || len(s.TokenRequests) == 0 || w.Old != nil && check.Same(s.TokenRequests, w.Old.Spec.TokenRequests) {
+			if s.ServiceAccountTokenInSecrets != nil || len(s.TokenRequests) == 0 || w.Old != nil && check.SemanticEqual(s.TokenRequests, w.Old.Spec.TokenRequests) {
 				return nil
 			}
 			return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}

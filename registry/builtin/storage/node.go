@@ -84,7 +84,7 @@ func nodes() *registry.Kind {
 		},
 		Columns: []registry.Column{
 			{Name: "Drivers", Type: "integer", Doc: "The number of drivers on the node.", Cell: func(o *meta.Object) any { return int64(len(o.List("spec", "drivers"))) }},
-			registry.Age(),
+			registry.AgeColumn(),
 		},
 		Prepare: func(w *registry.Change[CSINode]) {
 			if len(w.New.Spec.Drivers) == 0 {
@@ -126,7 +126,7 @@ func validateNode(w *registry.Change[CSINode]) {
 			w.Duplicate(at.Field("name"), d.Name)
 		}
 		seen[d.Name] = true
-		if old, ok := before[d.Name]; ok && (d.NodeID != old.NodeID || !check.Same(d.TopologyKeys, old.TopologyKeys)) {
+		if old, ok := before[d.Name]; ok && (d.NodeID != old.NodeID || !check.SemanticEqual(d.TopologyKeys, old.TopologyKeys)) {
 			w.Unchanged(list, d, old)
 		}
 	}

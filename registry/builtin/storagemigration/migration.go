@@ -94,7 +94,7 @@ func validateStatus(w *registry.Change[StorageVersionMigration]) {
 			w.Invalid(at.Field("resourceVersion"), version, "must be a resourceVersion")
 		}
 	}
-	conditions.Check(&w.Faults, at.Field("conditions"), status.Conditions)
+	conditions.Check(&w.Violations, at.Field("conditions"), status.Conditions)
 	if old.ResourceVersion != "" {
 		w.Unchanged(at.Field("resourceVersion"), status.ResourceVersion, old.ResourceVersion)
 	}

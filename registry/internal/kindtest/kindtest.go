@@ -47,7 +47,7 @@ func (k Kind) Object(t *testing.T, body string) *meta.Object {
 	if k.Namespaced && obj.Namespace() == "" {
 		obj.SetNamespace("ns")
 	}
-	_, faults := k.Conform(obj)
+	_, faults := k.Normalize(obj)
 	require.Empty(t, faults, body)
 	return obj
 }
@@ -116,12 +116,12 @@ func (k Kind) patched(t *testing.T, old *meta.Object, patch, subresource string)
 
 // write runs a write up to validation and returns the causes. All values of the kind's allocator are
 // free.
-func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.Cause {
+func (k Kind) write(t *testing.T, w *registry.Change[meta.Object]) []meta.StatusCause {
 	t.Helper()
 	require.NoError(t, k.Defaults(w))
 	require.NoError(t, k.PrepareForWrite(w))
 	if k.Pool != nil && w.Subresource == "" {
-		found, err := k.Pool.Allot(&registry.Allotment{Object: w.New, Old: w.Old, Free: func(string) bool { return true }})
+		found, err := k.Pool.Allocate(&registry.Allocation{Object: w.New, Old: w.Old, Free: func(string) bool { return true }})
 		require.NoError(t, err)
 		if len(found) > 0 {
 			return found
@@ -152,7 +152,7 @@ func (k Kind) Updates(t *testing.T, old *meta.Object, cases map[string][]string)
 }
 
 // compareCauses compares causes with the expected ones, and messages if they are given.
-func compareCauses(t *testing.T, want []string, got []meta.Cause, input string) {
+func compareCauses(t *testing.T, want []string, got []meta.StatusCause, input string) {
 	t.Helper()
 	words := causes(got)
 	for i := range min(len(want), len(got)) {
@@ -200,7 +200,7 @@ func merge(dst, patch map[string]any) map[string]any {
 	return dst
 }
 
-func causes(list []meta.Cause) []string {
+func causes(list []meta.StatusCause) []string {
 	out := []string{}
 	for _, c := range list {
 		out = append(out, strings.TrimPrefix(string(c.Reason), "FieldValue")+":"+c.Field)

@@ -27,7 +27,7 @@ func TestBuildersAreOneLevel(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // no request waits
-		seat, err := builders.Acquire(ctx, builders.Classify(&auth.Action{User: u, Verb: "list", Resource: "pods"}), 1)
+		seat, err := builders.Acquire(ctx, builders.Classify(&auth.Attributes{User: u, Verb: "list", Resource: "pods"}), 1)
 		if err == nil {
 			got = append(got, seat)
 		}
@@ -41,9 +41,9 @@ func TestBuildersFollow(t *testing.T) {
 	config := flowcontrol.Default(names.Kubernetes)
 	l, err := New(Options{Names: names.Kubernetes, Config: config, Metrics: prometheus.NewRegistry(), Seats: 10})
 	require.NoError(t, err)
-	a := &auth.Action{User: &auth.User{Name: "somebody", Groups: []string{auth.Authenticated}}, Verb: "list", Resource: "pods"}
+	a := &auth.Attributes{User: &auth.User{Name: "somebody", Groups: []string{auth.Authenticated}}, Verb: "list", Resource: "pods"}
 	before := l.builders.Classify(a)
-	config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: "own", Level: "workload-low", Rules: []flowcontrol.Rule{{
+	config.Schemas = append(config.Schemas, flowcontrol.FlowSchema{Name: "own", Level: "workload-low", Rules: []flowcontrol.Rule{{
 		Subjects: []flowcontrol.Subject{{User: a.User.Name}}, Resources: config.Schemas[0].Rules[0].Resources,
 	}}})
 	require.NoError(t, l.SetConfig(config))

@@ -139,7 +139,7 @@ func (l *Limiter) set(config flowcontrol.Config) error {
 	return l.builders.SetConfig(oneLevel(config))
 }
 
-func (l *Limiter) setLevels(levels []flowcontrol.Level) {
+func (l *Limiter) setLevels(levels []flowcontrol.PriorityLevel) {
 	for _, p := range append(l.slots[:], l.refusals, l.bodies, l.answers, l.zipping) {
 		p.SetLevels(levels)
 	}
@@ -152,7 +152,7 @@ func (l *Limiter) Headers() [2]string { return l.headers }
 // oneLevel returns a configuration with the flows of config in a single level, so that all
 // share the same capacity.
 func oneLevel(config flowcontrol.Config) flowcontrol.Config {
-	one := flowcontrol.Config{Levels: []flowcontrol.Level{{
+	one := flowcontrol.Config{Levels: []flowcontrol.PriorityLevel{{
 		Name: "all", Shares: 1, Queuing: &flowcontrol.Queuing{Queues: 128, HandSize: 6, QueueLength: 50},
 	}}}
 	for _, schema := range config.Schemas {

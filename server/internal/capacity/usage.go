@@ -20,7 +20,7 @@ type Usage struct {
 	Refused bool            // the request was refused to protect the server
 
 	limiter  *Limiter
-	action   auth.Action // that the flow was found by
+	action   auth.Attributes // that the flow was found by
 	flow     fairqueue.Flow
 	holder   fairqueue.Holder // zero until the user is known
 	exempt   bool             // goes on if a pool is full
@@ -41,7 +41,7 @@ func (u *Usage) Begin(l *Limiter) { u.limiter = l }
 
 // Classify finds the flow of a request whose user is known and names it in the header of the
 // response.
-func (u *Usage) Classify(a auth.Action, h http.Header) {
+func (u *Usage) Classify(a auth.Attributes, h http.Header) {
 	l := u.limiter
 	u.action = a
 	u.flow = l.seats.Classify(&u.action)
@@ -196,7 +196,7 @@ func (u *Usage) ReserveCompressor() (fairqueue.Part, bool) {
 func (u *Usage) TooMany(why string) *meta.Status {
 	u.Refused = true
 	st := meta.Failure(http.StatusTooManyRequests, meta.ReasonTooManyRequests, "%s, please try again later", why)
-	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1}
 	return st
 }
 

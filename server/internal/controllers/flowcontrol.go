@@ -128,7 +128,7 @@ func (f FlowControl) apply(ctx context.Context, client client.Client) error {
 		}
 	}
 	for _, s := range byDefault.Schemas {
-		if mandatory(s.Name) && !slices.ContainsFunc(config.Schemas, func(c flowcontrol.Schema) bool { return c.Name == s.Name }) {
+		if mandatory(s.Name) && !slices.ContainsFunc(config.Schemas, func(c flowcontrol.FlowSchema) bool { return c.Name == s.Name }) {
 			config.Schemas = append(config.Schemas, s)
 		}
 	}

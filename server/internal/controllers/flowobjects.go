@@ -24,7 +24,7 @@ var distinguishers = map[flowcontrol.Distinguisher]string{flowcontrol.ByUser: "B
 func words(list []string) []any { return meta.StringList(list) }
 
 // levelObject makes the object of a level.
-func levelObject(p names.Profile, l flowcontrol.Level) *meta.Object {
+func levelObject(p names.Profile, l flowcontrol.PriorityLevel) *meta.Object {
 	spec := map[string]any{"type": "Exempt", "exempt": map[string]any{"nominalConcurrencyShares": int64(0), "lendablePercent": int64(0)}}
 	if !l.Exempt {
 		response := map[string]any{"type": "Reject"}
@@ -43,7 +43,7 @@ func levelObject(p names.Profile, l flowcontrol.Level) *meta.Object {
 }
 
 // schemaObject makes the object of a schema.
-func schemaObject(p names.Profile, s flowcontrol.Schema) *meta.Object {
+func schemaObject(p names.Profile, s flowcontrol.FlowSchema) *meta.Object {
 	spec := map[string]any{"priorityLevelConfiguration": map[string]any{"name": s.Level}, "matchingPrecedence": int64(s.Precedence)}
 	if s.Distinguisher != flowcontrol.None {
 		spec["distinguisherMethod"] = map[string]any{"type": distinguishers[s.Distinguisher]}
@@ -97,9 +97,9 @@ func flowObject(p names.Profile, kind, name string, spec map[string]any) *meta.O
 }
 
 // level is what the object of a level says, within the bounds.
-func level(o *meta.Object) flowcontrol.Level {
+func level(o *meta.Object) flowcontrol.PriorityLevel {
 	at := func(path ...string) int { return int(o.Int(append([]string{"spec", "limited"}, path...)...)) }
-	l := flowcontrol.Level{
+	l := flowcontrol.PriorityLevel{
 		Name: o.Name(), UID: o.UID(), Exempt: o.String("spec", "type") == "Exempt",
 		Shares: min(at("nominalConcurrencyShares"), mostShares), Lendable: at("lendablePercent"),
 	}
@@ -117,8 +117,8 @@ func level(o *meta.Object) flowcontrol.Level {
 }
 
 // schema is what the object of a schema says.
-func schema(o *meta.Object) flowcontrol.Schema {
-	s := flowcontrol.Schema{
+func schema(o *meta.Object) flowcontrol.FlowSchema {
+	s := flowcontrol.FlowSchema{
 		Name: o.Name(), UID: o.UID(), Precedence: int(o.Int("spec", "matchingPrecedence")), Level: o.String("spec", "priorityLevelConfiguration", "name"),
 	}
 	for d, word := range distinguishers {

@@ -377,7 +377,7 @@ func TestSelectionInVersionsOfGoKinds(t *testing.T) {
 	}
 	named := spoke
 	named.Version, named.Fields = "v1beta1", map[string]string{"spec.keeper": "spec.owner"}
-	named.Own = []registry.SelectableField{{Name: "level", Path: []string{"spec", "level"}}}
+	named.OwnFields = []registry.SelectableField{{Name: "level", Path: []string{"spec", "level"}}}
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
 		b.Register(registry.Of(registry.Definition[valveHub]{Group: "example.com", Version: "v2", Kind: "Valve",
 			Fields:   []registry.SelectableField{{Name: "spec.open", Absent: "false"}, {Name: "spec.owner"}},

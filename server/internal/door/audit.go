@@ -87,9 +87,9 @@ func (a *WriteAuditor) record(w *objects.Write, n *exchange.Notes, end objects.A
 var methods = map[string]string{"create": http.MethodPost, "update": http.MethodPut, "delete": http.MethodDelete}
 
 // actionOf returns the attributes of the request that a write stands for.
-func actionOf(w *objects.Write, verb string) auth.Action {
+func actionOf(w *objects.Write, verb string) auth.Attributes {
 	r := w.Version.Resource()
-	a := auth.Action{User: w.User, Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: w.Key.Namespace, Name: w.Key.Name}
+	a := auth.Attributes{User: w.User, Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: w.Key.Namespace, Name: w.Key.Name}
 	if w.Sub != nil {
 		a.Subresource = w.Sub.Name
 	}

@@ -43,7 +43,7 @@ rules:
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Audit = log
 		b.Authenticators = []auth.Authenticator{users}
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.User.Name == "bob" {
 				return auth.NoOpinion, "bob may nothing", nil
 			}

@@ -101,7 +101,7 @@ func (d *Door) Allow(ctx context.Context, r *exchange.Request, verb string) erro
 }
 
 // enforce returns a 403 for any decision but Allow.
-func (d *Door) enforce(a auth.Action, decision auth.Decision, reason string, err error) error {
+func (d *Door) enforce(a auth.Attributes, decision auth.Decision, reason string, err error) error {
 	if decision == auth.Allow {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (d *Door) enforce(a auth.Action, decision auth.Decision, reason string, err
 }
 
 // forbidden returns the 403 that names the user and what was refused.
-func forbidden(a auth.Action, reason string) *meta.Status {
+func forbidden(a auth.Attributes, reason string) *meta.Status {
 	if a.Resource == "" {
 		why := fmt.Sprintf("User %q cannot %s path %q", a.User.Name, a.Verb, a.Path)
 		return meta.Forbidden(meta.GroupResource{}, "", join(why, reason))

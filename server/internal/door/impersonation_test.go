@@ -20,7 +20,7 @@ import (
 // anything else.
 type personas []string
 
-func (p personas) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func (p personas) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	if a.Verb != "impersonate" {
 		return auth.Allow, "", nil
 	}

@@ -25,9 +25,9 @@ func TestBindingAndEvictionAreAdmittedOnce(t *testing.T) {
 		b.Admission = append(b.Admission, admission.Plugin{
 			Name: "Watcher", Rules: []admission.Rule{{Resources: []string{"pods/binding", "pods/eviction"}}},
 			Mutate: func(_ context.Context, r *admission.Request) error {
-				kind, known := r.Forms.Kind(r.RequestResource.GroupVersion())
+				kind, known := r.Representations.Kind(r.RequestResource.GroupVersion())
 				assert.True(t, known)
-				shown, err := r.Forms.Show(t.Context(), r.Object, r.RequestResource.GroupVersion())
+				shown, err := r.Representations.Show(t.Context(), r.Object, r.RequestResource.GroupVersion())
 				assert.NoError(t, err)
 				assert.Equal(t, []any{kind.Kind, r.Object.Tree()}, []any{shown.Kind(), shown.Tree()})
 				assert.Equal(t, r.Operation == admission.Update, r.Old != nil)

@@ -40,5 +40,5 @@ func (d *Door) anyRevision(r *exchange.Request) bool {
 
 // version returns the version that the path names, nil if the server has no such resource.
 func (d *Door) version(r *exchange.Request) *resource.Version {
-	return d.o.Types().Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
+	return d.o.Types().Version(meta.GroupVersionResource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource})
 }

@@ -40,7 +40,7 @@ func TestFlowHeaders(t *testing.T) {
 	} {
 		s := servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
 			b.Names = test.profile
-			b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+			b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 				if a.Resource == "secrets" {
 					return auth.Deny, "", nil
 				}
@@ -468,11 +468,11 @@ func TestBodyLengths(t *testing.T) {
 func TestOwnFlowControl(t *testing.T) {
 	t.Parallel()
 	config := flowcontrol.Default(names.Kubernetes)
-	config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: "closed", Level: "closed", Rules: []flowcontrol.Rule{{
+	config.Schemas = append(config.Schemas, flowcontrol.FlowSchema{Name: "closed", Level: "closed", Rules: []flowcontrol.Rule{{
 		Subjects: []flowcontrol.Subject{{User: "closed"}}, Resources: config.Schemas[0].Rules[0].Resources,
 	}}})
 	none := 0
-	config.Levels = append(config.Levels, flowcontrol.Level{Name: "closed", Borrowing: &none})
+	config.Levels = append(config.Levels, flowcontrol.PriorityLevel{Name: "closed", Borrowing: &none})
 	a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) { b.Serving.FlowControl = &config }))
 	assert.Equal(t, 429, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "closed").Code)
 	assert.Equal(t, 200, a.Do("GET", apitest.ConfigMapsPath, nil, "X-User", "open").Code)
@@ -498,8 +498,8 @@ func TestSetFlowControl(t *testing.T) {
 	assert.Equal(t, 429, open("vip"))
 
 	later := flowcontrol.Default(names.Kubernetes)
-	later.Levels = append(later.Levels, flowcontrol.Level{Name: "vip", Shares: 100, Queuing: &flowcontrol.Queuing{Queues: 1, HandSize: 1, QueueLength: 1}})
-	later.Schemas = append(later.Schemas, flowcontrol.Schema{Name: "vip", Precedence: 10, Level: "vip", Rules: []flowcontrol.Rule{{
+	later.Levels = append(later.Levels, flowcontrol.PriorityLevel{Name: "vip", Shares: 100, Queuing: &flowcontrol.Queuing{Queues: 1, HandSize: 1, QueueLength: 1}})
+	later.Schemas = append(later.Schemas, flowcontrol.FlowSchema{Name: "vip", Precedence: 10, Level: "vip", Rules: []flowcontrol.Rule{{
 		Subjects: []flowcontrol.Subject{{Group: "vip"}}, Resources: later.Schemas[0].Rules[0].Resources,
 	}}})
 	require.NoError(t, s.SetFlowControl(later))
@@ -516,7 +516,7 @@ func TestUnauthorizedRequestIsRefusedBeforeItsBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := apitest.InProcess(t, servertest.New(t, apitest.AuthenticateByHeader, func(b *server.Builder) {
-			b.Limits.InFlight, b.Limits.Requests, b.Authorizer = 1, 10, auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+			b.Limits.InFlight, b.Limits.Requests, b.Authorizer = 1, 10, auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 				if a.User.Name == "intruder" {
 					return auth.Deny, "", nil
 				}

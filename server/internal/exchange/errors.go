@@ -22,7 +22,7 @@ var ErrNoPath error = meta.Failure(http.StatusNotFound, meta.ReasonNotFound, "40
 // MethodNotAllowed returns the 405 for a verb that a resource does not have.
 func MethodNotAllowed() *meta.Status {
 	st := meta.Failure(http.StatusMethodNotAllowed, meta.ReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
-	st.Details = &meta.Details{}
+	st.Details = &meta.StatusDetails{}
 	return st
 }
 
@@ -30,7 +30,7 @@ func MethodNotAllowed() *meta.Status {
 // one is back.
 func ShuttingDown() *meta.Status {
 	st := meta.Failure(http.StatusServiceUnavailable, meta.ReasonServiceUnavailable, "the server is shutting down")
-	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1}
 	return st
 }
 

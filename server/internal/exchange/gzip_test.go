@@ -79,7 +79,7 @@ func TestCompressorsAreBounded(t *testing.T) {
 		h.Header.Set("Accept-Encoding", "gzip")
 		w, r := s.New(httptest.NewRecorder(), h)
 		r.Usage.Begin(limiter)
-		r.Usage.Classify(auth.Action{User: &auth.User{Name: user, Groups: []string{auth.Authenticated}}, Verb: "get", Path: "/"}, w.Header())
+		r.Usage.Classify(auth.Attributes{User: &auth.User{Name: user, Groups: []string{auth.Authenticated}}, Verb: "get", Path: "/"}, w.Header())
 		return w.encode(100), w.Header()
 	}
 	var bodies []io.WriteCloser

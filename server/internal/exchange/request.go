@@ -74,11 +74,11 @@ func auditID(h http.Header) string {
 func (r *Request) Key() meta.Key { return meta.Key{Namespace: r.Namespace, Name: r.Name} }
 
 // Action returns the attributes of the request that authorizers decide by.
-func (r *Request) Action() auth.Action {
+func (r *Request) Action() auth.Attributes {
 	if !r.IsResource {
-		return auth.Action{User: r.User, Verb: r.Verb, Path: r.Path}
+		return auth.Attributes{User: r.User, Verb: r.Verb, Path: r.Path}
 	}
-	return auth.Action{
+	return auth.Attributes{
 		User: r.User, Verb: r.Verb, Path: r.Path,
 		Group: r.Group, Version: r.APIVersion, Resource: r.Resource, Subresource: r.Subresource,
 		Namespace: r.Namespace, Name: r.Name + r.Selected, // one of them is empty

@@ -31,17 +31,17 @@ func TestDefaultClassification(t *testing.T) {
 	anonymous := &auth.User{Name: auth.Anonymous, Groups: []string{auth.Unauthenticated}}
 	controllers, scheduler := user("system:kube-controller-manager"), user("system:kube-scheduler")
 	node := user("system:node:n1", "system:nodes")
-	in := func(verb, group, resource, namespace string) auth.Action {
-		return auth.Action{Verb: verb, Group: group, Resource: resource, Namespace: namespace}
+	in := func(verb, group, resource, namespace string) auth.Attributes {
+		return auth.Attributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace}
 	}
-	path := func(verb, path string) auth.Action { return auth.Action{Verb: verb, Path: path} }
-	sub := func(a auth.Action, name string) auth.Action { a.Subresource = name; return a }
+	path := func(verb, path string) auth.Attributes { return auth.Attributes{Verb: verb, Path: path} }
+	sub := func(a auth.Attributes, name string) auth.Attributes { a.Subresource = name; return a }
 	const leases = "coordination.k8s.io"
 
 	c := newController(t, 600, flowcontrol.Default(names.Kubernetes))
 	for _, test := range []struct {
 		user                *auth.User
-		action              auth.Action
+		action              auth.Attributes
 		schema, level, flow string
 	}{
 		{user("root", auth.Masters), in("list", "", "secrets", ""), "exempt", "exempt", ""},
@@ -88,8 +88,8 @@ func TestUIDs(t *testing.T) {
 	uids := func(seats int) []string {
 		config := flowcontrol.Default(names.Orch)
 		config.Schemas[10].UID = "given"
-		f := newController(t, seats, config).Classify(&auth.Action{User: &auth.User{Name: "odd"}})
-		g := newController(t, seats, config).Classify(&auth.Action{User: &auth.User{Name: "a", Groups: []string{auth.Authenticated}}})
+		f := newController(t, seats, config).Classify(&auth.Attributes{User: &auth.User{Name: "odd"}})
+		g := newController(t, seats, config).Classify(&auth.Attributes{User: &auth.User{Name: "a", Groups: []string{auth.Authenticated}}})
 		return []string{f.SchemaUID(), f.LevelUID(), g.SchemaUID(), g.LevelUID()}
 	}
 	got := uids(600)
@@ -138,8 +138,8 @@ func TestSubjectsAndRules(t *testing.T) {
 	alice := &auth.User{Name: "alice", Groups: []string{"devs"}}
 	robot := &auth.User{Name: "system:serviceaccount:a:robot"}
 	all := []string{flowcontrol.All}
-	schema := func(r flowcontrol.Rule) *flowcontrol.Schema {
-		return &flowcontrol.Schema{Rules: []flowcontrol.Rule{r}}
+	schema := func(r flowcontrol.Rule) *flowcontrol.FlowSchema {
+		return &flowcontrol.FlowSchema{Rules: []flowcontrol.Rule{r}}
 	}
 	anything := []flowcontrol.ResourceRule{{Verbs: all, Groups: all, Resources: all, Cluster: true, Namespaces: all}}
 	for _, test := range []struct {
@@ -156,29 +156,29 @@ func TestSubjectsAndRules(t *testing.T) {
 		{flowcontrol.Subject{}, false, false},
 	} {
 		s := schema(flowcontrol.Rule{Subjects: []flowcontrol.Subject{test.subject}, Resources: anything})
-		assert.Equal(t, test.alice, s.Match(&auth.Action{User: alice, Verb: "get", Resource: "pods"}), "%+v", test.subject)
-		assert.Equal(t, test.robot, s.Match(&auth.Action{User: robot, Verb: "get", Resource: "pods"}), "%+v", test.subject)
-		assert.False(t, s.Match(&auth.Action{User: alice, Verb: "get", Path: "/x"}), "paths need a rule of their own")
+		assert.Equal(t, test.alice, s.Match(&auth.Attributes{User: alice, Verb: "get", Resource: "pods"}), "%+v", test.subject)
+		assert.Equal(t, test.robot, s.Match(&auth.Attributes{User: robot, Verb: "get", Resource: "pods"}), "%+v", test.subject)
+		assert.False(t, s.Match(&auth.Attributes{User: alice, Verb: "get", Path: "/x"}), "paths need a rule of their own")
 	}
 	rule := flowcontrol.Rule{Subjects: []flowcontrol.Subject{{User: "alice"}},
 		Resources: []flowcontrol.ResourceRule{{Verbs: []string{"get"}, Groups: []string{"apps"}, Resources: []string{"deployments", "deployments/status"}, Namespaces: []string{"a"}}},
 		Paths:     []flowcontrol.PathRule{{Verbs: []string{"get"}, Paths: []string{"/exact", "/below/*"}}}}
 	for _, test := range []struct {
-		action auth.Action
+		action auth.Attributes
 		want   bool
 	}{
-		{auth.Action{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "a"}, true},
-		{auth.Action{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "a"}, false},
-		{auth.Action{Verb: "get", Group: "", Resource: "deployments", Namespace: "a"}, false},
-		{auth.Action{Verb: "get", Group: "apps", Resource: "daemonsets", Namespace: "a"}, false},
-		{auth.Action{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "b"}, false},
-		{auth.Action{Verb: "get", Group: "apps", Resource: "deployments"}, false},
-		{auth.Action{Verb: "get", Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "a"}, true},
-		{auth.Action{Verb: "get", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "a"}, false},
-		{auth.Action{Verb: "get", Path: "/exact"}, true},
-		{auth.Action{Verb: "get", Path: "/exact/not"}, false},
-		{auth.Action{Verb: "get", Path: "/below/it"}, true},
-		{auth.Action{Verb: "post", Path: "/below/it"}, false},
+		{auth.Attributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "a"}, true},
+		{auth.Attributes{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "a"}, false},
+		{auth.Attributes{Verb: "get", Group: "", Resource: "deployments", Namespace: "a"}, false},
+		{auth.Attributes{Verb: "get", Group: "apps", Resource: "daemonsets", Namespace: "a"}, false},
+		{auth.Attributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "b"}, false},
+		{auth.Attributes{Verb: "get", Group: "apps", Resource: "deployments"}, false},
+		{auth.Attributes{Verb: "get", Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "a"}, true},
+		{auth.Attributes{Verb: "get", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "a"}, false},
+		{auth.Attributes{Verb: "get", Path: "/exact"}, true},
+		{auth.Attributes{Verb: "get", Path: "/exact/not"}, false},
+		{auth.Attributes{Verb: "get", Path: "/below/it"}, true},
+		{auth.Attributes{Verb: "post", Path: "/below/it"}, false},
 	} {
 		test.action.User = alice
 		assert.Equal(t, test.want, schema(rule).Match(&test.action), "%+v", test.action)
@@ -190,22 +190,22 @@ func TestConfigFaults(t *testing.T) {
 	queues := func(q, hand, length int) *flowcontrol.Queuing {
 		return &flowcontrol.Queuing{Queues: q, HandSize: hand, QueueLength: length}
 	}
-	for _, level := range []flowcontrol.Level{
+	for _, level := range []flowcontrol.PriorityLevel{
 		{Name: ""}, {Name: "a", Shares: -1}, {Name: "a", Shares: 1 << 30}, {Name: "a", Lendable: 101}, {Name: "a", Lendable: -1}, {Name: "a", Borrowing: &negative},
 		{Name: "a", Queuing: queues(0, 1, 1)}, {Name: "a", Queuing: queues(1, 2, 1)}, {Name: "a", Queuing: queues(1, 0, 1)}, {Name: "a", Queuing: queues(1, 1, 0)},
 		{Name: "a", Queuing: queues(128, 10, 1)}, {Name: "a", Queuing: queues(1<<30, 1, 1)},
 	} {
-		config := flowcontrol.Config{Levels: []flowcontrol.Level{level}, Schemas: []flowcontrol.Schema{{Name: "s", Level: level.Name}}}
+		config := flowcontrol.Config{Levels: []flowcontrol.PriorityLevel{level}, Schemas: []flowcontrol.FlowSchema{{Name: "s", Level: level.Name}}}
 		_, err := New(Options{Seats: 1}, config)
 		assert.Error(t, err, "%+v", level)
 	}
-	good := flowcontrol.Level{Name: "a", Shares: 1}
+	good := flowcontrol.PriorityLevel{Name: "a", Shares: 1}
 	for _, config := range []flowcontrol.Config{
-		{Levels: []flowcontrol.Level{good}},
-		{Levels: []flowcontrol.Level{good, good}, Schemas: []flowcontrol.Schema{{Name: "s", Level: "a"}}},
-		{Levels: []flowcontrol.Level{good}, Schemas: []flowcontrol.Schema{{Name: "s", Level: "b"}}},
-		{Levels: []flowcontrol.Level{good}, Schemas: []flowcontrol.Schema{{Name: "s", Level: "a"}, {Name: "s", Level: "a"}}},
-		{Levels: []flowcontrol.Level{good}, Schemas: []flowcontrol.Schema{{Level: "a"}}},
+		{Levels: []flowcontrol.PriorityLevel{good}},
+		{Levels: []flowcontrol.PriorityLevel{good, good}, Schemas: []flowcontrol.FlowSchema{{Name: "s", Level: "a"}}},
+		{Levels: []flowcontrol.PriorityLevel{good}, Schemas: []flowcontrol.FlowSchema{{Name: "s", Level: "b"}}},
+		{Levels: []flowcontrol.PriorityLevel{good}, Schemas: []flowcontrol.FlowSchema{{Name: "s", Level: "a"}, {Name: "s", Level: "a"}}},
+		{Levels: []flowcontrol.PriorityLevel{good}, Schemas: []flowcontrol.FlowSchema{{Level: "a"}}},
 	} {
 		_, err := New(Options{Seats: 1}, config)
 		assert.Error(t, err)

@@ -76,7 +76,7 @@ func (c *Controller) again(p *plan, w *waiter) {
 
 // setLevels makes the levels of a configuration; one of the same name goes on
 // with the seats that are in use.
-func (c *Controller) setLevels(configs []flowcontrol.Level) {
+func (c *Controller) setLevels(configs []flowcontrol.PriorityLevel) {
 	shares := 0
 	for _, l := range configs {
 		if !l.Exempt {
@@ -102,7 +102,7 @@ func (c *Controller) setLevels(configs []flowcontrol.Level) {
 	for _, l := range old {
 		if c.byName[l.config.Name] != l {
 			c.counts.forget(l)
-			if l.config = (flowcontrol.Level{}); l.inUse > 0 { // what it still has is given back in time
+			if l.config = (flowcontrol.PriorityLevel{}); l.inUse > 0 { // what it still has is given back in time
 				l.set(l.config, 0, 0)
 				c.levels = append(c.levels, l)
 			}
@@ -115,7 +115,7 @@ func (c *Controller) setLevels(configs []flowcontrol.Level) {
 }
 
 // set gives a level its part of so many seats in so many shares.
-func (l *level) set(config flowcontrol.Level, seats, shares int) {
+func (l *level) set(config flowcontrol.PriorityLevel, seats, shares int) {
 	*l = level{config: config, inUse: l.inUse}
 	if config.Exempt {
 		return

@@ -27,11 +27,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // simple is a configuration of levels that users enter by their groups, which
 // have the levels' names.
-func simple(levels ...flowcontrol.Level) flowcontrol.Config {
+func simple(levels ...flowcontrol.PriorityLevel) flowcontrol.Config {
 	config := flowcontrol.Config{Levels: levels}
 	all := []string{flowcontrol.All}
 	for _, l := range levels {
-		config.Schemas = append(config.Schemas, flowcontrol.Schema{Name: l.Name, Level: l.Name, Distinguisher: flowcontrol.ByUser, Rules: []flowcontrol.Rule{{
+		config.Schemas = append(config.Schemas, flowcontrol.FlowSchema{Name: l.Name, Level: l.Name, Distinguisher: flowcontrol.ByUser, Rules: []flowcontrol.Rule{{
 			Subjects: []flowcontrol.Subject{{Group: l.Name}}, Paths: []flowcontrol.PathRule{{Verbs: all, Paths: all}},
 		}}})
 	}
@@ -55,7 +55,7 @@ type crowd struct {
 }
 
 func (c *crowd) flow(level, user string) Flow {
-	return c.c.Classify(&auth.Action{User: &auth.User{Name: user, Groups: []string{level}}, Verb: "get", Path: "/"})
+	return c.c.Classify(&auth.Attributes{User: &auth.User{Name: user, Groups: []string{level}}, Verb: "get", Path: "/"})
 }
 
 func (c *crowd) hold(level, user string, seats int) Seat {
@@ -144,7 +144,7 @@ func metricsOf(reg *prometheus.Registry) string {
 // TestFairQueues: a flood of one user does not hold up another, whatever his
 // requests cost.
 func TestFairQueues(t *testing.T) {
-	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
+	level := flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
 	inBubble(t, 10, simple(level), func(c *crowd) {
 		var held []Seat
 		for range 10 {
@@ -197,7 +197,7 @@ func TestFairQueues(t *testing.T) {
 
 // TestFirstComeFirstServed within a queue.
 func TestFirstComeFirstServed(t *testing.T) {
-	inBubble(t, 1, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
+	inBubble(t, 1, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
 		s := c.hold("l", "a", 1)
 		var want []string
 		for i := range 20 {
@@ -213,7 +213,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 // TestShuffleSharding: of many flooding flows, none fills all queues of most of
 // the others.
 func TestShuffleSharding(t *testing.T) {
-	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(128, 6, 50)}
+	level := flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(128, 6, 50)}
 	inBubble(t, 1, simple(level), func(c *crowd) {
 		s := c.hold("l", "a", 1)
 		for range 400 {
@@ -232,7 +232,7 @@ func TestShuffleSharding(t *testing.T) {
 // it gets back what is its own before anybody borrows again.
 func TestBorrowing(t *testing.T) {
 	half := 50
-	levels := []flowcontrol.Level{
+	levels := []flowcontrol.PriorityLevel{
 		{Name: "lender", Shares: 1, Lendable: 60, Queuing: queuing(8, 2, 50)},
 		{Name: "miser", Shares: 1, Queuing: queuing(8, 2, 50)},
 		{Name: "bounded", Shares: 1, Borrowing: &half},
@@ -284,7 +284,7 @@ func TestBorrowing(t *testing.T) {
 // TestWideRequests: one that takes many seats is not starved by those that take
 // one, and takes no more than its level can give.
 func TestWideRequests(t *testing.T) {
-	inBubble(t, 40, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(8, 2, 50)}), func(c *crowd) {
+	inBubble(t, 40, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(8, 2, 50)}), func(c *crowd) {
 		wide := c.hold("l", "w", 1000)
 		assert.Equal(c, 6, wide.seats, "15 percent")
 		wide.Release()
@@ -310,7 +310,7 @@ func TestWideRequests(t *testing.T) {
 // TestQueueBounds: a full queue and too long a wait refuse; who gives up leaves
 // the queue, and the seat goes to the next.
 func TestQueueBounds(t *testing.T) {
-	inBubble(t, 1, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(1, 1, 3)}), func(c *crowd) {
+	inBubble(t, 1, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(1, 1, 3)}), func(c *crowd) {
 		s := c.hold("l", "a", 1)
 		for range 5 {
 			c.ask("l", "b", 1, 0)
@@ -356,7 +356,7 @@ func TestQueueBounds(t *testing.T) {
 
 // TestCancelledWideRequest lets those behind it in.
 func TestCancelledWideRequest(t *testing.T) {
-	inBubble(t, 40, simple(flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
+	inBubble(t, 40, simple(flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(1, 1, 50)}), func(c *crowd) {
 		var held []Seat
 		for range 38 {
 			held = append(held, c.hold("l", "a", 1))
@@ -378,7 +378,7 @@ func TestCancelledWideRequest(t *testing.T) {
 
 // TestExempt requests never wait.
 func TestExempt(t *testing.T) {
-	inBubble(t, 1, simple(flowcontrol.Level{Name: "free", Exempt: true}, flowcontrol.Level{Name: "l", Shares: 1}), func(c *crowd) {
+	inBubble(t, 1, simple(flowcontrol.PriorityLevel{Name: "free", Exempt: true}, flowcontrol.PriorityLevel{Name: "l", Shares: 1}), func(c *crowd) {
 		s := c.hold("l", "a", 1)
 		for range 100 {
 			free := c.hold("free", "root", 10)
@@ -393,8 +393,8 @@ func TestExempt(t *testing.T) {
 // TestSetConfig: requests in flight keep their seats, those that wait are sorted
 // anew; flows classified before are, too.
 func TestSetConfig(t *testing.T) {
-	a := flowcontrol.Level{Name: "a", Shares: 1, Queuing: queuing(4, 2, 50)}
-	b := flowcontrol.Level{Name: "b", Shares: 1, Queuing: queuing(1, 1, 2)}
+	a := flowcontrol.PriorityLevel{Name: "a", Shares: 1, Queuing: queuing(4, 2, 50)}
+	b := flowcontrol.PriorityLevel{Name: "b", Shares: 1, Queuing: queuing(1, 1, 2)}
 	inBubble(t, 4, simple(a, b), func(c *crowd) {
 		held := []Seat{c.hold("a", "x", 1), c.hold("a", "x", 1), c.hold("b", "x", 1), c.hold("b", "x", 1)}
 		old := c.flow("a", "old")
@@ -426,7 +426,7 @@ func TestSetConfig(t *testing.T) {
 		rest := []Seat{c.hold("a", "x", 1), c.hold("a", "x", 1), c.hold("a", "x", 1)}
 		c.ask("a", "freed", 1, time.Second)
 		free := moved
-		free.Levels = []flowcontrol.Level{{Name: "b", Exempt: true}}
+		free.Levels = []flowcontrol.PriorityLevel{{Name: "b", Exempt: true}}
 		require.NoError(c, c.c.SetConfig(free))
 		synctest.Wait()
 		assert.Contains(c, c.seated(), "freed")
@@ -444,14 +444,14 @@ func TestUpheaval(t *testing.T) {
 	inBubble(t, 20, flowcontrol.Default(names.Kubernetes), func(c *crowd) {
 		groups := []string{auth.Masters, auth.Authenticated, auth.ServiceAccounts, "system:nodes", "nobody"}
 		configs := []flowcontrol.Config{flowcontrol.Default(names.Kubernetes), flowcontrol.Default(names.Orch), {
-			Levels: []flowcontrol.Level{{Name: "only", Shares: 1, Queuing: queuing(2, 1, 5)}}, Schemas: []flowcontrol.Schema{{Name: "only", Level: "only"}},
+			Levels: []flowcontrol.PriorityLevel{{Name: "only", Shares: 1, Queuing: queuing(2, 1, 5)}}, Schemas: []flowcontrol.FlowSchema{{Name: "only", Level: "only"}},
 		}}
 		for i := range 100 {
 			c.all.Go(func() {
 				random := rand.New(rand.NewPCG(1, uint64(i)))
 				for range 50 {
 					ctx, cancel := context.WithTimeout(c.Context(), time.Duration(random.IntN(100))*time.Millisecond)
-					f := c.c.Classify(&auth.Action{User: &auth.User{Name: fmt.Sprint(random.IntN(10)), Groups: []string{groups[random.IntN(5)], auth.Authenticated}}, Verb: "get", Path: "/"})
+					f := c.c.Classify(&auth.Attributes{User: &auth.User{Name: fmt.Sprint(random.IntN(10)), Groups: []string{groups[random.IntN(5)], auth.Authenticated}}, Verb: "get", Path: "/"})
 					s, err := c.c.Acquire(ctx, f, random.IntN(12))
 					if err == nil {
 						time.Sleep(time.Duration(random.IntN(30)) * time.Millisecond)
@@ -483,7 +483,7 @@ func BenchmarkAcquire(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := &auth.Action{User: &auth.User{Name: "alice", Groups: []string{"devs", auth.Authenticated}}, Verb: "get", Resource: "pods", Namespace: "a"}
+	a := &auth.Attributes{User: &auth.User{Name: "alice", Groups: []string{"devs", auth.Authenticated}}, Verb: "get", Resource: "pods", Namespace: "a"}
 	b.ReportAllocs()
 	for b.Loop() {
 		s, err := c.Acquire(b.Context(), c.Classify(a), 1)
@@ -498,8 +498,8 @@ func BenchmarkAcquire(b *testing.B) {
 // who may configure flow control. Their series begin with the first request and go with
 // them, whoever still holds one.
 func TestMetricsOfGoneSchemas(t *testing.T) {
-	level := flowcontrol.Level{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
-	free := flowcontrol.Level{Name: "free", Exempt: true}
+	level := flowcontrol.PriorityLevel{Name: "l", Shares: 1, Queuing: queuing(64, 4, 50)}
+	free := flowcontrol.PriorityLevel{Name: "free", Exempt: true}
 	inBubble(t, 10, simple(level, free), func(c *crowd) {
 		first := c.hold("l", "somebody", 1)
 		first.Release()

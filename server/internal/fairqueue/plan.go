@@ -17,7 +17,7 @@ type plan struct {
 }
 
 type schema struct {
-	flowcontrol.Schema
+	flowcontrol.FlowSchema
 	level    *level
 	levelUID string
 	exempt   bool
@@ -37,7 +37,7 @@ func (s *schema) counters() *counters {
 type Flow struct {
 	plan   *plan
 	schema *schema
-	action *auth.Action
+	action *auth.Attributes
 }
 
 // SchemaUID returns the UID of the flow's schema.
@@ -72,9 +72,9 @@ func (f Flow) key() (schema, flow string) {
 }
 
 // Classify finds the flow of a request. The action must not change after that.
-func (c *Controller) Classify(a *auth.Action) Flow { return c.plan.Load().classify(a) }
+func (c *Controller) Classify(a *auth.Attributes) Flow { return c.plan.Load().classify(a) }
 
-func (p *plan) classify(a *auth.Action) Flow {
+func (p *plan) classify(a *auth.Attributes) Flow {
 	for _, s := range p.schemas {
 		if s.Match(a) {
 			return Flow{p, s, a}
@@ -91,7 +91,7 @@ func compile(config flowcontrol.Config, levels map[string]*level, m *counts) *pl
 		l := levels[s.Level]
 		s.UID = cmp.Or(s.UID, uid("schema", s.Name))
 		p.schemas = append(p.schemas, &schema{
-			Schema: s, level: l, levelUID: cmp.Or(l.config.UID, uid("level", l.config.Name)), exempt: l.config.Exempt, counts: m,
+			FlowSchema: s, level: l, levelUID: cmp.Or(l.config.UID, uid("level", l.config.Name)), exempt: l.config.Exempt, counts: m,
 		})
 	}
 	slices.SortFunc(p.schemas, func(a, b *schema) int {

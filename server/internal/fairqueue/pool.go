@@ -54,7 +54,7 @@ func NewPool(size int64) *Pool {
 // SetLevels makes the levels of a configuration, which is valid, keep their parts.
 // What is held stays so. What a level keeps it has at once; until others gave
 // back what they held of it, more than the pool's size may be held, by as much.
-func (p *Pool) SetLevels(levels []flowcontrol.Level) {
+func (p *Pool) SetLevels(levels []flowcontrol.PriorityLevel) {
 	shares, keep := 0.0, 0.0
 	for i := range levels {
 		if l := &levels[i]; !l.Exempt {
@@ -79,7 +79,9 @@ func (p *Pool) SetLevels(levels []flowcontrol.Level) {
 }
 
 // keeps is how many shares a level does not lend.
-func keeps(l *flowcontrol.Level) float64 { return float64(l.Shares) * float64(100-l.Lendable) / 100 }
+func keeps(l *flowcontrol.PriorityLevel) float64 {
+	return float64(l.Shares) * float64(100-l.Lendable) / 100
+}
 
 // Take takes n if the holder may have that much more; of more than his level may
 // ever have, that. Nothing can be taken by who has more than he may have: that

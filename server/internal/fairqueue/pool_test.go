@@ -68,7 +68,7 @@ func TestPoolShares(t *testing.T) {
 // nothing yet, also within their level.
 func TestPoolCrowd(t *testing.T) {
 	p := NewPool(1000)
-	p.SetLevels([]flowcontrol.Level{{Name: "crowd", Shares: 40}, {Name: "other", Shares: 60, Lendable: 50}})
+	p.SetLevels([]flowcontrol.PriorityLevel{{Name: "crowd", Shares: 40}, {Name: "other", Shares: 60, Lendable: 50}})
 	for user := range 80 {
 		_, ok := p.Take(Holder{"crowd", fmt.Sprint(user)}, 1)
 		assert.True(t, ok, user)
@@ -92,7 +92,7 @@ func TestPoolCrowd(t *testing.T) {
 // level what that one keeps, whether they take it or wait for it.
 func TestPoolLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		levels := []flowcontrol.Level{
+		levels := []flowcontrol.PriorityLevel{
 			{Name: "exempt", Exempt: true, Shares: 1000}, {Name: "high", Shares: 30, Lendable: 50}, {Name: "low", Shares: 70, Lendable: 90},
 		}
 		p := NewPool(1000)
@@ -143,7 +143,7 @@ func TestPoolLevels(t *testing.T) {
 		assert.Empty(t, p.used)
 
 		half := NewPool(1000)
-		half.SetLevels([]flowcontrol.Level{{Name: "a", Shares: 3}, {Name: "b", Shares: 1}})
+		half.SetLevels([]flowcontrol.PriorityLevel{{Name: "a", Shares: 3}, {Name: "b", Shares: 1}})
 		_, ok := half.Take(Holder{}, 500)
 		assert.True(t, ok, "half is for everybody, whatever the levels would keep")
 		assert.Equal(t, map[string]int64{"a": 375, "b": 125}, half.kept)
@@ -155,7 +155,7 @@ func TestPoolLevels(t *testing.T) {
 func TestPoolSetLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(1000)
-		p.SetLevels([]flowcontrol.Level{{Name: "a", Shares: 1}, {Name: "b", Shares: 1}})
+		p.SetLevels([]flowcontrol.PriorityLevel{{Name: "a", Shares: 1}, {Name: "b", Shares: 1}})
 		first, ok := p.Take(Holder{"a", "1"}, 700)
 		require.True(t, ok)
 		second, ok := p.Take(Holder{"b", "1"}, 200)
@@ -169,7 +169,7 @@ func TestPoolSetLevels(t *testing.T) {
 		synctest.Wait()
 		assert.Empty(t, late, "750 is what b may have, without the other's 200")
 
-		p.SetLevels([]flowcontrol.Level{{Name: "b", Shares: 1}, {Name: "c", Shares: 4}})
+		p.SetLevels([]flowcontrol.PriorityLevel{{Name: "b", Shares: 1}, {Name: "c", Shares: 4}})
 		third, ok := p.Take(Holder{"c", "1"}, 400)
 		assert.True(t, ok, "it has at once what it keeps")
 		_, ok = p.Take(Holder{"c", "2"}, 1)
@@ -198,7 +198,7 @@ func TestPoolSetLevels(t *testing.T) {
 // change while parts come and go.
 func TestPoolSetLevelsMeanwhile(t *testing.T) {
 	p := NewPool(100)
-	configs := [][]flowcontrol.Level{nil, {{Name: "a", Shares: 1}}, {{Name: "b", Shares: 2}, {Name: "c", Shares: 1, Lendable: 50}}, {{Name: "a", Exempt: true}}}
+	configs := [][]flowcontrol.PriorityLevel{nil, {{Name: "a", Shares: 1}}, {{Name: "b", Shares: 2}, {Name: "c", Shares: 1, Lendable: 50}}, {{Name: "a", Exempt: true}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all, done sync.WaitGroup
 	for i := range 8 {

@@ -11,7 +11,7 @@ import (
 
 // level is a priority level at work. The controller's lock guards it.
 type level struct {
-	config flowcontrol.Level
+	config flowcontrol.PriorityLevel
 
 	nominal int // seats that are its own
 	kept    int // of these, those that it does not lend

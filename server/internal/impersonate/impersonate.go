@@ -30,7 +30,7 @@ type Request struct {
 	User *auth.User
 	// Checks are the actions that the caller must be allowed to do, all of
 	// them. Their User is for the server to set.
-	Checks []auth.Action
+	Checks []auth.Attributes
 }
 
 // Parse reads the headers; without any the result is nil, and an empty user or
@@ -49,7 +49,7 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 	q := &Request{User: &auth.User{Name: users[0], Groups: slices.Clone(groups)}}
 	q.Checks = append(q.Checks, userCheck(users[0]))
 	for _, g := range groups {
-		q.require(auth.Action{Version: "v1", Resource: "groups", Name: g})
+		q.require(auth.Attributes{Version: "v1", Resource: "groups", Name: g})
 	}
 	review := p.Group(wellknown.GroupAuthentication)
 	for _, e := range more {
@@ -58,12 +58,12 @@ func Parse(h http.Header, p names.Profile) (*Request, error) {
 		}
 		for _, v := range e.Values {
 			q.User.Extra[e.Key] = append(q.User.Extra[e.Key], v)
-			q.require(auth.Action{Group: review, Version: "v1", Resource: "userextras", Subresource: e.Key, Name: v})
+			q.require(auth.Attributes{Group: review, Version: "v1", Resource: "userextras", Subresource: e.Key, Name: v})
 		}
 	}
 	if len(uids) > 0 {
 		q.User.UID = uids[0]
-		q.require(auth.Action{Group: review, Version: "v1", Resource: "uids", Name: uids[0]})
+		q.require(auth.Attributes{Group: review, Version: "v1", Resource: "uids", Name: uids[0]})
 	}
 	if len(q.Checks) > maxChecks {
 		return nil, meta.BadRequest("more than %d things to impersonate", maxChecks)
@@ -84,14 +84,14 @@ func account(user string) (namespace, name string, ok bool) {
 	return namespace, name, ok && len(meta.CheckDNSLabel(namespace)) == 0 && len(meta.CheckDNSSubdomain(name)) == 0
 }
 
-func userCheck(name string) auth.Action {
+func userCheck(name string) auth.Attributes {
 	if ns, account, ok := account(name); ok {
-		return auth.Action{Verb: "impersonate", Version: "v1", Resource: "serviceaccounts", Namespace: ns, Name: account}
+		return auth.Attributes{Verb: "impersonate", Version: "v1", Resource: "serviceaccounts", Namespace: ns, Name: account}
 	}
-	return auth.Action{Verb: "impersonate", Version: "v1", Resource: "users", Name: name}
+	return auth.Attributes{Verb: "impersonate", Version: "v1", Resource: "users", Name: name}
 }
 
-func (q *Request) require(a auth.Action) {
+func (q *Request) require(a auth.Attributes) {
 	a.Verb = "impersonate"
 	q.Checks = append(q.Checks, a)
 }

@@ -176,7 +176,7 @@ func notAcceptable(p names.Profile, offer Offer) *meta.Status {
 	}
 	s := meta.Failure(http.StatusNotAcceptable, meta.ReasonNotAcceptable,
 		"only the following media types are accepted: %s", strings.Join(have, ", "))
-	s.Details = &meta.Details{}
+	s.Details = &meta.StatusDetails{}
 	return s
 }
 
@@ -264,7 +264,7 @@ func PatchContentType(header string, strategic bool) (PatchType, error) {
 	}
 	st := unsupported(have)
 	if strategic {
-		st.Details = &meta.Details{}
+		st.Details = &meta.StatusDetails{}
 	}
 	return 0, st
 }

@@ -80,7 +80,7 @@ func TestNegotiate(t *testing.T) {
 		}
 	}
 	_, err := media.Negotiate("text/html", names.Kubernetes, item)
-	require.Equal(t, &meta.Details{}, err.(*meta.Status).Details)
+	require.Equal(t, &meta.StatusDetails{}, err.(*meta.Status).Details)
 	got, err := media.Negotiate("application/vnd.orch.protobuf", names.Orch, item)
 	require.NoError(t, err)
 	require.Equal(t, codec.Protobuf, got.Format)

@@ -28,10 +28,10 @@ type backend struct {
 	told         map[meta.GroupResource]bool // under the lock of kept
 }
 
-// historic is a measured store that is a storage.Historian.
+// historic is a measured store that is a storage.HistoryReader.
 type historic struct {
 	*backend
-	storage.Historian
+	storage.HistoryReader
 }
 
 // key is an operation on the objects of a type, by the prefix of their storage keys.
@@ -56,7 +56,7 @@ func New(b storage.Backend, set *metrics.Set, types func() *resource.State) stor
 		count: set.Counters(metrics.Family{Name: "etcd_requests_total", Help: "Operations that the store was asked for, whatever store that is.", Labels: labels}),
 		fault: set.Counters(metrics.Family{Name: "etcd_request_errors_total", Help: "Operations that the store failed at; that something is not there, is another than was expected, or lies before the history, is no failure.", Labels: labels}),
 	}
-	if h, ok := b.(storage.Historian); ok {
+	if h, ok := b.(storage.HistoryReader); ok {
 		return &historic{m, h}
 	}
 	return m

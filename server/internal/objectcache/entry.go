@@ -258,8 +258,8 @@ func (e *Entry) Without(field string) *meta.Object {
 // Selectable returns the value of a selectable field, whose Path must be set.
 func (e *Entry) Selectable(f *registry.SelectableField) string {
 	v := e.Field(f.Path...)
-	if v == "" && f.Else != nil {
-		v = e.Field(f.Else...)
+	if v == "" && f.Fallback != nil {
+		v = e.Field(f.Fallback...)
 	}
 	return cmp.Or(v, f.Absent)
 }

@@ -37,7 +37,7 @@ func (s *Set) IdentityFeed(types ...meta.GroupResource) *Feed {
 // Changes implements client.Feed. Drop does not end a feed. An object is decoded when the
 // sequence reaches it.
 func (f *Feed) Changes() (changes iter.Seq[client.Event], reset bool) {
-	events, reset := f.Feed.Pull()
+	events, reset := f.Feed.Changes()
 	return func(yield func(client.Event) bool) {
 		for c, ev := range events {
 			if !yield(f.change(c, ev)) {

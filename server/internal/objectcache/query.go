@@ -12,7 +12,7 @@ import (
 type Query struct {
 	Namespace string // "" for all
 	Name      string // "" for all
-	Labels    meta.LabelSelector
+	Labels    meta.Selector
 	Fields    meta.FieldSelector
 
 	// Field returns the value of a field in Fields, other than metadata.name and

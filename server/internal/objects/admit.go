@@ -18,7 +18,7 @@ func (s *Store) admit(ctx context.Context, a *attempt, entry *objectcache.Entry)
 		r := renamed.request
 		a.renamed, a.required = nil, renamed.required
 		a.admitting(s, r)
-		r.Forms = (*forms)(a.Write)
+		r.Representations = (*forms)(a.Write)
 		return r.Object, nil, nil
 	}
 	obj, live, err = s.mutate(ctx, a.Write, entry)

@@ -13,7 +13,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// allocator knows which unique values the objects of a type hold: those of its registry.Pool and of its unique
+// allocator knows which unique values the objects of a type hold: those of its registry.Allocator and of its unique
 // fields. It follows the cache by a feed, and knows the writes under way in this server, so that no two of them
 // choose the same value. The commit decides which object gets a value, see Store.reserve.
 //
@@ -53,7 +53,7 @@ func (p *allocator) poolClaims(obj *meta.Object) (claims []string) {
 	if p.t.Pool == nil {
 		return nil
 	}
-	for _, value := range p.t.Pool.Held(obj) {
+	for _, value := range p.t.Pool.Values(obj) {
 		claims = append(claims, resource.PoolClaim(value))
 	}
 	return claims
@@ -71,12 +71,12 @@ func uniqueClaim(obj *meta.Object, v schema.UniqueValue) string {
 // the values of obj. Values that other objects hold are not chosen. If the only value left, or the one that obj asks
 // for, is claimed by a write under way, the error is a *storage.ConflictError: the next attempt competes for the
 // value, because the other write may fail.
-func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.Cause, error) {
+func (p *allocator) allot(a *attempt, obj, live *meta.Object, sources []*meta.Object) ([]meta.StatusCause, error) {
 	p.Lock()
 	defer p.Unlock()
 	p.catchUp()
 	missed := false
-	causes, err := p.t.Pool.Allot(&registry.Allotment{Object: obj, Old: live, Sources: sources, Free: func(v string) bool {
+	causes, err := p.t.Pool.Allocate(&registry.Allocation{Object: obj, Old: live, Sources: sources, Free: func(v string) bool {
 		claim := resource.PoolClaim(v)
 		if _, own := slices.BinarySearch(a.held, claim); own {
 			return true
@@ -159,7 +159,7 @@ func (p *allocator) catchUp() {
 
 // duplicates returns a cause for each unique value of obj that another object holds. Values that the live object holds
 // already are not checked.
-func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (causes []meta.Cause, err error) {
+func (s *Store) duplicates(ctx context.Context, a *attempt, obj *meta.Object) (causes []meta.StatusCause, err error) {
 	claims := a.added()
 	if len(claims) == 0 {
 		return nil, nil

@@ -87,7 +87,7 @@ func (s *Store) requireForCommit(ctx context.Context, a *attempt, obj *meta.Obje
 // showEnd commits the last state of an object whose deletion is graceful, unless watches have seen it. A store
 // without room for that state skips it, because the removal makes room.
 func (s *Store) showEnd(ctx context.Context, a *attempt, change *storage.Write, res *Result) error {
-	if a.Version.Type.Grace == nil || ending(a.entry.Object()) {
+	if a.Version.Type.GracePeriod == nil || ending(a.entry.Object()) {
 		return nil
 	}
 	rev, err := s.commit(ctx, *change, nil, nil)
@@ -261,7 +261,7 @@ func uncertain(err error) error {
 	var conflict *storage.ConflictError
 	switch {
 	case err == nil, errors.As(err, &status), errors.As(err, &conflict), errors.Is(err, errDeposed),
-		errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrTooLarge), errors.Is(err, storage.ErrNotTogether):
+		errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrTooLarge), errors.Is(err, storage.ErrInvalidCommit):
 		return err
 	}
 	return &uncertainError{err}

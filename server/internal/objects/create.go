@@ -82,7 +82,7 @@ func CheckKind(obj *meta.Object, v *resource.Version) error {
 
 // OtherKind refuses an object of another kind where a custom one belongs.
 func OtherKind(name, kind string, want meta.GroupVersionKind) error {
-	return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, name, []meta.Cause{{
+	return meta.Invalid(meta.GroupKind{Group: want.Group, Kind: kind}, name, []meta.StatusCause{{
 		Reason: meta.CauseInvalid, Field: "kind", Message: fmt.Sprintf("Invalid value: %q: must be %s", kind, want.Kind),
 	}})
 }
@@ -100,8 +100,8 @@ func Status(err error) *meta.Status {
 		return unavailable(err, trouble)
 	case errors.As(err, &damaged):
 		st := meta.Internal(damaged) // no change of the request helps
-		st.Details = &meta.Details{Name: damaged.Keys[0].Name, Group: damaged.Resource.Group, Kind: damaged.Resource.Resource,
-			Causes: []meta.Cause{{Reason: meta.CauseUnexpected, Message: damaged.Error()}}}
+		st.Details = &meta.StatusDetails{Name: damaged.Keys[0].Name, Group: damaged.Resource.Group, Kind: damaged.Resource.Resource,
+			Causes: []meta.StatusCause{{Reason: meta.CauseUnexpected, Message: damaged.Error()}}}
 		return st
 	case errors.As(err, &conversion):
 		told := *conversion
@@ -113,7 +113,7 @@ func Status(err error) *meta.Status {
 		return meta.BadRequest("%v", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		st := meta.Timeout("Timeout: request did not complete within the allotted timeout")
-		st.Details = &meta.Details{}
+		st.Details = &meta.StatusDetails{}
 		return st
 	case errors.Is(err, storage.ErrClosed):
 		return meta.Unavailable("the server is shutting down")
@@ -122,7 +122,7 @@ func Status(err error) *meta.Status {
 	case errors.Is(err, storage.ErrTooLarge):
 		return meta.TooLarge("the object is larger than the storage of the server takes")
 	case errors.Is(err, storage.ErrFull):
-		return meta.NoRoom("the storage of the server has no room; only deletions are taken")
+		return meta.InsufficientStorage("the storage of the server has no room; only deletions are taken")
 	}
 	return nil
 }
@@ -135,6 +135,6 @@ func unavailable(err error, trouble *storage.UnavailableError) *meta.Status {
 		return meta.Unavailable("the storage of the server is not available: %s; it is not known whether the write was made", trouble.Kind)
 	}
 	st := meta.Unavailable("the storage of the server is not available: %s", trouble.Kind)
-	st.Details = &meta.Details{RetryAfterSeconds: 1}
+	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1}
 	return st
 }

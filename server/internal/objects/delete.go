@@ -137,7 +137,7 @@ func (s *Store) planDeletion(ctx context.Context, a *attempt) (change, error) {
 	p := s.allocators[t.GroupResource()]
 	a.held, a.claims = p.claims(live), p.claims(obj)
 	switch ends := finished(t, obj); {
-	case ends && t.Grace == nil:
+	case ends && t.GracePeriod == nil:
 		return change{erase: true}, nil
 	case !ends && meta.Equal(obj.Tree(), live.Tree()):
 		return change{}, nil
@@ -190,7 +190,7 @@ func (s *Store) deleteUnreadable(ctx context.Context, w *Write, u *client.Unread
 // checkPreconditions compares the preconditions of the caller with the live object.
 func (d *Deletion) checkPreconditions(t *resource.Type, live *meta.Object) error {
 	kind := meta.GroupResource{Group: t.Group, Resource: t.Kind}
-	if t.Held != nil { // one that is emptied first has a delete of its own
+	if t.RetainOnDelete != nil { // one that is emptied first has a delete of its own
 		kind.Resource = t.Plural
 	}
 	if d.UID != nil && *d.UID != live.UID() {
@@ -216,8 +216,8 @@ func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
 		obj.SetFinalizers(finalizers)
 	}
 	var grace int64
-	if t.Grace != nil {
-		grace = t.Grace(obj, d.Grace)
+	if t.GracePeriod != nil {
+		grace = t.GracePeriod(obj, d.Grace)
 	}
 	if obj.Terminating() {
 		if left := obj.Int("metadata", "deletionGracePeriodSeconds"); grace < left {
@@ -229,7 +229,7 @@ func (d *Deletion) begin(t *resource.Type, obj *meta.Object) {
 	}
 	obj.SetTime(time.Now().Add(time.Duration(grace)*time.Second), "metadata", "deletionTimestamp")
 	obj.Metadata()["deletionGracePeriodSeconds"] = grace
-	if obj.Generation() > 0 && t.Held == nil {
+	if obj.Generation() > 0 && t.RetainOnDelete == nil {
 		obj.SetGeneration(obj.Generation() + 1)
 	}
 }

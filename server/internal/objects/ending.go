@@ -49,7 +49,7 @@ func Ending(t *resource.Type) client.Controller {
 // finished reports whether an object that is being deleted has nothing left to
 // wait for.
 func finished(t *resource.Type, obj *meta.Object) bool {
-	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.Held != nil && t.Held(obj))
+	return ending(obj) && len(obj.Finalizers()) == 0 && !(t.RetainOnDelete != nil && t.RetainOnDelete(obj))
 }
 
 // ending reports whether an object is being deleted and has no time left.

@@ -37,7 +37,7 @@ func (f *forms) body(version meta.GroupVersion) *resource.Version {
 	return nil
 }
 
-// Kind implements admission.Forms.
+// Kind implements admission.Representations.
 func (f *forms) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 	v := f.Version.VersionIn(version)
 	if v == nil {
@@ -49,7 +49,7 @@ func (f *forms) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 	return v.GVK(), true
 }
 
-// Show implements admission.Forms.
+// Show implements admission.Representations.
 func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
 	switch {
 	case f.Sub != nil && f.Sub.Show != nil:
@@ -64,7 +64,7 @@ func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVe
 	return v.Convert(ctx, obj)
 }
 
-// Merge implements admission.Forms.
+// Merge implements admission.Representations.
 func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.GroupVersion) (*meta.Object, error) {
 	v := f.body(version)
 	if v == nil {
@@ -82,7 +82,7 @@ func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.Gro
 	return meta.NewObject(tree), nil
 }
 
-// Take implements admission.Forms.
+// Take implements admission.Representations.
 func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *meta.Object, version meta.GroupVersion) ([]string, error) {
 	v := f.body(version)
 	if v == nil {
@@ -96,7 +96,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 			return nil, errors.New("apiVersion and kind may not change")
 		}
 	}
-	dropped, faults := v.Conform(changed)
+	dropped, faults := v.Normalize(changed)
 	if len(faults) > 0 {
 		return nil, errors.New(v.DecodeError(faults).Error()) // which is no fault of the caller's
 	}
@@ -150,7 +150,7 @@ func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, isNew bool) 
 	}
 	switch {
 	case changed.Name() == "" && shown.Name() != "":
-		return meta.Invalid(kind, "", []meta.Cause{{Reason: meta.CauseRequired, Field: "metadata.name", Message: "Required value: name or generateName is required"}})
+		return meta.Invalid(kind, "", []meta.StatusCause{{Reason: meta.CauseRequired, Field: "metadata.name", Message: "Required value: name or generateName is required"}})
 	case changed.Name() != shown.Name() && !isNew:
 		return errors.New("metadata.name may not change")
 	case changed.Namespace() != "" && changed.Namespace() != shown.Namespace():

@@ -28,7 +28,7 @@ func kindsOf(types []*resource.Type) map[meta.GroupResource]*kind {
 	kinds := map[meta.GroupResource]*kind{}
 	for _, t := range types {
 		if !t.Virtual && !t.ConformOnRead {
-			kinds[t.GroupResource()] = &kind{t: t, shape: t.Shape()}
+			kinds[t.GroupResource()] = &kind{t: t, shape: t.Fingerprint()}
 		}
 	}
 	return kinds

@@ -89,7 +89,7 @@ func TestRecordsAreSigned(t *testing.T) {
 		return string(rec.Value)
 	}
 	text := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"size":`
-	assert.Equal(t, text+"3}\n"+one.Shape(), stored())
+	assert.Equal(t, text+"3}\n"+one.Fingerprint(), stored())
 	two := opened(t, b, thingOf[named](t, "Thing"))
 	load(t, two)
 	change(t, two.Store(), "metadata", map[string]any{"name": "a"})
@@ -97,7 +97,7 @@ func TestRecordsAreSigned(t *testing.T) {
 	change(t, two.Store(), "size", "large")
 	assert.Equal(t, text+`"large"}`, stored(), "it may hold more, for all that is known")
 	change(t, two.Store(), "size", "small")
-	assert.Equal(t, text+`"small"}`+"\n"+thingOf[named](t, "Thing").Shape(), stored())
+	assert.Equal(t, text+`"small"}`+"\n"+thingOf[named](t, "Thing").Fingerprint(), stored())
 	rec, err := opened(t, b).Store().Get(t.Context(), aThing, 0)
 	require.NoError(t, err)
 	assert.Equal(t, text+`"small"}`, string(rec.Value), "also where the kind is not registered")
@@ -132,14 +132,14 @@ func TestDamagedServed(t *testing.T) {
 		assert.NotContains(t, values[0], "size", text)
 		rec, err := b.Get(t.Context(), resource.KindsKey, 0)
 		require.NoError(t, err)
-		assert.Equal(t, fmt.Sprintf(`{"things.example.com":{"seen":[%q]}}`, two.Shape()), string(rec.Value))
+		assert.Equal(t, fmt.Sprintf(`{"things.example.com":{"seen":[%q]}}`, two.Fingerprint()), string(rec.Value))
 	}
 }
 
 // TestStoreWithoutSignatures: records that nobody signed are read and fitted one by one,
 // whatever the store says of them all, and nobody is told that again.
 func TestStoreWithoutSignatures(t *testing.T) {
-	shape := thingOf[sized](t, "Thing").Shape()
+	shape := thingOf[sized](t, "Thing").Fingerprint()
 	for _, all := range []string{shape, "0123456789abcdef", ""} {
 		b := memstore.New(memstore.Options{})
 		defer b.Close()

@@ -94,7 +94,7 @@ func validateForm(ctx context.Context, w *Write, in, visibleLive *meta.Object) e
 	causes := v.Schema().Validate(in.Tree(), old)
 	if len(causes) > 0 && old != nil {
 		shown := v.Schema().Validate(old, old)
-		causes = slices.DeleteFunc(causes, func(c meta.Cause) bool { return slices.Contains(shown, c) })
+		causes = slices.DeleteFunc(causes, func(c meta.StatusCause) bool { return slices.Contains(shown, c) })
 	}
 	if w.subresource() == "status" && v.ConformOnRead {
 		resource.BelowStatus(causes)

@@ -32,7 +32,7 @@ func (s *Store) prepare(ctx context.Context, a *attempt, obj, live *meta.Object)
 	}
 	// Fields that the kind does not have are dropped: plugins and webhooks may know another version of the kind
 	// than the program has.
-	if _, faults := v.Conform(obj); len(faults) > 0 {
+	if _, faults := v.Normalize(obj); len(faults) > 0 {
 		return meta.Internal(fmt.Errorf("admission made values that %s cannot have: %v", v.Kind, faults))
 	}
 	if err := a.defaults(write); err != nil {
@@ -99,7 +99,7 @@ func (s *Store) allot(ctx context.Context, a *attempt, obj, live *meta.Object) e
 }
 
 // sources returns the objects in the cache that define a pool.
-func (s *Store) sources(ctx context.Context, p *registry.Pool) (list []*meta.Object, err error) {
+func (s *Store) sources(ctx context.Context, p *registry.Allocator) (list []*meta.Object, err error) {
 	t := s.o.Types().Type(meta.GroupResource{Group: s.o.Names.Group(p.Source.Group), Resource: p.Source.Resource})
 	if t == nil {
 		return nil, nil
@@ -133,7 +133,7 @@ func (s *Store) admissionRequest(w *Write, obj, live *meta.Object) *admission.Re
 		Operation: op, Kind: v.GVK(), Resource: v.Resource(), Type: &v.Type.Type, RequestKind: w.Version.GVK(), RequestResource: w.Version.Resource(),
 		Namespace: w.Key.Namespace, Name: w.Key.Name, User: w.User, Object: obj, Old: live,
 		Verb: verb, Options: options, DryRun: w.DryRun, Warn: w.Notes.Warn, Annotate: w.Notes.Annotate, AnnotateExternal: w.Notes.AnnotateExternal,
-		Subresource: w.subresource(), Forms: (*forms)(w), Attempt: w.admissions,
+		Subresource: w.subresource(), Representations: (*forms)(w), Attempt: w.admissions,
 		Serialize: func(ctx context.Context, sequence meta.Key) error {
 			_, err := s.lastOf(ctx, resource.SequenceKey(sequence))
 			return err

@@ -54,7 +54,7 @@ func (s *Store) awaitFuture(ctx context.Context, rev storage.Revision) error {
 
 func tooLarge(asked, current storage.Revision) *meta.Status {
 	st := meta.Timeout("Timeout: Too large resource version: %d, current: %d", asked, current)
-	st.Details = &meta.Details{RetryAfterSeconds: 1, Causes: []meta.Cause{{
+	st.Details = &meta.StatusDetails{RetryAfterSeconds: 1, Causes: []meta.StatusCause{{
 		Reason: meta.CauseTooLargeRV, Message: "Too large resource version",
 	}}}
 	return st
@@ -123,7 +123,7 @@ func AsStored(ctx context.Context, e *objectcache.Entry, v *resource.Version) bo
 type Selection struct {
 	Namespace string // empty: all
 	Name      string // empty: all
-	Labels    meta.LabelSelector
+	Labels    meta.Selector
 	Fields    meta.FieldSelector
 
 	Version  string // resourceVersion as sent

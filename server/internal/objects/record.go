@@ -242,7 +242,7 @@ func fitted(ctx context.Context, hub *resource.Version, form *meta.Object) (*met
 	if err != nil {
 		return nil, err
 	}
-	if _, faults := hub.Conform(form); len(faults) > 0 {
+	if _, faults := hub.Normalize(form); len(faults) > 0 {
 		return nil, hub.DecodeError(faults)
 	}
 	return form, nil
@@ -396,7 +396,7 @@ func (rec *record) refusal(obj *meta.Object, why error) *meta.Status {
 	if len(unshown) > maxUnshown {
 		unshown = append(unshown[:maxUnshown], "...")
 	}
-	return meta.Invalid(rec.t.GroupKind(), obj.Name(), []meta.Cause{{Reason: meta.CauseForbidden, Message: fmt.Sprintf(
+	return meta.Invalid(rec.t.GroupKind(), obj.Name(), []meta.StatusCause{{Reason: meta.CauseForbidden, Message: fmt.Sprintf(
 		"Forbidden: the object is stored in version %s with what another release wrote and this one does not know (%s), and that version cannot hold the change: %s",
 		rec.version.GVK().APIVersion(), strings.Join(unshown, ", "), reason(why))}})
 }

@@ -26,10 +26,10 @@ type Records struct {
 	noted bool        // the store says that this release served it; nobody asks after Accept
 }
 
-// historic is Records over a store that is a storage.Historian.
+// historic is Records over a store that is a storage.HistoryReader.
 type historic struct {
 	*Records
-	storage.Historian
+	storage.HistoryReader
 }
 
 // OpenRecords returns the records of a store. They are used through Store. What the first
@@ -59,7 +59,7 @@ func (r *Records) Begin(ctx context.Context) error {
 
 // Store returns the backend.
 func (r *Records) Store() storage.Backend {
-	if h, ok := r.Backend.(storage.Historian); ok {
+	if h, ok := r.Backend.(storage.HistoryReader); ok {
 		return &historic{r, h}
 	}
 	return r
@@ -248,9 +248,9 @@ func (r *Records) Follow(ctx context.Context, after storage.Revision) iter.Seq2[
 	return r.events(ctx, r.Backend.Watch(ctx, "", after), false)
 }
 
-// History implements storage.Historian.
+// History implements storage.HistoryReader.
 func (h *historic) History(ctx context.Context, prefix string, after, last storage.Revision) iter.Seq2[[]storage.Event, error] {
-	return h.events(ctx, h.Historian.History(ctx, prefix, after, last), true)
+	return h.events(ctx, h.HistoryReader.History(ctx, prefix, after, last), true)
 }
 
 // events makes stored events those of the hubs, with what they replaced or without the

@@ -14,7 +14,7 @@ import (
 	"orch.io/controlplane/storage"
 )
 
-// Each value that an object holds alone, of a registry.Pool or of a unique field, is reserved by a record of its
+// Each value that an object holds alone, of a registry.Allocator or of a unique field, is reserved by a record of its
 // own. The record names the holder by storage key and uid, and is written and removed by commits of the holder, so
 // that two servers over one store never give a value to two objects, whatever their caches show. A record whose
 // holder does not hold the value, as another program may leave it, reserves nothing.

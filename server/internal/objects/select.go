@@ -254,8 +254,8 @@ func valueIn(obj *meta.Object, f *registry.SelectableField) string {
 		return codec.ScalarText(codec.EncodeValue(nil, v))
 	}
 	v := at(f.Path)
-	if v == "" && f.Else != nil {
-		v = at(f.Else)
+	if v == "" && f.Fallback != nil {
+		v = at(f.Fallback)
 	}
 	return cmp.Or(v, f.Absent)
 }

@@ -41,7 +41,7 @@
 // are converted through, as today's type has it. Below it stands whatever was written, by
 // whichever release, in whichever version. A record is the JSON of an object, a newline and
 // a signature: the shape of the type that wrote it, which is a hash of all that decides what
-// reading makes of an object (resource.Type.Shape).
+// reading makes of an object (resource.Type.Fingerprint).
 //
 //   - A record of the type's own shape was encoded by this very type. It is read as it
 //     stands, or converted if it is in another version than the hub.
@@ -71,7 +71,7 @@
 // # Locks
 //
 // writeQueues.mu, usage.mu and the lock of an allocator are never held together, nor while waiting for the backend,
-// admission or another writer. The lock of an allocator is held while a kind chooses values (registry.Pool.Allot) and
+// admission or another writer. The lock of an allocator is held while a kind chooses values (registry.Allocator.Allocate) and
 // the cache is read; that of usage while the hub's count is read. A write gives back its claim on a value, or on
 // room, after the cache shows the object or the write has failed, so that nothing in use looks free in between.
 package objects

@@ -15,7 +15,7 @@ import (
 // does not have is an error, not dropped as from a caller who asks for that: the part is
 // mistaken.
 func (s *Store) conform(v *resource.Version, obj *meta.Object) error {
-	unknown, faults := v.Conform(obj)
+	unknown, faults := v.Normalize(obj)
 	if len(faults) > 0 {
 		return v.DecodeError(faults)
 	}

@@ -41,7 +41,7 @@ func (s *Store) allow(w *Write, change storage.Write, obj *meta.Object, old *obj
 	here, total = here+a.pending[namespace], total+a.total
 	switch {
 	case all > 0 && total+grown > all:
-		return nil, meta.NoRoom("the storage of the server has no room: requested: %d bytes, used: %d, limited: %d; only deletions and changes that make objects smaller are taken", grown, total, all)
+		return nil, meta.InsufficientStorage("the storage of the server has no room: requested: %d bytes, used: %d, limited: %d; only deletions and changes that make objects smaller are taken", grown, total, all)
 	case perNamespace > 0 && namespace != "" && here+grown > perNamespace:
 		return nil, meta.Forbidden(w.Version.Resource().GroupResource(), w.Key.Name,
 			fmt.Sprintf("exceeded quota: bytes of the namespace, requested: bytes=%d, used: bytes=%d, limited: bytes=%d", grown, here, perNamespace))

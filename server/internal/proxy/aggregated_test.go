@@ -223,7 +223,7 @@ func TestAggregatedIdentity(t *testing.T) {
 	var mu sync.Mutex
 	var seen []*http.Request
 	back := h.back(func(b *server.Builder) {
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.User.Name == auth.Anonymous || a.Verb == "delete" {
 				return auth.Deny, "not here", nil
 			}

@@ -96,7 +96,7 @@ func TestStreamsAreRefused(t *testing.T) {
 func TestStreamsTakeTheRightToCreate(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.Subresource == "exec" && a.Verb == "create" {
 				return auth.Deny, "", nil
 			}

@@ -29,7 +29,7 @@ func connectOptions(q url.Values, v *resource.Version) (*meta.Object, error) {
 			options.Set(value, f.Name)
 		}
 	}
-	if _, faults := v.Conform(options); len(faults) > 0 {
+	if _, faults := v.Normalize(options); len(faults) > 0 {
 		return nil, v.DecodeError(faults)
 	}
 	return options, nil

@@ -47,6 +47,6 @@ func readError(r *exchange.Request, res *http.Response) *meta.Status {
 	}
 	kind := r.Resource + "/" + r.Subresource
 	st := meta.Failure(res.StatusCode, known.reason, "%s ( %s %s)", message, kind, r.Name)
-	st.Details = &meta.Details{Group: r.Group, Kind: kind, Name: r.Name}
+	st.Details = &meta.StatusDetails{Group: r.Group, Kind: kind, Name: r.Name}
 	return st
 }

@@ -34,7 +34,7 @@ func goldenServer(t *testing.T, users string, loops bool, kinds ...*registry.Kin
 	b.Register(builtin.Kinds()...)
 	b.Register(kinds...)
 	require.NoError(t, access.Setup(b, access.Config{
-		Methods: []auth.Authenticator{tokens}, Signer: certificates.Signer{Authority: newAuthority(t)},
+		Authenticators: []auth.Authenticator{tokens}, Signer: certificates.Signer{Authority: newAuthority(t)},
 	}))
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)

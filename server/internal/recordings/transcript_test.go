@@ -100,7 +100,7 @@ func authenticateByName(r *http.Request) (*auth.User, error) {
 	return &auth.User{Name: token}, nil
 }
 
-func allowAllButGuests(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func allowAllButGuests(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	if a.User.Name == "guest" {
 		return auth.NoOpinion, "guests may do nothing", nil
 	}

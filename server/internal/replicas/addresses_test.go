@@ -141,7 +141,7 @@ func TestConcurrentServersAllocateDistinctAddresses(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	servers := several(t, 3, store, func(b *server.Builder) {
-		b.Kind("", "Service").Pool = core.ServiceNetwork{
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/24"), FirstPort: 30000, LastPort: 30000 + ports - 1,
 		}.Pool()
 	})
@@ -180,9 +180,9 @@ func TestRetryUsesAddressReleasedMeanwhile(t *testing.T) {
 	inner := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, inner.Close()) })
 	two := func(b *server.Builder) {
-		b.Register(registry.Of(registry.Definition[apitest.Site]{Group: "example.com", Version: "v1", Pool: &registry.Pool{
-			Held: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
-			Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
+		b.Register(registry.Of(registry.Definition[apitest.Site]{Group: "example.com", Version: "v1", Allocator: &registry.Allocator{
+			Values: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
+			Allocate: func(a *registry.Allocation) ([]meta.StatusCause, error) {
 				for port := int64(1); port <= 2; port++ {
 					if a.Free(fmt.Sprint(port)) {
 						a.Object.Set(port, "spec", "port")

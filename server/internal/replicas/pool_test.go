@@ -38,14 +38,14 @@ func TestAllocatedValueIsNotAllocatedAgain(t *testing.T) {
 	var s *servertest.Server
 	s = servertest.New(t, func(b *server.Builder) {
 		k := b.Kind("", "Service")
-		k.Pool = &registry.Pool{
-			Held: func(o *meta.Object) []string {
+		k.Allocator = &registry.Allocator{
+			Values: func(o *meta.Object) []string {
 				if ip := o.String("spec", "clusterIP"); ip != "" {
 					return []string{ip}
 				}
 				return nil
 			},
-			Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
+			Allocate: func(a *registry.Allocation) ([]meta.StatusCause, error) {
 				for i := range 10 {
 					if ip := fmt.Sprint("10.0.0.", i); a.Free(ip) {
 						chosen = append(chosen, a.Object.Name()+" "+ip)
@@ -78,7 +78,7 @@ func TestPool(t *testing.T) {
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
 	small := func(b *server.Builder) {
 		b.Storage = store
-		b.Kind("", "Service").Pool = core.ServiceNetwork{
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/29"), FirstPort: 30000, LastPort: 30003,
 		}.Pool()
 	}

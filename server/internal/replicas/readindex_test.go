@@ -44,7 +44,7 @@ func asking(t *testing.T) (a *apitest.Client, account, bootstrap []string) {
 		require.NoError(t, err)
 		methods := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil
-		require.NoError(t, access.Setup(b, access.Config{Tokens: tokens, BootstrapTokens: true, Methods: methods}))
+		require.NoError(t, access.Setup(b, access.Config{Tokens: tokens, BootstrapTokens: true, Authenticators: methods}))
 		b.ServiceResolver = func(context.Context, server.Service) (server.Endpoint, error) {
 			return server.Endpoint{Handler: admits}, nil
 		}

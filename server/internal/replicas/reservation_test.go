@@ -25,7 +25,7 @@ import (
 func smallNetwork(store storage.Backend) func(*server.Builder) {
 	return func(b *server.Builder) {
 		b.Storage = store
-		b.Kind("", "Service").Pool = core.ServiceNetwork{
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/28"), FirstPort: 30000, LastPort: 30099,
 		}.Pool()
 	}

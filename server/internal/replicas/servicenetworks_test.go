@@ -34,7 +34,7 @@ func ready(t *testing.T, s *servertest.Server, name string) string {
 func TestServiceCIDRs(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/30")}.Pool()
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/30")}.Pool()
 	})
 	require.Equal(t, []string{"10.5.0.0/30"}, apitest.Must(t, s, 200, "GET", cidrs+"/kubernetes", "").Strings("spec", "cidrs"))
 	require.Equal(t, "Ready=True", ready(t, s, "kubernetes"))
@@ -86,7 +86,7 @@ func TestServersOwnNetwork(t *testing.T) {
 func TestDualStackServices(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Kind("", "Service").Pool = core.ServiceNetwork{
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{
 			Addresses: netip.MustParsePrefix("10.0.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112"),
 		}.Pool()
 	})
@@ -151,7 +151,7 @@ func TestDualStackServices(t *testing.T) {
 func TestServiceKeepsBothAddresses(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112")}.Pool()
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24"), Second: netip.MustParsePrefix("fd00:10::/112")}.Pool()
 	})
 	both := `,"ipFamilyPolicy":"RequireDualStack"`
 	a := apitest.Must(t, s, 201, "POST", apitest.ServicesPath, apitest.NewService("a", both)).Strings("spec", "clusterIPs")
@@ -169,7 +169,7 @@ func TestServiceKeepsBothAddresses(t *testing.T) {
 func TestNetworkOfTwoServiceCIDRs(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Kind("", "Service").Pool = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24")}.Pool()
+		b.Kind("", "Service").Allocator = core.ServiceNetwork{Addresses: netip.MustParsePrefix("10.5.0.0/24")}.Pool()
 	})
 	apitest.Must(t, s, 201, "POST", cidrs, `{"metadata":{"name":"again","finalizers":["example.com/stays"]},"spec":{"cidrs":["10.5.0.0/24"]}}`)
 	apitest.Must(t, s, 200, "DELETE", cidrs+"/again", "")

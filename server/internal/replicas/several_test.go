@@ -197,7 +197,7 @@ func TestServersSeeDeletedAccounts(t *testing.T) {
 		require.NoError(t, err)
 		methods := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil
-		require.NoError(t, access.Setup(b, access.Config{Tokens: tokens, Methods: methods}))
+		require.NoError(t, access.Setup(b, access.Config{Tokens: tokens, Authenticators: methods}))
 	})
 	root := apitest.As(t, w.Servers[0], "root", "system:masters")
 	const in = "/api/v1/namespaces/default"

@@ -272,7 +272,7 @@ func TestServersKnowBootstrapTokens(t *testing.T) {
 	w := apitest.NewPair(t, func(b *server.Builder) {
 		methods := b.Authenticators
 		b.Authenticators, b.Authorizer = nil, nil
-		require.NoError(t, access.Setup(b, access.Config{BootstrapTokens: true, Methods: methods}))
+		require.NoError(t, access.Setup(b, access.Config{BootstrapTokens: true, Authenticators: methods}))
 	})
 	root := apitest.As(t, w.Servers[0], "root", "system:masters")
 	const secrets = "/api/v1/namespaces/kube-system/secrets"

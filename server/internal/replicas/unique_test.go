@@ -159,9 +159,9 @@ func TestUniqueRace(t *testing.T) {
 func TestUniqueWithAPool(t *testing.T) {
 	t.Parallel()
 	store := apitest.KeepOpen{Backend: memstore.New(memstore.Options{})}
-	pool := &registry.Pool{
-		Held: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
-		Allot: func(a *registry.Allotment) ([]meta.Cause, error) {
+	pool := &registry.Allocator{
+		Values: func(o *meta.Object) []string { return []string{fmt.Sprint(o.Int("spec", "port"))} },
+		Allocate: func(a *registry.Allocation) ([]meta.StatusCause, error) {
 			for port := int64(1); a.Object.Int("spec", "port") == 0; port++ {
 				if a.Free(fmt.Sprint(port)) {
 					a.Object.Set(port, "spec", "port")
@@ -172,7 +172,7 @@ func TestUniqueWithAPool(t *testing.T) {
 	}
 	s := servertest.New(t, func(b *server.Builder) {
 		b.Storage = store
-		b.Register(registry.Of(registry.Definition[apitest.Site]{Group: "example.com", Version: "v1", Pool: pool}))
+		b.Register(registry.Of(registry.Definition[apitest.Site]{Group: "example.com", Version: "v1", Allocator: pool}))
 	})
 	for i := range 3 {
 		apitest.Must(t, s, 201, "POST", apitest.SitesPath, site(fmt.Sprint("s", i), fmt.Sprintf(`{"host":"%d"}`, i+1)))

@@ -50,7 +50,7 @@ func (m *Metrics) serves(state *resource.State, l typeLabels) bool {
 			return v.Documents.Resources.Has(l.resource)
 		}
 	}
-	return state.Version(meta.Resource{Group: l.group, Version: l.version, Resource: l.resource}) != nil
+	return state.Version(meta.GroupVersionResource{Group: l.group, Version: l.version, Resource: l.resource}) != nil
 }
 
 // serial returns a number that changes with the set of served versions.

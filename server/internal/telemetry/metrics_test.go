@@ -51,7 +51,7 @@ func metricsServer(t *testing.T, configure ...func(*server.Builder)) (*server.Se
 	for _, c := range configure {
 		c(b)
 	}
-	require.NoError(t, access.Setup(b, access.Config{ClientCAs: ca.Pool(), Methods: []auth.Authenticator{auth.AuthenticatorFunc(rootOf)}}))
+	require.NoError(t, access.Setup(b, access.Config{ClientCAs: ca.Pool(), Authenticators: []auth.Authenticator{auth.AuthenticatorFunc(rootOf)}}))
 	s, err := b.Build(t.Context())
 	require.NoError(t, err)
 	ended := make(chan error, 1)

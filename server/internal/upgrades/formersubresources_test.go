@@ -124,7 +124,7 @@ func TestBodiesOfVersions(t *testing.T) {
 			ToHub: func(in *formerPeriod, out *period) error {
 				switch _, err := fmt.Sscanf(in.Often, "every %d", &out.Every); {
 				case in.Often == "never":
-					var f check.Faults
+					var f check.Violations
 					f.Forbidden(check.At("often"), "it has to be")
 					return f.Err()
 				case err != nil:

@@ -43,7 +43,7 @@ func TestRulesOfASpoke(t *testing.T) {
 			Versions: []registry.VersionOf[valve]{registry.Spoke[valveV1, valve]{
 				Version: "v1",
 				ToHub: func(in *valveV1, out *valve) error {
-					var f check.Faults
+					var f check.Violations
 					switch {
 					case in.Percent%10 == 3:
 						f.Invalid(check.At("percent"), in.Percent, "brings bad luck")

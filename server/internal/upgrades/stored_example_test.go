@@ -52,7 +52,7 @@ func ExampleServer_Migrate() {
 	s.ServeHTTP(httptest.NewRecorder(), post)
 
 	_, err = release(store, registry.Of(two))
-	var stored *server.StoredError
+	var stored *server.IncompatibleError
 	if errors.As(err, &stored) {
 		for _, p := range stored.Problems {
 			fmt.Println(p.Objects, p.Resource, p.What)
@@ -86,15 +86,15 @@ func ExampleServer_Migrate() {
 }
 
 // Who would rather start than decide keeps what does not fit.
-func ExampleStoredProblem() {
-	p := server.StoredProblem{
+func ExampleIncompatibility() {
+	p := server.Incompatibility{
 		Resource: meta.GroupResource{Group: "example.com", Resource: "ships"}, What: "has the field home, which the kind does not have",
 		Objects: 1, Keys: []meta.Key{{Name: "ann"}},
 	}
-	err := &server.StoredError{Problems: []server.StoredProblem{p}}
+	err := &server.IncompatibleError{Problems: []server.Incompatibility{p}}
 	fmt.Println(err)
 	// Output:
 	// the store holds objects that the kinds cannot show whole:
 	//   ships.example.com: each of 1 has the field home, which the kind does not have: ann
-	// The kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.KeepUnfit keeps it unseen.
+	// The kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.ServeIncompatible keeps it unseen.
 }

@@ -67,7 +67,7 @@ func serves(kinds ...*registry.Kind) func(*server.Builder) {
 	return func(b *server.Builder) { b.Register(kinds...) }
 }
 
-func keeps(b *server.Builder) { b.KeepUnfit = true }
+func keeps(b *server.Builder) { b.ServeIncompatible = true }
 
 func newGadget(name string, spec map[string]any, metadata ...any) map[string]any {
 	m := map[string]any{"name": name}
@@ -78,14 +78,14 @@ func newGadget(name string, spec map[string]any, metadata ...any) map[string]any
 }
 
 // refusedStore builds a server over a store and returns why that failed.
-func refusedStore(t *testing.T, store *memstore.Store, kinds ...*registry.Kind) *server.StoredError {
+func refusedStore(t *testing.T, store *memstore.Store, kinds ...*registry.Kind) *server.IncompatibleError {
 	t.Helper()
 	b := &server.Builder{Storage: store.Fork(), Authorizer: auth.AllowAll}
 	b.Register(builtin.Kinds()...)
 	b.Register(kinds...)
 	_, err := b.Build(t.Context())
 	require.Error(t, err)
-	var stored *server.StoredError
+	var stored *server.IncompatibleError
 	require.ErrorAs(t, err, &stored)
 	return stored
 }

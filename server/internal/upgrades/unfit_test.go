@@ -114,7 +114,7 @@ func TestBuildReportsObjectsThatConversionRefuses(t *testing.T) {
 	a.Must(201, "POST", storedGadgets, `{"metadata":{"name":"g"},"size":3}`)
 	a.Must(201, "POST", storedGadgets, `{"metadata":{"name":"h"},"size":4}`)
 	e := refusedStore(t, store, kind(true))
-	assert.Equal(t, []server.StoredProblem{{
+	assert.Equal(t, []server.Incompatibility{{
 		Resource: meta.GroupResource{Group: "example.com", Resource: "gadgets"}, Objects: 1, Keys: []meta.Key{{Namespace: "default", Name: "g"}},
 		What: "cannot be read: from version example.com/v1 to example.com/v2: size: nobody has it",
 	}}, e.Problems)

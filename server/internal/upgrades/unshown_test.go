@@ -32,7 +32,7 @@ func TestUnknownFieldsOfStoredVersionsAreKept(t *testing.T) {
 				t.Cleanup(func() { _ = store.Close() })
 				in := func(release string) func(*server.Builder) {
 					return func(b *server.Builder) {
-						b.Storage, b.Release, b.KeepUnfit = apitest.KeepOpen{Backend: store}, release, true
+						b.Storage, b.Release, b.ServeIncompatible = apitest.KeepOpen{Backend: store}, release, true
 					}
 				}
 				s := servertest.New(t, in(row.first))

@@ -50,7 +50,7 @@ func (h *Handler) readObject(ctx context.Context, r *exchange.Request, validatio
 		return nil, err
 	}
 	r.Audit.Sent(obj)
-	unknown, mismatches := v.Conform(obj)
+	unknown, mismatches := v.Normalize(obj)
 	if len(mismatches) > 0 {
 		return nil, v.DecodeError(mismatches)
 	}

@@ -38,7 +38,7 @@ func (h *Handler) delete(ctx context.Context, w *exchange.Response, r *exchange.
 	if err != nil {
 		return err
 	}
-	details := &meta.Details{Name: r.Name, Group: r.Version.Group, Kind: r.Version.Plural}
+	details := &meta.StatusDetails{Name: r.Name, Group: r.Version.Group, Kind: r.Version.Plural}
 	if res.Entry != nil {
 		code := http.StatusOK
 		if !res.Deleted && o.Orphan != nil && !*o.Orphan {
@@ -72,7 +72,7 @@ func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Response, r 
 		return err
 	}
 	if o.Unreadable {
-		return h.invalidDeleteOptions([]meta.Cause{unreadableFault("is not allowed with DELETECOLLECTION, try again after removing the option")})
+		return h.invalidDeleteOptions([]meta.StatusCause{unreadableFault("is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
 	page, err := h.o.Objects.List(ctx, r.Version, &list.Selection)
 	if err != nil {
@@ -98,7 +98,7 @@ func (h *Handler) deleteCollection(ctx context.Context, w *exchange.Response, r 
 	if h.o.Rules.Has(compat.ListsDeleted) {
 		return h.o.Encoder.SendList(ctx, w, r, &deleted)
 	}
-	w.SendSuccess(http.StatusOK, &meta.Status{Status: "Success", Details: &meta.Details{
+	w.SendSuccess(http.StatusOK, &meta.Status{Status: "Success", Details: &meta.StatusDetails{
 		Group: r.Version.Group, Kind: r.Version.Plural,
 	}})
 	return nil
@@ -122,7 +122,7 @@ func (h *Handler) parseDeleteOptions(ctx context.Context, r *exchange.Request) (
 		o.Grace = &g
 	}
 	o.Unreadable = o.object.Bool(ignoreReadError)
-	var faults []meta.Cause
+	var faults []meta.StatusCause
 	o.dryRun, faults = parseDryRun(o.object.Strings("dryRun"))
 	causes := slices.Concat(o.policyFaults(), faults, o.unreadableFaults())
 	if len(causes) > 0 {
@@ -143,12 +143,12 @@ func optional(o *meta.Object, path ...string) *string {
 	return nil
 }
 
-func (o *deleteOptions) policyFaults() (causes []meta.Cause) {
+func (o *deleteOptions) policyFaults() (causes []meta.StatusCause) {
 	if o.Propagation == nil {
 		return nil
 	}
 	if o.Orphan != nil {
-		causes = append(causes, meta.Cause{Reason: meta.CauseInvalid, Field: "propagationPolicy",
+		causes = append(causes, meta.StatusCause{Reason: meta.CauseInvalid, Field: "propagationPolicy",
 			Message: "Invalid value: " + strconv.Quote(*o.Propagation) + ": orphanDependents and propagationPolicy cannot both be set"})
 	}
 	switch *o.Propagation {
@@ -159,20 +159,20 @@ func (o *deleteOptions) policyFaults() (causes []meta.Cause) {
 	return causes
 }
 
-func (h *Handler) invalidDeleteOptions(causes []meta.Cause) *meta.Status {
+func (h *Handler) invalidDeleteOptions(causes []meta.StatusCause) *meta.Status {
 	return meta.Invalid(meta.GroupKind{Group: h.o.Names.Group(wellknown.GroupMeta), Kind: "DeleteOptions"}, "", causes)
 }
 
 // ignoreReadError is the option to delete an object that cannot be read.
 const ignoreReadError = "ignoreStoreReadErrorWithClusterBreakingPotential"
 
-func unreadableFault(why string) meta.Cause {
-	return meta.Cause{Reason: meta.CauseInvalid, Field: ignoreReadError, Message: "Invalid value: true: " + why}
+func unreadableFault(why string) meta.StatusCause {
+	return meta.StatusCause{Reason: meta.CauseInvalid, Field: ignoreReadError, Message: "Invalid value: true: " + why}
 }
 
 // unreadableFaults returns a violation for each option that cannot be applied to an object that
 // cannot be read.
-func (o *deleteOptions) unreadableFaults() (causes []meta.Cause) {
+func (o *deleteOptions) unreadableFaults() (causes []meta.StatusCause) {
 	if !o.Unreadable {
 		return nil
 	}

@@ -122,7 +122,7 @@ func TestEventsAreRuledByTheirGroup(t *testing.T) {
 func TestEventsAreAllowedByGroup(t *testing.T) {
 	t.Parallel()
 	a := apitest.InProcess(t, servertest.New(t, func(b *server.Builder) {
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, act auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, act auth.Attributes) (auth.Decision, string, error) {
 			if act.Group == "events.k8s.io" {
 				return auth.Allow, "", nil
 			}

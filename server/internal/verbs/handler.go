@@ -125,7 +125,7 @@ func (h *Handler) prepare(r *exchange.Request) error {
 // resolve sets the version and the sub-resource that the path names.
 func (h *Handler) resolve(r *exchange.Request) error {
 	types := h.o.Types()
-	if r.Version = types.Version(meta.Resource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); r.Version == nil {
+	if r.Version = types.Version(meta.GroupVersionResource{Group: r.Group, Version: r.APIVersion, Resource: r.Resource}); r.Version == nil {
 		if !types.Registered(r.Group) {
 			return exchange.ErrNoPath
 		}
@@ -194,7 +194,7 @@ func refuseMethod(r *exchange.Request) error {
 		return exchange.ErrNoPath
 	}
 	st := exchange.MethodNotAllowed()
-	st.Details = &meta.Details{Group: r.Group, Kind: r.Resource}
+	st.Details = &meta.StatusDetails{Group: r.Group, Kind: r.Resource}
 	return st
 }
 

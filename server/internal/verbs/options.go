@@ -73,11 +73,11 @@ func (h *Handler) listOptions(r *exchange.Request, watch bool) (*listOptions, er
 
 // faults returns the violations of the list table: invalid combinations of resourceVersionMatch,
 // resourceVersion, continue and sendInitialEvents.
-func (o *listOptions) faults(watch bool) []meta.Cause {
+func (o *listOptions) faults(watch bool) []meta.StatusCause {
 	if watch {
 		return o.watchFaults()
 	}
-	var causes []meta.Cause
+	var causes []meta.StatusCause
 	if o.Match != "" {
 		if o.Version == "" {
 			causes = append(causes, mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
@@ -100,8 +100,8 @@ func (o *listOptions) faults(watch bool) []meta.Cause {
 
 // watchFaults is faults for a watch. A watch without resourceVersion asks for the current state
 // first, as with sendInitialEvents.
-func (o *listOptions) watchFaults() []meta.Cause {
-	var causes []meta.Cause
+func (o *listOptions) watchFaults() []meta.StatusCause {
+	var causes []meta.StatusCause
 	match, initial := o.Match, o.SendInitial
 	if match == "" && !initial && (o.Version == "" || o.Version == "0") {
 		match, initial = "NotOlderThan", true
@@ -124,13 +124,13 @@ func (o *listOptions) watchFaults() []meta.Cause {
 	return causes
 }
 
-func noMatchWithToken() meta.Cause {
+func noMatchWithToken() meta.StatusCause {
 	return mustNot("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
 }
 
 // mustNot returns the violation of a parameter that is forbidden in its place.
-func mustNot(field, why string) meta.Cause {
-	return meta.Cause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
+func mustNot(field, why string) meta.StatusCause {
+	return meta.StatusCause{Reason: meta.CauseForbidden, Field: field, Message: "Forbidden: " + why}
 }
 
 // checkFields returns an error if a field selector has a field that the version cannot select by.
@@ -167,7 +167,7 @@ type writeOptions struct {
 }
 
 // parseWriteOptions reads and checks the parameters. causes are violations that were found before.
-func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...meta.Cause) (*writeOptions, error) {
+func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...meta.StatusCause) (*writeOptions, error) {
 	o := &writeOptions{manager: q.Get("fieldManager"), validation: q.Get("fieldValidation"), validate: q.Get("fieldValidation"), force: requestinfo.Truthy(q, "force")}
 	_, o.forceSet = q["force"]
 	causes = append(causes, apply.ValidateManager(o.manager, "fieldManager", false)...)
@@ -187,24 +187,24 @@ func parseWriteOptions(q url.Values, p names.Profile, kind string, causes ...met
 }
 
 // parseDryRun reads the parameter dryRun: All is a dry run, an absent or empty one is none.
-func parseDryRun(values []string) (dry bool, faults []meta.Cause) {
+func parseDryRun(values []string) (dry bool, faults []meta.StatusCause) {
 	if len(values) == 0 || slices.Equal(values, []string{""}) {
 		return false, nil
 	}
 	for _, v := range values {
 		if v != "All" {
-			return false, []meta.Cause{unsupported("dryRun", v, "All")}
+			return false, []meta.StatusCause{unsupported("dryRun", v, "All")}
 		}
 	}
 	return true, nil
 }
 
 // unsupported returns the violation of a parameter that must be one of some words.
-func unsupported(field, value string, supported ...string) meta.Cause {
+func unsupported(field, value string, supported ...string) meta.StatusCause {
 	for i, word := range supported {
 		supported[i] = strconv.Quote(word)
 	}
-	return meta.Cause{Reason: meta.CauseNotSupported, Field: field,
+	return meta.StatusCause{Reason: meta.CauseNotSupported, Field: field,
 		Message: fmt.Sprintf("Unsupported value: %q: supported values: %s", value, strings.Join(supported, ", "))}
 }
 

@@ -51,7 +51,7 @@ func (h *Handler) patch(ctx context.Context, w *exchange.Response, r *exchange.R
 }
 
 func (h *Handler) parsePatchOptions(r *exchange.Request, kind media.PatchType) (*writeOptions, error) {
-	var causes []meta.Cause
+	var causes []meta.StatusCause
 	applies := kind == media.ApplyPatch
 	if r.Query.Has("force") && !applies {
 		causes = append(causes, mustNot("force", "may not be specified for non-apply patch"))
@@ -185,7 +185,7 @@ func errNullPatch() error { return meta.BadRequest("the patch must be an object,
 // the preconditions that the patch set hold. faults are the violations of the patch itself.
 func (h *Handler) checkPatched(r *exchange.Request, o *writeOptions, in, live *meta.Object, faults fieldFaults) error {
 	v := r.BodyVersion()
-	unknown, mismatches := v.Conform(in)
+	unknown, mismatches := v.Normalize(in)
 	if len(mismatches) > 0 {
 		return badPatch(v.DecodeError(mismatches).Error())
 	}
@@ -229,7 +229,7 @@ func sameKind(r *exchange.Request, in *meta.Object, v *resource.Version) error {
 		return objects.OtherKind(r.Name, kind, want)
 	}
 	if version != want.APIVersion() {
-		return meta.Invalid(v.GroupKind(), r.Name, []meta.Cause{{
+		return meta.Invalid(v.GroupKind(), r.Name, []meta.StatusCause{{
 			Reason: meta.CauseInvalid, Field: "apiVersion", Message: fmt.Sprintf("Invalid value: %q: must be %s", version, want.APIVersion()),
 		}})
 	}
@@ -240,7 +240,7 @@ func sameKind(r *exchange.Request, in *meta.Object, v *resource.Version) error {
 // the live object.
 func conditions(r *exchange.Request, in, live *meta.Object) error {
 	if uid := in.UID(); uid != "" && uid != live.UID() {
-		return meta.Invalid(r.Version.GroupKind(), r.Name, []meta.Cause{{
+		return meta.Invalid(r.Version.GroupKind(), r.Name, []meta.StatusCause{{
 			Reason: meta.CauseInvalid, Field: "metadata.uid", Message: fmt.Sprintf("Invalid value: %q: field is immutable", uid),
 		}})
 	}
@@ -249,7 +249,7 @@ func conditions(r *exchange.Request, in, live *meta.Object) error {
 
 // badPatch returns the error of a patch whose result is not an object of the kind.
 func badPatch(why string) error {
-	return meta.Invalid(meta.GroupKind{}, "", []meta.Cause{{Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: " + why}})
+	return meta.Invalid(meta.GroupKind{}, "", []meta.StatusCause{{Reason: meta.CauseInvalid, Field: "patch", Message: "Invalid value: " + why}})
 }
 
 // sameIdentity returns an error if the result of a patch has another name or namespace.
@@ -330,7 +330,7 @@ func (h *Handler) applyToItem(ctx context.Context, r *exchange.Request, body *me
 	if r.Sub == nil || r.Sub.Body == nil {
 		return body, nil
 	}
-	if _, faults := r.Sub.Body.Conform(body); len(faults) > 0 {
+	if _, faults := r.Sub.Body.Normalize(body); len(faults) > 0 {
 		return nil, r.Sub.Body.DecodeError(faults)
 	}
 	identity := map[string]any{} // the sub-resource owns no other metadata
@@ -376,13 +376,13 @@ func (h *Handler) conformApplied(r *exchange.Request, obj *meta.Object, v *resou
 	}
 	// Apply refuses fields that the schema does not have. It accepts fields that only an outer
 	// schema preserves; Conform prunes them here without a warning.
-	_, faults := v.Conform(obj)
+	_, faults := v.Normalize(obj)
 	if len(faults) == 0 {
 		return nil
 	}
 	if f := faults[0]; v.ConformOnRead && !strings.HasPrefix(f.Field, "metadata") { // in an embedded object
 		f.Reason, f.Message = meta.CauseInvalid, strings.TrimPrefix(f.Message, f.Field+": ")
-		return meta.Invalid(v.GroupKind(), r.Name, []meta.Cause{f})
+		return meta.Invalid(v.GroupKind(), r.Name, []meta.StatusCause{f})
 	}
 	return v.DecodeError(faults)
 }

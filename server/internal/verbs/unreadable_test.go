@@ -29,7 +29,7 @@ import (
 // notUnsafe lets everybody do everything but delete what cannot be read.
 type notUnsafe struct{ denied string }
 
-func (n *notUnsafe) Authorize(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+func (n *notUnsafe) Authorize(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 	if a.Verb == n.denied {
 		return auth.Deny, "not that", nil
 	}

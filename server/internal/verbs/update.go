@@ -93,7 +93,7 @@ func needsVersion(r *exchange.Request) bool {
 }
 
 func versionMissing(r *exchange.Request) error {
-	return meta.Invalid(meta.GroupKind{Group: r.Group, Kind: r.Resource}, r.Name, []meta.Cause{{
+	return meta.Invalid(meta.GroupKind{Group: r.Group, Kind: r.Resource}, r.Name, []meta.StatusCause{{
 		Reason: meta.CauseInvalid, Field: "metadata.resourceVersion", Message: "Invalid value: 0: must be specified for an update",
 	}})
 }

@@ -18,9 +18,9 @@ import (
 func TestAuthorizersSeeSelectors(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	asked := map[string]auth.Action{}
+	asked := map[string]auth.Attributes{}
 	s := servertest.New(t, func(b *server.Builder) {
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			asked[a.Verb] = a

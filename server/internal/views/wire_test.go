@@ -115,7 +115,7 @@ func TestEveryResponseHasAnAuditID(t *testing.T) {
 	s := servertest.New(t, withExtra, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{users}
 		b.Limits.Watches = 1
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.User.Name == "bob" {
 				return auth.Deny, "", nil
 			}

@@ -187,7 +187,7 @@ func TestWebSocketHandshake(t *testing.T) {
 	require.NoError(t, err)
 	c := newConsole(t, func(b *server.Builder) {
 		b.Authenticators = []auth.Authenticator{users, auth.AnonymousAccess}
-		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Action) (auth.Decision, string, error) {
+		b.Authorizer = auth.AuthorizerFunc(func(_ context.Context, a auth.Attributes) (auth.Decision, string, error) {
 			if a.User.Name == "alice" {
 				return auth.Allow, "", nil
 			}

@@ -12,7 +12,7 @@ import (
 // HostIP reports a violation unless text is an IP address in canonical form, and returns whether it is.
 // It refuses IPv4-mapped IPv6 addresses and numbers with leading zeros, which other parsers read as
 // octal.
-func HostIP(f *check.Faults, at *check.Path, text string) bool {
+func HostIP(f *check.Violations, at *check.Path, text string) bool {
 	_, why := hostIP(text)
 	if why != "" {
 		f.Invalid(at, text, why)
@@ -22,7 +22,7 @@ func HostIP(f *check.Faults, at *check.Path, text string) bool {
 
 // Reachable reports a violation if text is an unspecified, loopback or link-local address: these mean a
 // different host on each node. It does not check the form of the text; call HostIP for that.
-func Reachable(f *check.Faults, at *check.Path, text string) {
+func Reachable(f *check.Violations, at *check.Path, text string) {
 	switch a, why := hostIP(text); {
 	case !a.IsValid():
 		f.Invalid(at, text, why)
@@ -66,7 +66,7 @@ func trimZeros(text string) string {
 
 // Network reports a violation unless text is a network in CIDR notation without host bits, and returns
 // the network and whether it is valid.
-func Network(f *check.Faults, at *check.Path, text string) (netip.Prefix, bool) {
+func Network(f *check.Violations, at *check.Path, text string) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(text)
 	why := ""
 	switch a, bits, _ := strings.Cut(text, "/"); {

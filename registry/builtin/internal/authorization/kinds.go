@@ -150,7 +150,7 @@ type LabelSelectorAttributes struct {
 	RawSelector string `json:"rawSelector,omitempty" protobuf:"1"`
 
 	// Requirements that must all hold. They exclude rawSelector.
-	Requirements []meta.SelectorExpression `json:"requirements,omitempty" protobuf:"2" schema:"listType=atomic"`
+	Requirements []meta.LabelSelectorRequirement `json:"requirements,omitempty" protobuf:"2" schema:"listType=atomic"`
 }
 
 // NonResourceAttributes describe a request for a path outside the resource API.

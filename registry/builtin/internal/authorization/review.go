@@ -46,7 +46,7 @@ func kind[T any](scope registry.Scope, act registry.Act, first registry.VersionO
 }
 
 // checked wraps act and answers 422 if faults finds violations.
-func checked(faults func(call *registry.Call) check.Faults, act registry.Act) registry.Act {
+func checked(faults func(call *registry.Call) check.Violations, act registry.Act) registry.Act {
 	return func(ctx context.Context, call *registry.Call) (*meta.Object, error) {
 		if f := faults(call); len(f) > 0 {
 			group := call.Names.Group(wellknown.GroupAuthorization)
@@ -56,15 +56,15 @@ func checked(faults func(call *registry.Call) check.Faults, act registry.Act) re
 	}
 }
 
-func subjectFaults(call *registry.Call) check.Faults {
+func subjectFaults(call *registry.Call) check.Violations {
 	f := specFaults(call)
 	metadataFaults(&f, call.Object, "must be empty")
 	return f
 }
 
 // specFaults checks the spec of a review about a named user.
-func specFaults(call *registry.Call) check.Faults {
-	var f check.Faults
+func specFaults(call *registry.Call) check.Violations {
+	var f check.Violations
 	attributeFaults(&f, call.Object)
 	if call.Object.String("spec", "user") == "" && len(call.Object.List("spec", "groups")) == 0 {
 		f.Invalid(check.At("spec", "user"), "", "at least one of user or group must be specified")
@@ -73,15 +73,15 @@ func specFaults(call *registry.Call) check.Faults {
 	return f
 }
 
-func selfFaults(call *registry.Call) check.Faults {
-	var f check.Faults
+func selfFaults(call *registry.Call) check.Violations {
+	var f check.Violations
 	attributeFaults(&f, call.Object)
 	selectorFaults(&f, call.Object)
 	metadataFaults(&f, call.Object, "must be empty")
 	return f
 }
 
-func localFaults(call *registry.Call) check.Faults {
+func localFaults(call *registry.Call) check.Violations {
 	f := specFaults(call)
 	metadataFaults(&f, call.Object, "must be empty except for namespace", "namespace")
 	at := check.At("spec")
@@ -97,7 +97,7 @@ func localFaults(call *registry.Call) check.Faults {
 }
 
 // metadataFaults checks that the metadata is empty except for managedFields and the fields in allowed.
-func metadataFaults(f *check.Faults, o *meta.Object, why string, allowed ...string) {
+func metadataFaults(f *check.Violations, o *meta.Object, why string, allowed ...string) {
 	for name, v := range o.Metadata() {
 		if name != "managedFields" && !slices.Contains(allowed, name) && !empty(v) {
 			f.Invalid(check.At("metadata"), o.Metadata(), why)
@@ -122,7 +122,7 @@ func empty(v any) bool {
 }
 
 // selectorFaults checks that each selector is given either as text or as requirements.
-func selectorFaults(f *check.Faults, o *meta.Object) {
+func selectorFaults(f *check.Violations, o *meta.Object) {
 	at := check.At("spec", "resourceAttributes")
 	for _, name := range []string{"fieldSelector", "labelSelector"} {
 		tree := o.Map("spec", "resourceAttributes", name)
@@ -146,7 +146,7 @@ func selectorFaults(f *check.Faults, o *meta.Object) {
 
 // requirementFaults checks a requirement of a selector. Unknown operators pass, because newer clients
 // may send them; they do not restrict the request that is reviewed.
-func requirementFaults(f *check.Faults, at *check.Path, r *meta.Object, label bool) {
+func requirementFaults(f *check.Violations, at *check.Path, r *meta.Object, label bool) {
 	key, values := r.String("key"), r.Strings("values")
 	if !label && key == "" {
 		f.Required(at.Field("key"), "must be specified")
@@ -161,7 +161,7 @@ func requirementFaults(f *check.Faults, at *check.Path, r *meta.Object, label bo
 }
 
 // attributeFaults checks that a review is about either a resource or a path.
-func attributeFaults(f *check.Faults, o *meta.Object) {
+func attributeFaults(f *check.Violations, o *meta.Object) {
 	_, resource := o.Get("spec", "resourceAttributes")
 	_, path := o.Get("spec", "nonResourceAttributes")
 	if resource == path {

@@ -12,7 +12,7 @@ import (
 var reason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 // Check reports missing and malformed fields of conditions, and types that occur twice.
-func Check(f *check.Faults, at *check.Path, list []meta.Condition) {
+func Check(f *check.Violations, at *check.Path, list []meta.Condition) {
 	const maxReason, maxMessage = 1024, 32 << 10
 	seen := map[string]bool{}
 	for i, c := range list {
@@ -33,7 +33,7 @@ func Check(f *check.Faults, at *check.Path, list []meta.Condition) {
 		case c.Reason == "":
 			f.Required(at.Field("reason"), "")
 		case !reason.MatchString(c.Reason):
-			f.Invalid(at.Field("reason"), c.Reason, meta.Like("a condition reason is a word of letters, digits, '_', ',' and ':'", reason.String(), "MyReason"))
+			f.Invalid(at.Field("reason"), c.Reason, meta.RegexMessage("a condition reason is a word of letters, digits, '_', ',' and ':'", reason.String(), "MyReason"))
 		}
 		if len(c.Reason) > maxReason {
 			f.TooLong(at.Field("reason"), maxReason)

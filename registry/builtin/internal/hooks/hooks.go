@@ -36,7 +36,7 @@ type ServiceReference struct {
 }
 
 // Validate checks that exactly one of url and service is set, and its form.
-func (c *WebhookClientConfig) Validate(f *check.Faults, at *check.Path) {
+func (c *WebhookClientConfig) Validate(f *check.Violations, at *check.Path) {
 	switch {
 	case (c.URL == nil) == (c.Service == nil):
 		f.Required(at, "exactly one of url or service is required")
@@ -49,7 +49,7 @@ func (c *WebhookClientConfig) Validate(f *check.Faults, at *check.Path) {
 
 // validate reports a missing namespace at the field name and a missing name at namespace, because
 // kube-apiserver does.
-func (s *ServiceReference) validate(f *check.Faults, at *check.Path) {
+func (s *ServiceReference) validate(f *check.Violations, at *check.Path) {
 	if s.Namespace == "" {
 		f.Required(at.Field("name"), "")
 	}
@@ -61,7 +61,7 @@ func (s *ServiceReference) validate(f *check.Faults, at *check.Path) {
 	}
 }
 
-func checkURL(f *check.Faults, at *check.Path, text string) {
+func checkURL(f *check.Violations, at *check.Path, text string) {
 	const form = "; desired format: https://host[/path]"
 	u, err := url.Parse(text)
 	if err != nil {
@@ -86,7 +86,7 @@ func checkURL(f *check.Faults, at *check.Path, text string) {
 }
 
 // checkPath checks that each segment of a URL path is a DNS subdomain. A trailing slash is allowed.
-func checkPath(f *check.Faults, at *check.Path, path string) {
+func checkPath(f *check.Violations, at *check.Path, path string) {
 	if path == "/" || path == "" {
 		return
 	}
@@ -108,7 +108,7 @@ func checkPath(f *check.Faults, at *check.Path, path string) {
 
 // CheckReviews checks the review versions that a webhook accepts. known demands that the server can
 // send one of them; updates of stored configurations do without, as long as the list does not change.
-func CheckReviews(f *check.Faults, at *check.Path, versions []string, known bool) {
+func CheckReviews(f *check.Violations, at *check.Path, versions []string, known bool) {
 	seen := map[string]bool{}
 	for i, v := range versions {
 		f.Format(at.Index(i), v, meta.CheckDNS1035Label(v))

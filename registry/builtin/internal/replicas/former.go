@@ -58,7 +58,7 @@ func labelsOf(text string) map[string]string {
 		return nil
 	}
 	labels := map[string]string{}
-	for _, e := range sel.Expressions() {
+	for _, e := range sel.Requirements() {
 		if _, duplicate := labels[e.Key]; duplicate || e.Operator != "In" || len(e.Values) != 1 {
 			return nil
 		}

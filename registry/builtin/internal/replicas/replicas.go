@@ -24,7 +24,7 @@ type Part struct {
 }
 
 // Within reports a violation for each part that exceeds the whole.
-func Within(f *check.Faults, whole Part, parts ...Part) {
+func Within(f *check.Violations, whole Part, parts ...Part) {
 	for _, p := range parts {
 		if p.Pods > whole.Pods {
 			f.Invalid(check.At("status", p.Field), p.Pods, "cannot be greater than status."+whole.Field)

@@ -8,13 +8,13 @@ import (
 )
 
 // Empty reports whether a selector is nil or matches every label set.
-func Empty(s *meta.Selector) bool {
+func Empty(s *meta.LabelSelector) bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
 
 // Matches reports whether the selector matches the labels. The selector must be valid. A nil selector
 // matches nothing.
-func Matches(s *meta.Selector, labels map[string]string) bool {
+func Matches(s *meta.LabelSelector, labels map[string]string) bool {
 	if s == nil {
 		return false
 	}

@@ -12,22 +12,22 @@ import (
 func TestMatches(t *testing.T) {
 	labels := map[string]string{"a": "1", "b": "2"}
 	for _, c := range []struct {
-		s    *meta.Selector
+		s    *meta.LabelSelector
 		want bool
 	}{
 		{nil, false},
-		{&meta.Selector{}, true},
-		{&meta.Selector{MatchLabels: map[string]string{"a": "1"}}, true},
-		{&meta.Selector{MatchLabels: map[string]string{"a": "2"}}, false},
-		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "a", Operator: "In", Values: []string{"1", "3"}}}}, true},
-		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "a", Operator: "NotIn", Values: []string{"1"}}}}, false},
-		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "NotIn", Values: []string{"1"}}}}, true},
-		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "Exists"}}}, false},
-		{&meta.Selector{MatchExpressions: []meta.SelectorExpression{{Key: "c", Operator: "DoesNotExist"}}}, true},
+		{&meta.LabelSelector{}, true},
+		{&meta.LabelSelector{MatchLabels: map[string]string{"a": "1"}}, true},
+		{&meta.LabelSelector{MatchLabels: map[string]string{"a": "2"}}, false},
+		{&meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{{Key: "a", Operator: "In", Values: []string{"1", "3"}}}}, true},
+		{&meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{{Key: "a", Operator: "NotIn", Values: []string{"1"}}}}, false},
+		{&meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{{Key: "c", Operator: "NotIn", Values: []string{"1"}}}}, true},
+		{&meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{{Key: "c", Operator: "Exists"}}}, false},
+		{&meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{{Key: "c", Operator: "DoesNotExist"}}}, true},
 	} {
 		require.Equal(t, c.want, selector.Matches(c.s, labels), "%+v", c.s)
 	}
 	require.True(t, selector.Empty(nil))
-	require.True(t, selector.Empty(&meta.Selector{}))
-	require.False(t, selector.Empty(&meta.Selector{MatchLabels: labels}))
+	require.True(t, selector.Empty(&meta.LabelSelector{}))
+	require.False(t, selector.Empty(&meta.LabelSelector{MatchLabels: labels}))
 }

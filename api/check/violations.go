@@ -19,12 +19,12 @@ const (
 	maxReason = 16 << 10
 )
 
-// Faults is a list of causes for the fields of an object that are invalid. Methods append to
+// Violations is a list of causes for the fields of an object that are invalid. Methods append to
 // it, up to 100 causes; further causes are dropped. The zero value is an empty list. Faults is
 // not safe for concurrent use.
-type Faults []meta.Cause
+type Violations []meta.StatusCause
 
-func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
+func (f *Violations) add(r wording.Rule, at *Path, value any, limit string) {
 	if len(*f) < maxFaults {
 		*f = append(*f, r.Cause(at.String(), show(value), cut(limit, maxReason), true))
 	}
@@ -34,41 +34,41 @@ func (f *Faults) add(r wording.Rule, at *Path, value any, limit string) {
 type Hidden struct{}
 
 // In reports whether a fault is at the path or below it.
-func (f Faults) In(at *Path) bool {
+func (f Violations) In(at *Path) bool {
 	root := at.String()
-	return slices.ContainsFunc(f, func(c meta.Cause) bool {
+	return slices.ContainsFunc(f, func(c meta.StatusCause) bool {
 		rest, ok := strings.CutPrefix(c.Field, root)
 		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
 }
 
 // Required adds a fault for a missing value.
-func (f *Faults) Required(at *Path, why string) {
+func (f *Violations) Required(at *Path, why string) {
 	f.add(wording.Required, at, nil, why)
 }
 
 // Invalid adds a fault for a value that violates a rule; why describes the rule.
-func (f *Faults) Invalid(at *Path, value any, why string) {
+func (f *Violations) Invalid(at *Path, value any, why string) {
 	f.add(wording.Invalid, at, value, why)
 }
 
 // WrongType adds a fault for a value whose JSON type is not the type of its field.
-func (f *Faults) WrongType(at *Path, value any, want string) {
+func (f *Violations) WrongType(at *Path, value any, want string) {
 	f.add(wording.Shape, at, value, want)
 }
 
 // Forbidden adds a fault for a field that must not be set or changed.
-func (f *Faults) Forbidden(at *Path, why string) {
+func (f *Violations) Forbidden(at *Path, why string) {
 	f.add(wording.Forbidden, at, nil, why)
 }
 
 // Duplicate adds a fault for a value that repeats an earlier one.
-func (f *Faults) Duplicate(at *Path, value any) {
+func (f *Violations) Duplicate(at *Path, value any) {
 	f.add(wording.Duplicate, at, value, "")
 }
 
 // Unique adds a fault for each repeated string in list.
-func (f *Faults) Unique(at *Path, list []string) {
+func (f *Violations) Unique(at *Path, list []string) {
 	seen := make(map[string]bool, len(list))
 	for i, word := range list {
 		if seen[word] {
@@ -79,12 +79,12 @@ func (f *Faults) Unique(at *Path, list []string) {
 }
 
 // NotFound adds a fault for a reference to something that does not exist.
-func (f *Faults) NotFound(at *Path, value any) {
+func (f *Violations) NotFound(at *Path, value any) {
 	f.add(wording.NotFound, at, value, "")
 }
 
 // NotSupported adds a fault for a value that is not one of the known values.
-func (f *Faults) NotSupported(at *Path, value any, known ...string) {
+func (f *Violations) NotSupported(at *Path, value any, known ...string) {
 	words := make([]string, len(known))
 	for i, k := range known {
 		words[i] = show(k)
@@ -93,32 +93,32 @@ func (f *Faults) NotSupported(at *Path, value any, known ...string) {
 }
 
 // TooLong adds a fault for a value of more than limit bytes.
-func (f *Faults) TooLong(at *Path, limit int) {
+func (f *Violations) TooLong(at *Path, limit int) {
 	f.add(wording.MaxLength, at, nil, strconv.Itoa(limit))
 }
 
 // TooMany adds a fault for a list or map of count items, more than limit.
-func (f *Faults) TooMany(at *Path, count, limit int) {
+func (f *Violations) TooMany(at *Path, count, limit int) {
 	f.add(wording.MaxItems, at, count, strconv.Itoa(limit))
 }
 
 // Format adds an Invalid fault for each of the reasons that a format check returned. Without
 // reasons, the value is valid.
-func (f *Faults) Format(at *Path, value any, reasons []string) {
+func (f *Violations) Format(at *Path, value any, reasons []string) {
 	for _, why := range reasons {
 		f.Invalid(at, value, why)
 	}
 }
 
 // OneOf adds a fault unless value is one of the known values.
-func (f *Faults) OneOf(at *Path, value string, known ...string) {
+func (f *Violations) OneOf(at *Path, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		f.NotSupported(at, value, known...)
 	}
 }
 
 // RequiredOneOf is OneOf, but reports an empty value as missing.
-func (f *Faults) RequiredOneOf(at *Path, value string, known ...string) {
+func (f *Violations) RequiredOneOf(at *Path, value string, known ...string) {
 	if value == "" {
 		f.Required(at, "")
 		return
@@ -127,39 +127,39 @@ func (f *Faults) RequiredOneOf(at *Path, value string, known ...string) {
 }
 
 // OptionalOneOf is OneOf for a value that may be nil.
-func (f *Faults) OptionalOneOf(at *Path, value *string, known ...string) {
+func (f *Violations) OptionalOneOf(at *Path, value *string, known ...string) {
 	if value != nil {
 		f.OneOf(at, *value, known...)
 	}
 }
 
-// Needs adds a fault if value, the named field below at, is empty.
-func (f *Faults) Needs(at *Path, field, value string) {
+// RequiredField adds a fault if value, the named field below at, is empty.
+func (f *Violations) RequiredField(at *Path, field, value string) {
 	if value == "" {
 		f.Required(at.Field(field), "")
 	}
 }
 
 // Subdomain adds faults unless name is empty or a DNS subdomain.
-func (f *Faults) Subdomain(at *Path, name string) {
+func (f *Violations) Subdomain(at *Path, name string) {
 	if name != "" {
 		f.Format(at, name, meta.CheckDNSSubdomain(name))
 	}
 }
 
 // Port adds a fault unless n is a port number.
-func (f *Faults) Port(at *Path, n int64) { f.Range(at, n, 1, 65535) }
+func (f *Violations) Port(at *Path, n int64) { f.Range(at, n, 1, 65535) }
 
 // Range adds a fault unless low <= n <= high.
-func (f *Faults) Range(at *Path, n, low, high int64) {
+func (f *Violations) Range(at *Path, n, low, high int64) {
 	if n < low || n > high {
 		f.add(wording.Between, at, n, fmt.Sprintf("%d and %d", low, high))
 	}
 }
 
 // Unchanged adds a fault unless now and before are equal in the sense of Same.
-func (f *Faults) Unchanged(at *Path, now, before any) {
-	if !Same(now, before) {
+func (f *Violations) Unchanged(at *Path, now, before any) {
+	if !SemanticEqual(now, before) {
 		f.add(wording.Immutable, at, now, "")
 	}
 }

@@ -9,28 +9,28 @@ import (
 	"orch.io/controlplane/server/internal/objects"
 )
 
-// StoredError says that a store holds objects of which the kinds cannot show all, since a
+// IncompatibleError says that a store holds objects of which the kinds cannot show all, since a
 // release with other types wrote them.
-type StoredError struct{ Problems []StoredProblem }
+type IncompatibleError struct{ Problems []Incompatibility }
 
-// StoredProblem is one thing that is wrong with objects of a kind.
-type StoredProblem struct {
+// Incompatibility is one thing that is wrong with objects of a kind.
+type Incompatibility struct {
 	Resource meta.GroupResource
 	What     string     // that is wrong with each of the objects
 	Objects  int        // that have it
 	Keys     []meta.Key // of the first ones
 }
 
-func newStoredError(found []objects.Problem) *StoredError {
-	e := &StoredError{}
+func newIncompatibleError(found []objects.Problem) *IncompatibleError {
+	e := &IncompatibleError{}
 	for _, p := range found {
-		e.Problems = append(e.Problems, StoredProblem(p))
+		e.Problems = append(e.Problems, Incompatibility(p))
 	}
 	return e
 }
 
 // Error implements error.
-func (e *StoredError) Error() string {
+func (e *IncompatibleError) Error() string {
 	var text strings.Builder
 	text.WriteString("the store holds objects that the kinds cannot show whole:")
 	for _, p := range e.Problems {
@@ -45,7 +45,7 @@ func (e *StoredError) Error() string {
 			text.WriteString(", ...")
 		}
 	}
-	text.WriteString("\nThe kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.KeepUnfit keeps it unseen.")
+	text.WriteString("\nThe kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.ServeIncompatible keeps it unseen.")
 	return text.String()
 }
 
