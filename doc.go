@@ -73,7 +73,7 @@
 //			out.Switched = map[bool]string{true: "on", false: "off"}[in.Spec.Lit]
 //			return nil
 //		},
-//		Lacks: []string{"status"},
+//		MissingSubresources: []string{"status"},
 //	}}
 //
 // Pass the kind, registry.Of(d), to Builder.Register.

@@ -40,7 +40,7 @@ type Change[T any] struct {
 	// write as an error of the program.
 	check.Violations
 
-	// Err is why Default, Prepare, Validate or Terminate could not do its work, such as
+	// Err is why Default, Prepare, Validate or BeginDelete could not do its work, such as
 	// a read that failed. The write fails with it: a *meta.Status is the answer as it is,
 	// any other error is a 500. Warn and Changed have no say in that.
 	Err error

@@ -211,7 +211,7 @@ type Allocator struct {
 	Source meta.GroupResource
 
 	// Initial returns, for the pool of services, the objects of Source that say what
-	// Allot gives without any: the server makes them, and makes them again if they go.
+	// Allocate gives without any: the server makes them, and makes them again if they go.
 	Initial func(p names.Profile) []*meta.Object
 }
 

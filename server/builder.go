@@ -495,7 +495,7 @@ func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (
 	}
 	problems, err := records.Accept(ctx, b.ServeIncompatible)
 	if len(problems) > 0 {
-		err = newStoredError(problems)
+		err = newIncompatibleError(problems)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.hub.Close())

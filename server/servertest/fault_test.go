@@ -200,7 +200,7 @@ func TestWatchesAreCut(t *testing.T) {
 	assert.Contains(t, string(event), `"code":410`)
 }
 
-// TestStaleReads checks that Frozen serves old gets, lists and watches while writes succeed.
+// TestStaleReads checks that StaleReads serves old gets, lists and watches while writes succeed.
 func TestStaleReads(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t, servertest.RBAC)

@@ -100,7 +100,7 @@ func inOrder(list []*meta.Object) (ordered []*meta.Object) {
 	for len(list) > 0 {
 		var later []*meta.Object
 		for _, o := range list {
-			if namespaces[o.Namespace()] || slices.ContainsFunc(o.OwnerReferences(), func(r meta.OwnerReference) bool { return uids[r.UID] }) {
+			if namespaces[o.Namespace()] || slices.ContainsFunc(o.OwnerReferences(), func(r meta.Owner) bool { return uids[r.UID] }) {
 				later = append(later, o)
 				continue
 			}

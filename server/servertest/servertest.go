@@ -58,7 +58,7 @@ type Server struct {
 
 // New builds and starts a server that stops when the test ends. By default it has the built-in kinds, the
 // Kubernetes names, a memory store, and allows every request. The configure functions may change that; a
-// server with a Storage set by them does not support Fork, Crash and Frozen. An error ends the test.
+// server with a Storage set by them does not support Fork, Crash and StaleReads. An error ends the test.
 func New(t testing.TB, configure ...func(*server.Builder)) *Server {
 	t.Helper()
 	return start(&Server{t: t, store: memstore.New(memstore.Options{}), configure: configure, services: &services{}})
