@@ -198,7 +198,7 @@ type Behavior struct {
 // in one commit with the object, so that of all servers over a store one gives it.
 // An object that loses a value to another one meanwhile is made anew.
 type Allocator struct {
-	// Held returns the values that an object holds.
+	// Values returns the values that an object holds.
 	Values func(obj *meta.Object) []string
 
 	// Allocate runs after Prepare, not for sub-resources. It gives an object what it

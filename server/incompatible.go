@@ -21,7 +21,7 @@ type Incompatibility struct {
 	Keys     []meta.Key // of the first ones
 }
 
-func newStoredError(found []objects.Problem) *IncompatibleError {
+func newIncompatibleError(found []objects.Problem) *IncompatibleError {
 	e := &IncompatibleError{}
 	for _, p := range found {
 		e.Problems = append(e.Problems, Incompatibility(p))

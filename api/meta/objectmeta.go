@@ -109,7 +109,7 @@ type OwnerReference struct {
 	BlockOwnerDeletion *bool `json:"blockOwnerDeletion,omitempty" protobuf:"varint,7,opt,name=blockOwnerDeletion"`
 }
 
-// ManagedFieldsEntry are the fields that one manager set by one kind of operation.
+// ManagedFieldsEntry describes the fields that one manager set by one kind of operation.
 type ManagedFieldsEntry struct {
 	// Manager is the name of the workflow that set the fields.
 	Manager string `json:"manager,omitempty" protobuf:"bytes,1,opt,name=manager"`

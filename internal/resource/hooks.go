@@ -18,7 +18,7 @@ func (v *Version) NewChange(ctx context.Context, obj, old *meta.Object, subresou
 	return &change{Context: ctx, New: obj, Old: old, Subresource: subresource, Names: v.Names, Features: v.Features, Rules: v.Rules, Version: v.GroupVersion()}
 }
 
-// BeginDeletion runs the kind's Terminate on an object whose deletion begins.
+// BeginDeletion runs the kind's BeginDelete on an object whose deletion begins.
 func (v *Version) BeginDeletion(w *change) error { return v.runEdit("Terminate", v.BeginDelete, w) }
 
 // runHook runs a hook, nil if there is none. The error says that it could not do its
