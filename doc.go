@@ -30,8 +30,8 @@
 //     program with an API of another shape.
 //   - [orch.io/controlplane/storage]: the contract of a store: bytes and revisions. Below
 //     it the stores memstore, badgerstore (a directory) and etcdstore (a module of its
-//     own), backup (backups and copies), faultinject (a store that fails on demand) and
-//     storagetest, which tests a store against the contract.
+//     own), backup (backups and copies) and storagetest, which tests a store against the
+//     contract.
 //   - [orch.io/controlplane/registry]: the definition of a kind, from a Go struct (Of) or a
 //     CustomResourceDefinition (FromCRD). Below it builtin, one package for each API group;
 //     convert, which converts manifests; and registrytest, which tests conversions.

@@ -19,9 +19,9 @@ import (
 	"orch.io/controlplane/admission/plugins"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

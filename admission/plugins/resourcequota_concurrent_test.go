@@ -17,11 +17,11 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

@@ -18,12 +18,12 @@ import (
 	"orch.io/controlplane/admission/internal/quota"
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/client"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/internal/resource"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

@@ -171,10 +171,10 @@ func (g *graph) collect(o *object, k *known) []step {
 
 // standing sorts the owners of an object by what they mean for it.
 type standing struct {
-	keep       int                  // they keep it
-	unresolved int                  // nobody can tell, or not yet
-	absent     []string             // they are gone, or never were
-	behind     []string             // they go when it went
+	keep       int         // they keep it
+	unresolved int         // nobody can tell, or not yet
+	absent     []string    // they are gone, or never were
+	behind     []string    // they go when it went
 	misplaced  *meta.Owner // names an owner outside the object's namespace
 }
 
