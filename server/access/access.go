@@ -7,11 +7,11 @@
 //
 // It adds to a server:
 //
-//   - authentication by client certificate, service account token, bootstrap token, and the further Methods,
-//     such as the authenticators of auth/tokenfile, auth/oidc and auth/tokenwebhook; an authenticating proxy is
-//     auth/requestheader; impersonation is part of every server;
+//   - authentication by client certificate, service account token, bootstrap token, and the further Authenticators,
+//     such as the authenticators of auth/tokenfile, auth/oidc and auth/webhook; an authenticating proxy is
+//     auth/clientcert; impersonation is part of every server;
 //   - the authorizers Node and RBAC, which can be replaced or combined with the authorizers of auth/abac and
-//     auth/authzwebhook; the default roles, the check against privilege escalation, and aggregated roles;
+//     auth/webhook; the default roles, the check against privilege escalation, and aggregated roles;
 //   - TokenReview, SubjectAccessReview and the other review kinds;
 //   - service accounts, their tokens, and the discovery documents with which others verify these tokens; the
 //     approval and signing of certificate requests; and the objects by which joining machines and other

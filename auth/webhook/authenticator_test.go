@@ -1,4 +1,4 @@
-package tokenwebhook_test
+package webhook_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/tokenwebhook"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client/kubeconfig"
 )
 
@@ -55,18 +55,18 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"apiVersion":%q,"kind":"TokenReview","status":%s}`, q.APIVersion, status)
 }
 
-func open(t testing.TB, h http.Handler, change func(*tokenwebhook.Config)) *tokenwebhook.Authenticator {
+func newAuthenticator(t testing.TB, h http.Handler, change func(*webhook.AuthenticatorConfig)) *webhook.Authenticator {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	f, err := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	require.NoError(t, err)
 	r, err := f.Current()
 	require.NoError(t, err)
-	c := tokenwebhook.Config{Remote: r, Names: names.Kubernetes}
+	c := webhook.AuthenticatorConfig{Remote: r, Names: names.Kubernetes}
 	if change != nil {
 		change(&c)
 	}
-	a, err := tokenwebhook.New(c)
+	a, err := webhook.NewAuthenticator(c)
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
 	return a
@@ -84,7 +84,7 @@ func TestReviewStatusBecomesUser(t *testing.T) {
 		"many":     `{"authenticated":true,"user":{"username":"dave","groups":[` + strings.Repeat(`"g",`, 5000) + `"g"]}}`,
 		"bad type": `{"authenticated":"true"}`,
 	}}
-	a := open(t, h, func(c *tokenwebhook.Config) { c.Audiences = []string{"api"} })
+	a := newAuthenticator(t, h, func(c *webhook.AuthenticatorConfig) { c.Audiences = []string{"api"} })
 	for _, c := range []struct {
 		token     string
 		audiences []string
@@ -140,7 +140,7 @@ func TestReviewVersions(t *testing.T) {
 		{"v1", "authentication.orch.io/v1", false},
 	} {
 		h := &hook{status: good, version: c.answered}
-		a := open(t, h, func(cfg *tokenwebhook.Config) { cfg.Version = c.asked })
+		a := newAuthenticator(t, h, func(cfg *webhook.AuthenticatorConfig) { cfg.Version = c.asked })
 		u, _, err := a.AuthenticateToken(context.Background(), "t", []string{"x"})
 		_ = u
 		if c.fine {
@@ -155,18 +155,18 @@ func TestReviewVersions(t *testing.T) {
 		assert.JSONEq(t, `{"apiVersion":"authentication.k8s.io/`+version+`","kind":"TokenReview","metadata":{},
 			"spec":{"token":"t","audiences":["x"]},"status":{"user":{}}}`, h.body.Load().(string))
 	}
-	_, err := tokenwebhook.New(tokenwebhook.Config{})
+	_, err := webhook.NewAuthenticator(webhook.AuthenticatorConfig{})
 	assert.Error(t, err)
 	u := &kubeconfig.Remote{}
-	_, err = tokenwebhook.New(tokenwebhook.Config{Remote: u, Version: "v2"})
+	_, err = webhook.NewAuthenticator(webhook.AuthenticatorConfig{Remote: u, Version: "v2"})
 	assert.Error(t, err)
 }
 
-func TestAnswersAreCached(t *testing.T) {
+func TestAuthenticatorCachesAnswers(t *testing.T) {
 	now := time.Unix(0, 0)
 	ctx := context.Background()
 	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`}}
-	a := open(t, h, func(c *tokenwebhook.Config) { c.Now = func() time.Time { return now } })
+	a := newAuthenticator(t, h, func(c *webhook.AuthenticatorConfig) { c.Now = func() time.Time { return now } })
 	ask := func(token string, audiences ...string) int32 {
 		before := h.calls.Load()
 		a.AuthenticateToken(ctx, token, audiences)
@@ -190,7 +190,7 @@ func TestAnswersAreCached(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "bob", u.Name)
 
-	never := open(t, h, func(c *tokenwebhook.Config) { c.Keep = -1 })
+	never := newAuthenticator(t, h, func(c *webhook.AuthenticatorConfig) { c.Keep = -1 })
 	before := h.calls.Load()
 	never.AuthenticateToken(ctx, "good", nil)
 	never.AuthenticateToken(ctx, "good", nil)
@@ -199,26 +199,26 @@ func TestAnswersAreCached(t *testing.T) {
 
 func TestSlowServerTimesOut(t *testing.T) {
 	release := make(chan struct{})
-	a := open(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-release }),
-		func(c *tokenwebhook.Config) { c.Timeout = 20 * time.Millisecond })
+	a := newAuthenticator(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-release }),
+		func(c *webhook.AuthenticatorConfig) { c.Timeout = 20 * time.Millisecond })
 	_, _, err := a.AuthenticateToken(context.Background(), "t", nil)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	close(release)
 }
 
 func BenchmarkAuthenticateToken(b *testing.B) {
-	a := open(b, &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`}}, nil)
+	a := newAuthenticator(b, &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`}}, nil)
 	for b.Loop() {
 		a.AuthenticateToken(context.Background(), "good", nil)
 	}
 }
 
-func ExampleNew() {
+func ExampleNewAuthenticator() {
 	s := httptest.NewServer(&hook{status: map[string]string{"secret": `{"authenticated":true,"user":{"username":"alice"}}`}})
 	defer s.Close()
 	f, _ := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	remote, _ := f.Current()
-	a, err := tokenwebhook.New(tokenwebhook.Config{Remote: remote})
+	a, err := webhook.NewAuthenticator(webhook.AuthenticatorConfig{Remote: remote})
 	if err != nil {
 		panic(err)
 	}
