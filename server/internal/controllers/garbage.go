@@ -171,11 +171,11 @@ func (g *graph) collect(o *object, k *known) []step {
 
 // standing sorts the owners of an object by what they mean for it.
 type standing struct {
-	keep       int                  // they keep it
-	unresolved int                  // nobody can tell, or not yet
-	absent     []string             // they are gone, or never were
-	behind     []string             // they go when it went
-	misplaced  *meta.OwnerReference // names an owner outside the object's namespace
+	keep       int         // they keep it
+	unresolved int         // nobody can tell, or not yet
+	absent     []string    // they are gone, or never were
+	behind     []string    // they go when it went
+	misplaced  *meta.Owner // names an owner outside the object's namespace
 }
 
 func (g *graph) standing(o *object, k *known) (s standing) {
@@ -231,7 +231,7 @@ type location struct {
 // locate returns the location of the owner that o names by r: an owner is in the object's
 // namespace or in none. If the kind is not served, an owner that was seen to go is still
 // located where it was.
-func (n *node) locate(o *object, r meta.OwnerReference, types []*registry.Type) location {
+func (n *node) locate(o *object, r meta.Owner, types []*registry.Type) location {
 	gv := meta.ParseAPIVersion(r.APIVersion)
 	t, exists := typeOf(types, meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind})
 	switch last := n.last; {

@@ -33,7 +33,7 @@ type node struct {
 type object struct {
 	place
 	uid, version string
-	owners       []meta.OwnerReference
+	owners       []meta.Owner
 	phase        phase
 	policy       string    // with which it is collected, see policyOf
 	since        time.Time // when this server first saw it, in any version
@@ -203,7 +203,7 @@ func (g *graph) hasDependents(o *object) bool {
 
 // blocks reports whether an object keeps its owner from going before it.
 func (o *object) blocks(owner string) bool {
-	return slices.ContainsFunc(o.owners, func(r meta.OwnerReference) bool { return r.UID == owner && r.BlockOwnerDeletion })
+	return slices.ContainsFunc(o.owners, func(r meta.Owner) bool { return r.UID == owner && r.BlockOwnerDeletion })
 }
 
 // waitsFor reports whether an object waits, directly or by way of others, for

@@ -14,7 +14,7 @@ import (
 
 // complain writes the event that says that o names an owner in a namespace that
 // is not its own: once for an object, as long as the event lives.
-func complain(o *object, owner meta.OwnerReference) step {
+func complain(o *object, owner meta.Owner) step {
 	return func(ctx context.Context, cl client.Client) error {
 		_, err := cl.Create(ctx, events, misplacedEvent(o, owner, cl.Types()))
 		var refused *meta.Status
@@ -25,7 +25,7 @@ func complain(o *object, owner meta.OwnerReference) step {
 	}
 }
 
-func misplacedEvent(o *object, owner meta.OwnerReference, types []*registry.Type) *meta.Object {
+func misplacedEvent(o *object, owner meta.Owner, types []*registry.Type) *meta.Object {
 	involved := map[string]any{"name": o.key.Name, "uid": o.uid}
 	for _, t := range types {
 		if t.GroupResource() == o.resource {

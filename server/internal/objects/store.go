@@ -71,7 +71,7 @@
 // # Locks
 //
 // writeQueues.mu, usage.mu and the lock of an allocator are never held together, nor while waiting for the backend,
-// admission or another writer. The lock of an allocator is held while a kind chooses values (registry.Pool.Allocate) and
+// admission or another writer. The lock of an allocator is held while a kind chooses values (registry.Allocator.Allocate) and
 // the cache is read; that of usage while the hub's count is read. A write gives back its claim on a value, or on
 // room, after the cache shows the object or the write has failed, so that nothing in use looks free in between.
 package objects
