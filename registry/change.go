@@ -42,7 +42,7 @@ type Change[T any] struct {
 	// the write fails with a 500.
 	check.Violations
 
-	// Err is set by Default, Prepare, Validate or Terminate if the hook could not complete, for
+	// Err is set by Default, Prepare, Validate or BeginDelete if the hook could not complete, for
 	// example because a read failed. The write then fails: a *meta.Status is the answer, any other
 	// error becomes a 500. Warn and Changed must not set it.
 	Err error

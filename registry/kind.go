@@ -207,7 +207,7 @@ type Allocator struct {
 	// if there is none.
 	Source meta.GroupResource
 
-	// Initial returns the objects of Source that describe the values which Allot uses without any
+	// Initial returns the objects of Source that describe the values which Allocate uses without any
 	// objects of Source; only the pool of services has them. The server creates them at start, and
 	// again if they are deleted.
 	Initial func(p names.Profile) []*meta.Object

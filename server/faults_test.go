@@ -198,7 +198,7 @@ func TestBuilderFaults(t *testing.T) {
 		{"a write-only act", kind(func(d *registry.Definition[Slip]) {
 			d.Subresources = []registry.Subresource{{Name: "paint", WriteOnly: true, Act: func(context.Context, *registry.Call) (*meta.Object, error) { return nil, nil }}}
 		}), slipKind + `subresource "paint": WriteOnly needs Merge`},
-		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Allocator = &registry.Allocator{} }), slipKind + "Pool needs Held and Allot"},
+		{"a pool", kind(func(d *registry.Definition[Slip]) { d.Allocator = &registry.Allocator{} }), slipKind + "Allocator needs Values and Allocate"},
 		{"what a version lacks", kind(func(d *registry.Definition[Slip]) {
 			d.Status = true
 			d.Versions = []registry.VersionOf[Slip]{registry.Spoke[Slip, Slip]{

@@ -22,7 +22,7 @@ func (c *compiler) checkDeclaration(t *Type) {
 		c.errorf("a kind with Act or Read is not stored: it cannot have Status, Scale, Subresources or Pool")
 	}
 	if k.Allocator != nil && (k.Allocator.Values == nil || k.Allocator.Allocate == nil) {
-		c.errorf("Pool needs Held and Allot")
+		c.errorf("Allocator needs Values and Allocate")
 	}
 	for _, kv := range k.Versions {
 		if kv.Replacement != (meta.GroupVersionKind{}) && kv.Deprecated == "" && kv.Lifetime.Deprecated == "" {

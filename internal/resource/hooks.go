@@ -20,7 +20,7 @@ func (v *Version) NewChange(ctx context.Context, obj, old *meta.Object, subresou
 
 // BeginDeletion runs the kind's Terminate hook on an object whose deletion begins but which is not
 // removed yet.
-func (v *Version) BeginDeletion(w *change) error { return v.runEdit("Terminate", v.BeginDelete, w) }
+func (v *Version) BeginDeletion(w *change) error { return v.runEdit("BeginDelete", v.BeginDelete, w) }
 
 // runHook runs a hook; nil is a no-op. If the hook fails, the error is the Status that it set, or a
 // 500 with the cause.

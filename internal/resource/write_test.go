@@ -82,7 +82,7 @@ func TestHookErrorEndsWrite(t *testing.T) {
 		_, err = typ.Hub.ValidateWrite(w)
 		assertError("Validate", err)
 		if typ.BeginDelete != nil {
-			assertError("Terminate", typ.Hub.BeginDeletion(w))
+			assertError("BeginDelete", typ.Hub.BeginDeletion(w))
 		}
 	}
 }
