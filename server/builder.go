@@ -58,7 +58,7 @@ type Builder struct {
 	Storage storage.Backend
 
 	// ServeIncompatible serves a store that holds what the kinds cannot show, as after a field was
-	// removed or has another type, instead of failing Build with a *StoredError. What
+	// removed or has another type, instead of failing Build with a *IncompatibleError. What
 	// does not fit stays in the store, unseen, until the field is written; an object that
 	// cannot be read at all can only be deleted.
 	ServeIncompatible bool

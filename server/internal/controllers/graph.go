@@ -33,7 +33,7 @@ type node struct {
 type object struct {
 	place
 	uid, version string
-	owners       []meta.OwnerReference
+	owners       []meta.Owner
 	phase        phase
 	policy       string    // propagation policy for its deletion by the collector, see policyOf
 	since        time.Time // when this server first saw the object, in any version
@@ -201,7 +201,7 @@ func (g *graph) hasDependents(o *object) bool {
 
 // blocks reports whether an object delays the foreground deletion of an owner.
 func (o *object) blocks(owner string) bool {
-	return slices.ContainsFunc(o.owners, func(r meta.OwnerReference) bool { return r.UID == owner && r.BlockOwnerDeletion })
+	return slices.ContainsFunc(o.owners, func(r meta.Owner) bool { return r.UID == owner && r.BlockOwnerDeletion })
 }
 
 // waitsFor reports whether the foreground deletion of an object waits, directly or indirectly, for the object with a

@@ -25,7 +25,7 @@ func reportMisplaced(o *object, owner meta.OwnerReference) step {
 	}
 }
 
-func misplacedEvent(o *object, owner meta.OwnerReference, types []*registry.Type) *meta.Object {
+func misplacedEvent(o *object, owner meta.Owner, types []*registry.Type) *meta.Object {
 	involved := map[string]any{"name": o.key.Name, "uid": o.uid}
 	for _, t := range types {
 		if t.GroupResource() == o.resource {

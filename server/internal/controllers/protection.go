@@ -173,7 +173,7 @@ func (u claimUse) apply(e client.Event) {
 
 func (u claimUse) uses(claim *meta.Object) bool {
 	for _, owner := range u[meta.Key{Namespace: claim.Namespace(), Name: claim.Name()}] {
-		if owner == "" || slices.ContainsFunc(claim.OwnerReferences(), func(r meta.OwnerReference) bool { return r.UID == owner }) {
+		if owner == "" || slices.ContainsFunc(claim.OwnerReferences(), func(r meta.Owner) bool { return r.UID == owner }) {
 			return true
 		}
 	}

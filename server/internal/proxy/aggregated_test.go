@@ -23,7 +23,7 @@ import (
 
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/requestheader"
+	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
@@ -161,7 +161,7 @@ func (h *harbor) condition(name string) []string {
 // back returns a server with the kind Berth that trusts the identity headers of the front server.
 func (h *harbor) back(configure ...func(*server.Builder)) *servertest.Server {
 	h.T.Helper()
-	proxy, err := requestheader.New(requestheader.Config{
+	proxy, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{
 		Roots: h.ca.Pool(), AllowedNames: []string{"front-proxy"}, UserHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"},
 		GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"},
 	})

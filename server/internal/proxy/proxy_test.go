@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/requestheader"
+	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/registry"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
@@ -237,7 +237,7 @@ func TestManyEndpointsAreBounded(t *testing.T) {
 func TestProxyRemovesIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(b *server.Builder) {
-		front, err := requestheader.New(requestheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Who"},
+		front, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Who"},
 			UIDHeaders: []string{"X-Who-UID"}, GroupHeaders: []string{"X-In"}, ExtraPrefixes: []string{"X-More-"}})
 		require.NoError(t, err)
 		b.Authenticators = []auth.Authenticator{auth.Union(front), auth.AnonymousAccess}

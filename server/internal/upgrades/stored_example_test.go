@@ -96,5 +96,5 @@ func ExampleIncompatibility() {
 	// Output:
 	// the store holds objects that the kinds cannot show whole:
 	//   ships.example.com: each of 1 has the field home, which the kind does not have: ann
-	// The kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.KeepUnfit keeps it unseen.
+	// The kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.ServeIncompatible keeps it unseen.
 }

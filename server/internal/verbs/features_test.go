@@ -246,7 +246,7 @@ func TestInvalidGatesFailBuild(t *testing.T) {
 		`Features["ExpandCSIVolumes"]: the gate was removed in release 1.27 and its feature is always on: remove the setting`,
 		`Features["CSIMigration"]: the gate was removed in release 1.27 and its feature is always on: remove the setting`,
 		`Gates[1] (WatchList): duplicate gate name`,
-		`kind Signal.example.com, version "v1": a field has the gate "Blink", which the server does not have; did you mean "Blnk"?`,
+		`kind Signal.example.com, version "v1": unknown feature gate "Blink" of a field; did you mean "Blnk"?`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}

@@ -45,7 +45,7 @@ func (e *IncompatibleError) Error() string {
 			text.WriteString(", ...")
 		}
 	}
-	text.WriteString("\nThe kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.KeepUnfit keeps it unseen.")
+	text.WriteString("\nThe kind's Behavior.Upgrade may say what becomes of it; a version that is stored may stay, not served; Builder.ServeIncompatible keeps it unseen.")
 	return text.String()
 }
 
