@@ -173,7 +173,7 @@ type owners struct {
 	unresolved int                  // number of owners that may or may not exist
 	absent     []string             // uids of owners that do not exist
 	behind     []string             // uids of owners that are deleted after the object
-	misplaced  *meta.OwnerReference // a reference to an owner in another namespace
+	misplaced  *meta.Owner // a reference to an owner in another namespace
 }
 
 // classifyOwners classifies the owners of an object. It adds the places that must be read from the store to k.ask.
@@ -230,7 +230,7 @@ type location struct {
 
 // ownerLocation returns the location of the owner that r, a reference of o, names. An owner is cluster-scoped or in
 // the namespace of o. If its kind is not served but its deletion was seen, the location is where it was.
-func (n *node) ownerLocation(o *object, r meta.OwnerReference, types []*registry.Type) location {
+func (n *node) ownerLocation(o *object, r meta.Owner, types []*registry.Type) location {
 	gv := meta.ParseAPIVersion(r.APIVersion)
 	t, exists := typeOf(types, meta.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: r.Kind})
 	switch last := n.last; {

@@ -14,7 +14,7 @@ import (
 
 // reportMisplaced creates the event for an object with an owner reference to another namespace. The event has a fixed
 // name, so an object has at most one such event at a time.
-func reportMisplaced(o *object, owner meta.OwnerReference) step {
+func reportMisplaced(o *object, owner meta.Owner) step {
 	return func(ctx context.Context, cl client.Client) error {
 		_, err := cl.Create(ctx, events, misplacedEvent(o, owner, cl.Types()))
 		var refused *meta.Status
