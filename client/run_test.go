@@ -150,7 +150,7 @@ func TestRunMapsOwnedObjectsOfOldAndNewOwner(t *testing.T) {
 				return time.Hour, nil
 			},
 		})
-		owned := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "m", OwnerReferences: []meta.ObjectOwner{
+		owned := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: "m", OwnerReferences: []meta.OwnerReference{
 			{APIVersion: "example.com/v1", Kind: "Lamp", Name: "a", UID: a.UID}, {APIVersion: "other.example/v1", Kind: "Lamp", Name: "z", UID: "z"},
 		}}}
 		_, err = maps.Create(ctx, owned)
@@ -161,7 +161,7 @@ func TestRunMapsOwnedObjectsOfOldAndNewOwner(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"default/a"}, drain(asked), "a change at which MapEvent panics is skipped")
 		_, err = maps.Modify(ctx, "m", func(m *core.ConfigMap) error {
-			m.OwnerReferences = []meta.ObjectOwner{{APIVersion: "example.com/v1", Kind: "Lamp", Name: "b", UID: b.UID}}
+			m.OwnerReferences = []meta.OwnerReference{{APIVersion: "example.com/v1", Kind: "Lamp", Name: "b", UID: b.UID}}
 			return nil
 		})
 		require.NoError(t, err)

@@ -179,23 +179,23 @@ func TestBuilderErrors(t *testing.T) {
 			d.Columns = []registry.Column{registry.AgeColumn(), registry.AgeColumn()}
 		}), slipKind + `version "v1": column "Age" is given twice`},
 		{"a field", kind(func(d *registry.Definition[Slip]) { d.Fields = []registry.SelectableField{{Name: "spec.colr"}} }),
-			slipKind + `selectable field "spec.colr" leads nowhere; did you mean "spec.color"?`},
+			slipKind + `selectable field "spec.colr" does not exist in the schema; did you mean "spec.color"?`},
 		{"two fields", kind(func(d *registry.Definition[Slip]) {
 			d.Fields = []registry.SelectableField{{Name: "spec.color"}, {Name: "spec.color"}}
 		}),
-			slipKind + `selectable field "spec.color" is given twice`},
+			slipKind + `duplicate selectable field "spec.color"`},
 		{"scale", kind(func(d *registry.Definition[Slip]) {
 			d.Scale = &registry.Scale{SpecReplicas: ".spec.sze", StatusReplicas: ".status.size"}
 		}),
-			slipKind + `scale: the path ".spec.sze" leads nowhere; did you mean "spec.size"?`},
-		{"short names", kind(func(d *registry.Definition[Slip]) { d.ShortNames = []string{"sl", "sl"} }), slipKind + `ShortNames "sl" is given twice`},
+			slipKind + `scale: the path ".spec.sze" does not exist in the schema; did you mean "spec.size"?`},
+		{"short names", kind(func(d *registry.Definition[Slip]) { d.ShortNames = []string{"sl", "sl"} }), slipKind + `ShortNames: duplicate "sl"`},
 		{"a replacement", kind(func(d *registry.Definition[Slip]) {
 			d.Replacement = meta.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Slip"}
 		}),
-			slipKind + `version "v1" has a Replacement and is not Deprecated: the text for callers is missing`},
+			slipKind + `version "v1" has a Replacement but is not deprecated: set Deprecated or Lifetime.Deprecated`},
 		{"metadata", kind(func(d *registry.Definition[Slip]) {
 			d.Subresources = []registry.Subresource{{Name: "paint", Merge: func(obj, in *meta.Object) {}, Metadata: []string{"label"}}}
-		}), slipKind + `sub-resource "paint": Metadata[0]: "label" is none of labels, annotations, finalizers, ownerReferences; did you mean "labels"?`},
+		}), slipKind + `subresource "paint": Metadata[0]: "label" is not one of labels, annotations, finalizers, ownerReferences; did you mean "labels"?`},
 		{"a write-only act", kind(func(d *registry.Definition[Slip]) {
 			d.Subresources = []registry.Subresource{{Name: "paint", WriteOnly: true, Act: func(context.Context, *registry.Call) (*meta.Object, error) { return nil, nil }}}
 		}), slipKind + `sub-resource "paint" is WriteOnly, which is for one with a Merge`},
@@ -205,9 +205,9 @@ func TestBuilderErrors(t *testing.T) {
 			d.Versions = []registry.VersionOf[Slip]{registry.Spoke[Slip, Slip]{
 				Version: "v1beta1", MissingSubresources: []string{"statuss"}, ToHub: func(*Slip, *Slip) error { return nil }, FromHub: func(*Slip, *Slip) error { return nil },
 			}}
-		}), slipKind + `version "v1beta1": Lacks[0]: the kind has no sub-resource "statuss"; did you mean "status"?`},
+		}), slipKind + `version "v1beta1": Lacks[0]: the kind has no subresource "statuss"; did you mean "status"?`},
 		{"another profile", kind(func(d *registry.Definition[Slip]) { d.Group = "slips.k8s.io" }),
-			`kind Slip.slips.k8s.io (Go type server_test.Slip): Group "slips.k8s.io" is of the names kubernetes, this server has those of orch`},
+			`kind Slip.slips.k8s.io (Go type server_test.Slip): Group "slips.k8s.io" belongs to the naming profile kubernetes, but the server uses orch`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := &server.Builder{Authorizer: auth.AllowAll}

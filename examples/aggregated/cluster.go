@@ -13,7 +13,6 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
@@ -25,7 +24,7 @@ import (
 type trust struct {
 	settings *client.Objects[core.ConfigMap] // that one alone
 	log      *slog.Logger
-	proxy    atomic.Pointer[requestheader.Authenticator] // as of the last load
+	proxy    atomic.Pointer[clientcert.RequestHeader] // as of the last load
 }
 
 func newTrust(conn client.Conn) *trust {
@@ -67,7 +66,7 @@ func (t *trust) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the cluster tells no authority of its front proxy: %w", err)
 	}
-	c := requestheader.Config{Roots: roots}
+	c := clientcert.RequestHeaderConfig{Roots: roots}
 	for key, list := range map[string]*[]string{
 		"requestheader-allowed-names": &c.AllowedNames, "requestheader-username-headers": &c.UserHeaders, "requestheader-uid-headers": &c.UIDHeaders,
 		"requestheader-group-headers": &c.GroupHeaders, "requestheader-extra-headers-prefix": &c.ExtraPrefixes,
@@ -78,7 +77,7 @@ func (t *trust) load(ctx context.Context) error {
 			}
 		}
 	}
-	proxy, err := requestheader.New(c)
+	proxy, err := clientcert.NewRequestHeader(c)
 	if err == nil {
 		t.proxy.Store(proxy)
 	}

@@ -45,7 +45,7 @@ func quotaKinds() []*registry.Kind {
 
 // shelfSpace is an exact quota: the jars of a namespace never hold more than its shelf, however many
 // servers over one store create jars, resize them and change shelves at the same time. The rule names
-// sub-resources, too, because the sub-resource scale changes spec.liters. It omits deletions, which only lower
+// subresources, too, because the subresource scale changes spec.liters. It omits deletions, which only lower
 // the sum.
 func shelfSpace() admission.Plugin {
 	return admission.Plugin{
@@ -86,7 +86,7 @@ func space(ctx context.Context, r *admission.Request, namespace string) (used, l
 	if r.Resource.Resource == "shelves" {
 		shelf = r.Object
 	} else {
-		used += r.Object.Int("spec", "liters") // the jar, through a sub-resource, too
+		used += r.Object.Int("spec", "liters") // the jar, through a subresource, too
 	}
 	if shelf == nil {
 		return used, 0, err

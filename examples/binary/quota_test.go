@@ -40,7 +40,7 @@ func serve(t *testing.T, store storage.Backend, ca *serving.Authority) client.Co
 }
 
 // TestShelfSpaceOfTwoServers has 16 writers at two servers over one store put jars of 10 liters on a
-// shelf of 100, resize them by updates and by the sub-resource scale, and change the shelf meanwhile.
+// shelf of 100, resize them by updates and by the subresource scale, and change the shelf meanwhile.
 func TestShelfSpaceOfTwoServers(t *testing.T) {
 	store := memstore.New(memstore.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -99,5 +99,5 @@ func TestShelfSpaceOfTwoServers(t *testing.T) {
 		_, err = jars.Subresource("scale").Patch(t.Context(), jar.Name, client.MergePatch(map[string]any{"spec": map[string]any{"replicas": jar.Spec.Liters + 1}}))
 		return err
 	})
-	assert.EqualValues(t, 5, made.Load(), "the sub-resource scale changes the sum, too")
+	assert.EqualValues(t, 5, made.Load(), "the subresource scale changes the sum, too")
 }

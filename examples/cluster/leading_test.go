@@ -263,7 +263,7 @@ func TestLeaderHandsOver(t *testing.T) {
 		took := held.Spec.AcquireTime.Sub(begun)
 		t.Logf("%s is handed over %v after the signal", name, took)
 		assert.Less(t, took, 10*time.Second, "a lease that runs out takes longer")
-		assert.Contains(t, ends.log.String(), `msg="gave the lease up" lease=kube-system/`+name)
+		assert.Contains(t, ends.log.String(), `msg="released the lease" lease=kube-system/`+name)
 		assert.Equal(t, "1", k.metric(others[next], name))
 	}
 	k.beats(others[0])

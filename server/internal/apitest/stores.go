@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
 	"orch.io/controlplane/storage/badgerstore"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

@@ -20,7 +20,6 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/auth/review"
 	"orch.io/controlplane/auth/tokenfile"
 	"orch.io/controlplane/server"
@@ -74,7 +73,7 @@ func (a *testAuthority) pool() *x509.CertPool {
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	users, proxies, strangers := newTestAuthority(t), newTestAuthority(t), newTestAuthority(t)
-	proxy, err := requestheader.New(requestheader.Config{Roots: proxies.pool(), AllowedNames: []string{"front"},
+	proxy, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: proxies.pool(), AllowedNames: []string{"front"},
 		UserHeaders: []string{"X-Remote-User"}, GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"}})
 	require.NoError(t, err)
 	file, err := tokenfile.Parse(strings.NewReader("alice-token,alice,1,devs\n"))

@@ -18,12 +18,12 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/flowcontrol"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

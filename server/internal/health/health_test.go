@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/internal/apitest"
 	"orch.io/controlplane/server/servertest"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

@@ -356,7 +356,7 @@ func TestHiddenMetrics(t *testing.T) {
 	for _, show := range []string{"1.37", "1.35", "yes"} {
 		_, _, err := build(show)
 		assert.ErrorContains(t, err, "Serving.ShowHiddenMetricsFor: ", show)
-		assert.ErrorContains(t, err, "version 1.36 alone", show)
+		assert.ErrorContains(t, err, "only for version 1.36", show)
 	}
 }
 

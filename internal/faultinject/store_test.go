@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 	"orch.io/controlplane/storage/storagetest"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// CompareVersions orders version names for discovery: stable before beta
-// before alpha, newer before older, everything else last by name.
+// CompareVersions orders version names by priority: stable versions before beta versions before
+// alpha versions, newer before older, and all other names last in alphabetical order.
 func CompareVersions(a, b string) int {
 	pa, pb := parseVersion(a), parseVersion(b)
 	for i := range pa {
@@ -18,8 +18,8 @@ func CompareVersions(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// parseVersion gives stability (3 stable, 2 beta, 1 alpha, 0 other), major and
-// minor number.
+// parseVersion returns the stability (3 stable, 2 beta, 1 alpha, 0 other), the major and the minor
+// number of a version name.
 func parseVersion(s string) (v [3]int) {
 	rest, ok := strings.CutPrefix(s, "v")
 	if !ok {

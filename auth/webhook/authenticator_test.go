@@ -1,4 +1,4 @@
-package tokenwebhook_test
+package webhook_test
 
 import (
 	"context"
@@ -18,17 +18,17 @@ import (
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/tokenwebhook"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client/kubeconfig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hook answers with a status, by token.
+// hook is a webhook server that answers with the status for the token.
 type hook struct {
 	calls   atomic.Int32
 	body    atomic.Value // of the last request
-	version string       // answered instead of the asked one
+	version string       // if set, the version in responses
 	status  map[string]string
 }
 
@@ -55,24 +55,24 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"apiVersion":%q,"kind":"TokenReview","status":%s}`, q.APIVersion, status)
 }
 
-func open(t testing.TB, h http.Handler, change func(*tokenwebhook.Config)) *tokenwebhook.Authenticator {
+func newAuthenticator(t testing.TB, h http.Handler, change func(*webhook.AuthenticatorConfig)) *webhook.Authenticator {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	f, err := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	require.NoError(t, err)
 	r, err := f.Current()
 	require.NoError(t, err)
-	c := tokenwebhook.Config{Remote: r, Names: names.Kubernetes}
+	c := webhook.AuthenticatorConfig{Remote: r, Names: names.Kubernetes}
 	if change != nil {
 		change(&c)
 	}
-	a, err := tokenwebhook.New(c)
+	a, err := webhook.NewAuthenticator(c)
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
 
-func TestAnswers(t *testing.T) {
+func TestReviewStatusBecomesUser(t *testing.T) {
 	ctx := context.Background()
 	h := &hook{status: map[string]string{
 		"good":     `{"authenticated":true,"user":{"username":"alice","uid":"1","groups":["devs"],"extra":{"k":["v"]}}}`,
@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 		"many":     `{"authenticated":true,"user":{"username":"dave","groups":[` + strings.Repeat(`"g",`, 5000) + `"g"]}}`,
 		"bad type": `{"authenticated":"true"}`,
 	}}
-	a := open(t, h, func(c *tokenwebhook.Config) { c.Audiences = []string{"api"} })
+	a := newAuthenticator(t, h, func(c *webhook.AuthenticatorConfig) { c.Audiences = []string{"api"} })
 	for _, c := range []struct {
 		token     string
 		audiences []string
@@ -126,7 +126,7 @@ func TestAnswers(t *testing.T) {
 	assert.Equal(t, &auth.User{Name: "alice", UID: "1", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}}, u)
 }
 
-func TestVersions(t *testing.T) {
+func TestReviewVersions(t *testing.T) {
 	good := map[string]string{"t": `{"authenticated":true,"user":{"username":"alice"}}`}
 	for _, c := range []struct {
 		asked, answered string
@@ -140,11 +140,11 @@ func TestVersions(t *testing.T) {
 		{"v1", "authentication.orch.io/v1", false},
 	} {
 		h := &hook{status: good, version: c.answered}
-		a := open(t, h, func(cfg *tokenwebhook.Config) { cfg.Version = c.asked })
+		a := newAuthenticator(t, h, func(cfg *webhook.AuthenticatorConfig) { cfg.Version = c.asked })
 		u, _, err := a.AuthenticateToken(context.Background(), "t", []string{"x"})
 		_ = u
 		if c.fine {
-			assert.ErrorContains(t, err, "audiences", "the server knows nothing of x")
+			assert.ErrorContains(t, err, "audiences", "the remote server does not return the audience x")
 		} else {
 			assert.ErrorContains(t, err, "asked authentication.k8s.io/"+c.asked)
 		}
@@ -155,18 +155,18 @@ func TestVersions(t *testing.T) {
 		assert.JSONEq(t, `{"apiVersion":"authentication.k8s.io/`+version+`","kind":"TokenReview","metadata":{},
 			"spec":{"token":"t","audiences":["x"]},"status":{"user":{}}}`, h.body.Load().(string))
 	}
-	_, err := tokenwebhook.New(tokenwebhook.Config{})
+	_, err := webhook.NewAuthenticator(webhook.AuthenticatorConfig{})
 	assert.Error(t, err)
 	u := &kubeconfig.Remote{}
-	_, err = tokenwebhook.New(tokenwebhook.Config{Remote: u, Version: "v2"})
+	_, err = webhook.NewAuthenticator(webhook.AuthenticatorConfig{Remote: u, Version: "v2"})
 	assert.Error(t, err)
 }
 
-func TestCache(t *testing.T) {
+func TestAuthenticatorCachesAnswers(t *testing.T) {
 	now := time.Unix(0, 0)
 	ctx := context.Background()
 	h := &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`, "no": `{}`}}
-	a := open(t, h, func(c *tokenwebhook.Config) { c.Now = func() time.Time { return now } })
+	a := newAuthenticator(t, h, func(c *webhook.AuthenticatorConfig) { c.Now = func() time.Time { return now } })
 	ask := func(token string, audiences ...string) int32 {
 		before := h.calls.Load()
 		a.AuthenticateToken(ctx, token, audiences)
@@ -174,51 +174,51 @@ func TestCache(t *testing.T) {
 	}
 	assert.Equal(t, int32(1), ask("good"))
 	assert.Equal(t, int32(0), ask("good"))
-	assert.Equal(t, int32(1), ask("good", "x"), "another question")
+	assert.Equal(t, int32(1), ask("good", "x"), "other audiences are another cache entry")
 	now = now.Add(2*time.Minute - 1)
 	assert.Equal(t, int32(0), ask("good"))
 	now = now.Add(1)
-	assert.Equal(t, int32(1), ask("good"), "two minutes are over")
+	assert.Equal(t, int32(1), ask("good"), "the entry expires after two minutes")
 	assert.Equal(t, int32(1), ask("no"))
 	assert.Equal(t, int32(0), ask("no"))
 	now = now.Add(10 * time.Second)
-	assert.Equal(t, int32(1), ask("no"), "a refusal is kept briefly")
+	assert.Equal(t, int32(1), ask("no"), "a rejection is cached briefly")
 	assert.Equal(t, int32(1), ask("failing"))
-	assert.Equal(t, int32(1), ask("failing"), "a failure is not kept")
+	assert.Equal(t, int32(1), ask("failing"), "a failed call is not cached")
 	h.status["failing"] = `{"authenticated":true,"user":{"username":"bob"}}`
 	u, _, err := a.AuthenticateToken(ctx, "failing", nil)
 	require.NoError(t, err)
 	assert.Equal(t, "bob", u.Name)
 
-	never := open(t, h, func(c *tokenwebhook.Config) { c.Keep = -1 })
+	never := newAuthenticator(t, h, func(c *webhook.AuthenticatorConfig) { c.Keep = -1 })
 	before := h.calls.Load()
 	never.AuthenticateToken(ctx, "good", nil)
 	never.AuthenticateToken(ctx, "good", nil)
 	assert.Equal(t, before+2, h.calls.Load())
 }
 
-func TestTimeout(t *testing.T) {
+func TestSlowServerTimesOut(t *testing.T) {
 	release := make(chan struct{})
-	a := open(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-release }),
-		func(c *tokenwebhook.Config) { c.Timeout = 20 * time.Millisecond })
+	a := newAuthenticator(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-release }),
+		func(c *webhook.AuthenticatorConfig) { c.Timeout = 20 * time.Millisecond })
 	_, _, err := a.AuthenticateToken(context.Background(), "t", nil)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	close(release)
 }
 
 func BenchmarkAuthenticateToken(b *testing.B) {
-	a := open(b, &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`}}, nil)
+	a := newAuthenticator(b, &hook{status: map[string]string{"good": `{"authenticated":true,"user":{"username":"alice"}}`}}, nil)
 	for b.Loop() {
 		a.AuthenticateToken(context.Background(), "good", nil)
 	}
 }
 
-func ExampleNew() {
+func ExampleNewAuthenticator() {
 	s := httptest.NewServer(&hook{status: map[string]string{"secret": `{"authenticated":true,"user":{"username":"alice"}}`}})
 	defer s.Close()
 	f, _ := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	remote, _ := f.Current()
-	a, err := tokenwebhook.New(tokenwebhook.Config{Remote: remote})
+	a, err := webhook.NewAuthenticator(webhook.AuthenticatorConfig{Remote: remote})
 	if err != nil {
 		panic(err)
 	}

@@ -12,32 +12,31 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// declared checks what a kind says of itself that is of no use together, or without
-// something else.
-func (c *compiler) declared(t *Type) {
+// checkDeclaration reports fields of the kind that exclude or require each other.
+func (c *compiler) checkDeclaration(t *Type) {
 	k := c.kind
 	if k.Act != nil && k.Read != nil {
-		c.fault("Act and Read: nothing is stored of either, and a kind has one of them")
+		c.errorf("Act and Read are mutually exclusive")
 	}
 	if t.Virtual && (k.Status || k.Scale != nil || len(k.Subresources) > 0 || k.Allocator != nil) {
-		c.fault("objects of a kind with Act or Read are not stored: it has no Status, Scale, Subresources or Pool")
+		c.errorf("a kind with Act or Read is not stored: it cannot have Status, Scale, Subresources or Pool")
 	}
 	if k.Allocator != nil && (k.Allocator.Values == nil || k.Allocator.Allocate == nil) {
-		c.fault("Pool needs Held and Allot")
+		c.errorf("Allocator needs Values and Allocate")
 	}
 	for _, kv := range k.Versions {
 		if kv.Replacement != (meta.GroupVersionKind{}) && kv.Deprecated == "" && kv.Lifetime.Deprecated == "" {
-			c.fault("version %q has a Replacement and is not Deprecated: the text for callers is missing", &kv)
+			c.errorf("version %q has a Replacement but is not deprecated: set Deprecated or Lifetime.Deprecated", &kv)
 		}
-		c.lifetime(&kv)
+		c.checkLifetime(&kv)
 	}
 	if c.names == names.Orch && !k.Custom() && names.Kubernetes.Reserved(k.Group) {
-		c.fault("Group %q is of the names %s, this server has those of %s", k.Group, names.Kubernetes, c.names)
+		c.errorf("Group %q belongs to the naming profile %s, but the server uses %s", k.Group, names.Kubernetes, c.names)
 	}
 }
 
-// lifetime checks that a version is introduced, deprecated and removed in that order.
-func (c *compiler) lifetime(kv *registry.KindVersion) {
+// checkLifetime checks that a version is introduced, deprecated and removed in that order.
+func (c *compiler) checkLifetime(kv *registry.KindVersion) {
 	var last release.Release
 	for _, named := range []string{kv.Lifetime.Introduced, kv.Lifetime.Deprecated, kv.Lifetime.Removed} {
 		if named == "" {
@@ -46,26 +45,26 @@ func (c *compiler) lifetime(kv *registry.KindVersion) {
 		r, err := release.Parse(named)
 		switch {
 		case err != nil:
-			c.fault("version %q: Lifetime: %w", kv, err)
+			c.errorf("version %q: Lifetime: %w", kv, err)
 		case r.Compare(last) < 0:
-			c.fault("version %q: Lifetime: %s is before %s", kv, r, last)
+			c.errorf("version %q: Lifetime: %s is before %s", kv, r, last)
 		default:
 			last = r
 		}
 	}
 }
 
-// once reports a word that stands before in its list. Clients may write definitions with
-// such words.
-func (c *compiler) once(what string, before []string, word string) {
+// checkDuplicate reports a word that occurs earlier in its list. Custom kinds are exempt, because
+// kube-apiserver accepts duplicates in definitions.
+func (c *compiler) checkDuplicate(what string, before []string, word string) {
 	if !c.kind.Custom() && slices.Contains(before, word) {
-		c.fault("%s %q is given twice", what, word)
+		c.errorf("%s: duplicate %q", what, word)
 	}
 }
 
-// lacks checks that versions lack sub-resources that there are.
-func (c *compiler) lacks(t *Type) {
-	if c.kind.Custom() { // its versions tell which they have
+// checkLacks checks that the subresources which versions lack exist.
+func (c *compiler) checkLacks(t *Type) {
+	if c.kind.Custom() { // the compiler derives the lists of custom kinds from the versions
 		return
 	}
 	var known []string
@@ -75,19 +74,19 @@ func (c *compiler) lacks(t *Type) {
 	for _, v := range t.Versions {
 		for i, name := range v.lacks {
 			if !slices.Contains(known, name) {
-				c.fault("version %q: Lacks[%d]: the kind has no sub-resource %q%s", v.Name, i, name, suggest.Near(name, known...))
+				c.errorf("version %q: Lacks[%d]: the kind has no subresource %q%s", v.Name, i, name, suggest.Near(name, known...))
 			}
 		}
 	}
 }
 
-// writableMetadata are the fields of the metadata that callers can change.
+// writableMetadata returns the metadata fields that a subresource may let callers change.
 func writableMetadata() []string {
 	return []string{"labels", "annotations", "finalizers", "ownerReferences"}
 }
 
-// nearField is a hint at the path that was meant by one that leads nowhere: with another
-// word at the first place that is not there.
+// nearField returns a suggestion for a path that does not exist in the schema: the path up to the
+// first unknown name, with that name replaced by a similar field. It returns "" if there is none.
 func nearField(s *schema.Schema, path []string) string {
 	for i := range path {
 		if _, ok := s.At(path[:i+1]...); ok {

@@ -1,6 +1,6 @@
-// Package tokenwebhook authenticates bearer tokens by sending a TokenReview to a remote
-// server.
-package tokenwebhook
+// Package webhook authenticates and authorizes requests by calls to a remote server: an
+// Authenticator sends TokenReviews, and an Authorizer sends SubjectAccessReviews.
+package webhook
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 	"orch.io/controlplane/internal/wellknown"
 )
 
-// The bounds of the cache and of an answer.
+// The bounds of the cache and of a response.
 const (
-	maxCached  = 4096
-	maxStrings = 4096 // groups and extra values of one user
+	maxCachedTokens = 4096
+	maxStrings      = 4096 // groups and extra values of a user
 )
 
 // Config configures an Authenticator.
-type Config struct {
+type AuthenticatorConfig struct {
 	// Remote is the server that answers reviews. Required.
 	Remote *kubeconfig.Remote
 	// Version of TokenReview: v1 or v1beta1; empty is v1.
@@ -35,7 +35,7 @@ type Config struct {
 	// value disables caching. Rejections are cached for a tenth of Keep, at most ten
 	// seconds. Failed calls are not cached.
 	Keep time.Duration
-	// Timeout bounds one call; zero is ten seconds.
+	// Timeout limits the duration of a call; zero is ten seconds.
 	Timeout time.Duration
 	// Audiences are the audiences of this server's API.
 	Audiences []string
@@ -46,7 +46,7 @@ type Config struct {
 
 // Authenticator implements auth.TokenAuthenticator by a remote server. It is safe for concurrent use.
 type Authenticator struct {
-	config Config
+	config AuthenticatorConfig
 	remote *webhookclient.Reviewer
 	cached *cache.Cache[[32]byte, answer]
 }
@@ -59,11 +59,11 @@ type answer struct {
 }
 
 // New returns an Authenticator, or an error if c is invalid. Close the Authenticator after use.
-func New(c Config) (*Authenticator, error) {
+func NewAuthenticator(c AuthenticatorConfig) (*Authenticator, error) {
 	const kind = "TokenReview"
 	var err error
 	if c.Version, err = webhookclient.Version(c.Version, kind); err != nil {
-		return nil, fmt.Errorf("tokenwebhook: %w", err)
+		return nil, fmt.Errorf("token webhook: %w", err)
 	}
 	if c.Keep == 0 {
 		c.Keep = 2 * time.Minute
@@ -73,9 +73,9 @@ func New(c Config) (*Authenticator, error) {
 	}
 	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(wellknown.GroupAuthentication), c.Version, kind, c.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("tokenwebhook: %w", err)
+		return nil, fmt.Errorf("token webhook: %w", err)
 	}
-	return &Authenticator{config: c, remote: r, cached: cache.New[[32]byte, answer](maxCached, c.Now)}, nil
+	return &Authenticator{config: c, remote: r, cached: cache.New[[32]byte, answer](maxCachedTokens, c.Now)}, nil
 }
 
 // Close closes the connections.
@@ -86,7 +86,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	return auth.AuthenticateBearer(a, r)
 }
 
-// AuthenticateToken implements auth.TokenAuthenticator.
+// AuthenticateToken implements auth.TokenAuthenticator. Empty audiences mean the
+// audiences of this API. The caller must not modify the user, which is cached.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*auth.User, []string, error) {
 	if len(audiences) == 0 {
 		audiences = a.config.Audiences
@@ -102,6 +103,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	return got.user, got.audiences, got.err
 }
 
+// keepFor returns how long an answer may be cached.
 func (a *Authenticator) keepFor(got answer) time.Duration {
 	if got.user != nil {
 		return a.config.Keep
@@ -110,43 +112,43 @@ func (a *Authenticator) keepFor(got answer) time.Duration {
 }
 
 // spec and status are the fields of a TokenReview.
-type spec struct {
+type tokenReviewSpec struct {
 	Token     string   `json:"token,omitempty"`
 	Audiences []string `json:"audiences,omitempty"`
 }
 
-type status struct {
+type tokenReviewStatus struct {
 	Authenticated bool     `json:"authenticated,omitempty"`
-	User          user     `json:"user"`
+	User          userInfo `json:"user"`
 	Audiences     []string `json:"audiences,omitempty"`
 	Error         string   `json:"error,omitempty"`
 }
 
-type user struct {
+type userInfo struct {
 	Username string              `json:"username,omitempty"`
 	UID      string              `json:"uid,omitempty"`
 	Groups   []string            `json:"groups,omitempty"`
 	Extra    map[string][]string `json:"extra,omitempty"`
 }
 
-// ask makes one call. keep reports whether the answer can be cached; it is false if the call failed.
+// ask sends a TokenReview. keep reports whether the answer can be cached; it is false if the call failed.
 func (a *Authenticator) ask(ctx context.Context, token string, audiences []string) (got answer, keep bool) {
-	body, err := a.remote.Body(spec{token, audiences}, status{})
+	body, err := a.remote.Body(tokenReviewSpec{token, audiences}, tokenReviewStatus{})
 	if err != nil {
-		return answer{err: fmt.Errorf("tokenwebhook: %w", err)}, false
+		return answer{err: fmt.Errorf("token webhook: %w", err)}, false
 	}
-	var s status
+	var s tokenReviewStatus
 	if err := a.remote.Ask(ctx, body, &s); err != nil {
-		return answer{err: fmt.Errorf("tokenwebhook: %w", err)}, false
+		return answer{err: fmt.Errorf("token webhook: %w", err)}, false
 	}
 	u := s.User
 	switch {
 	case !s.Authenticated:
 		return answer{err: refusal(s.Error)}, true
 	case u.Username == "":
-		return answer{err: errors.New("tokenwebhook: invalid response: status.user.username is empty")}, false
+		return answer{err: errors.New("token webhook: invalid response: status.user.username is empty")}, false
 	case tooMany(u):
-		return answer{err: fmt.Errorf("tokenwebhook: invalid response: more than %d groups and extra values", maxStrings)}, false
+		return answer{err: fmt.Errorf("token webhook: invalid response: more than %d groups and extra values", maxStrings)}, false
 	}
 	good, err := goodFor(s.Audiences, audiences, a.config.Audiences)
 	if err != nil {
@@ -164,7 +166,7 @@ func refusal(why string) error {
 	return auth.BadToken("%s", webhookclient.Text(why))
 }
 
-func tooMany(u user) bool {
+func tooMany(u userInfo) bool {
 	n := len(u.Groups)
 	for _, v := range u.Extra {
 		n += 1 + len(v)

@@ -1,7 +1,4 @@
-// Package requestheader authenticates requests that an authenticating proxy forwards. The
-// proxy sends the user in headers and authenticates itself with a client certificate, which is
-// verified before any header is read.
-package requestheader
+package clientcert
 
 import (
 	"crypto/x509"
@@ -21,7 +18,7 @@ import (
 const maxValues = 10_000
 
 // Config describes the proxy and its headers.
-type Config struct {
+type RequestHeaderConfig struct {
 	// Roots are the certificate authorities of the proxy. Do not use them for
 	// other clients. Required.
 	Roots *x509.CertPool
@@ -40,29 +37,29 @@ type Config struct {
 }
 
 // Authenticator authenticates the requests of a proxy. It is safe for concurrent use.
-type Authenticator struct {
-	config Config
+type RequestHeader struct {
+	config RequestHeaderConfig
 	proxy  *verifier.Verifier
 }
 
 // New returns an Authenticator, or an error that lists all faults of c.
-func New(c Config) (*Authenticator, error) {
+func NewRequestHeader(c RequestHeaderConfig) (*RequestHeader, error) {
 	var errs []error
 	if c.Roots == nil {
-		errs = append(errs, errors.New("requestheader: Roots is required"))
+		errs = append(errs, errors.New("request header: Roots is required"))
 	}
 	if len(c.UserHeaders) == 0 {
-		errs = append(errs, errors.New("requestheader: UserHeaders is required"))
+		errs = append(errs, errors.New("request header: UserHeaders is required"))
 	}
 	c.UserHeaders, c.UIDHeaders, c.GroupHeaders = trim(c.UserHeaders), trim(c.UIDHeaders), trim(c.GroupHeaders)
 	c.ExtraPrefixes, c.AllowedNames = trim(c.ExtraPrefixes), slices.Clone(c.AllowedNames)
 	if slices.Contains(slices.Concat(c.UserHeaders, c.UIDHeaders, c.GroupHeaders, c.ExtraPrefixes), "") {
-		errs = append(errs, errors.New("requestheader: empty header name"))
+		errs = append(errs, errors.New("request header: empty header name"))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return &Authenticator{c, verifier.New(c.Roots, c.Now)}, nil
+	return &RequestHeader{c, verifier.New(c.Roots, c.Now)}, nil
 }
 
 func trim(list []string) []string {
@@ -75,14 +72,14 @@ func trim(list []string) []string {
 
 // Authenticate implements auth.Authenticator. It returns nil, nil for a request without a client
 // certificate or without a user header.
-func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
+func (a *RequestHeader) Authenticate(r *http.Request) (*auth.User, error) {
 	c := &a.config
 	leaf, err := a.proxy.Verify(r)
 	if leaf == nil || err != nil {
 		return nil, err
 	}
 	if len(c.AllowedNames) > 0 && !slices.Contains(c.AllowedNames, leaf.Subject.CommonName) {
-		return nil, fmt.Errorf("requestheader: common name %q is not in AllowedNames", leaf.Subject.CommonName)
+		return nil, fmt.Errorf("request header: common name %q is not in AllowedNames", leaf.Subject.CommonName)
 	}
 	u := &auth.User{Name: first(r.Header, c.UserHeaders), UID: first(r.Header, c.UIDHeaders)}
 	if u.Name == "" {
@@ -93,7 +90,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*auth.User, error) {
 	}
 	n := a.addExtras(r.Header, u)
 	if n+len(u.Groups) > maxValues {
-		return nil, fmt.Errorf("requestheader: more than %d groups and extra values", maxValues)
+		return nil, fmt.Errorf("request header: more than %d groups and extra values", maxValues)
 	}
 	return u, nil
 }
@@ -108,7 +105,7 @@ func first(h http.Header, headers []string) string {
 }
 
 // addExtras fills u.Extra and returns the number of values.
-func (a *Authenticator) addExtras(h http.Header, u *auth.User) int {
+func (a *RequestHeader) addExtras(h http.Header, u *auth.User) int {
 	n := 0
 	for _, prefix := range a.config.ExtraPrefixes {
 		for _, e := range extras.Headers(h, prefix) {
@@ -124,7 +121,7 @@ func (a *Authenticator) addExtras(h http.Header, u *auth.User) int {
 
 // Strip removes the proxy's headers from h, so that no handler after authentication trusts
 // them.
-func (a *Authenticator) Strip(h http.Header) {
+func (a *RequestHeader) Strip(h http.Header) {
 	c := &a.config
 	for _, name := range slices.Concat(c.UserHeaders, c.UIDHeaders, c.GroupHeaders) {
 		h.Del(name)

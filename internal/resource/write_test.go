@@ -25,9 +25,9 @@ type scored struct {
 	Note  string  `json:"note,omitempty"`
 }
 
-// TestHooksThatFailAreTold: what Default or Prepare leaves is kept or is an error, and
-// so is a fault that nobody would be told.
-func TestHooksThatFailAreTold(t *testing.T) {
+// TestEditingHooksMustLeaveValidObjects checks that Default and Prepare fail if they leave an
+// object that cannot be encoded or add a violation, which would not be reported.
+func TestEditingHooksMustLeaveValidObjects(t *testing.T) {
 	unwritable := func(w *registry.Change[scored]) { w.New.Note, w.New.Score = "x", math.NaN() }
 	faulty := func(w *registry.Change[scored]) { w.Invalid(check.At("note"), w.New.Note, "is bad") }
 	faultyTree := func(w *registry.Change[meta.Object]) { w.Invalid(check.At("note"), "", "is bad") }
@@ -35,11 +35,11 @@ func TestHooksThatFailAreTold(t *testing.T) {
 		kind registry.Definition[scored]
 		want string
 	}{
-		{registry.Definition[scored]{Default: unwritable}, "the hook Default of example.com/v1, Kind=Scored: left an object that cannot be written: score: "},
-		{registry.Definition[scored]{Prepare: unwritable}, "the hook Prepare of example.com/v1, Kind=Scored: left an object that cannot be written: score: "},
-		{registry.Definition[scored]{Default: faulty}, "the hook Default of example.com/v1, Kind=Scored: added a fault, which only Validate may do: note: "},
-		{registry.Definition[scored]{Prepare: faulty}, "the hook Prepare of example.com/v1, Kind=Scored: added a fault, which only Validate may do: note: "},
-		{registry.Definition[scored]{Behavior: registry.Behavior{Prepare: faultyTree}}, "the hook Prepare of example.com/v1, Kind=Scored: added a fault, which only Validate may do: note: "},
+		{registry.Definition[scored]{Default: unwritable}, "hook Default of example.com/v1, Kind=Scored: left an object that cannot be encoded: score: "},
+		{registry.Definition[scored]{Prepare: unwritable}, "hook Prepare of example.com/v1, Kind=Scored: left an object that cannot be encoded: score: "},
+		{registry.Definition[scored]{Default: faulty}, "hook Default of example.com/v1, Kind=Scored added a violation, which only Validate may do: note: "},
+		{registry.Definition[scored]{Prepare: faulty}, "hook Prepare of example.com/v1, Kind=Scored added a violation, which only Validate may do: note: "},
+		{registry.Definition[scored]{Behavior: registry.Behavior{Prepare: faultyTree}}, "hook Prepare of example.com/v1, Kind=Scored added a violation, which only Validate may do: note: "},
 	} {
 		c.kind.Group, c.kind.Version, c.kind.Kind = "example.com", "v1", "Scored"
 		typ, err := resource.Compile(registry.Of(c.kind), names.Orch)
@@ -53,10 +53,10 @@ func TestHooksThatFailAreTold(t *testing.T) {
 	}
 }
 
-// TestHooksThatCannotDoTheirWork: the error of a hook ends the write, and the hooks
-// that would come after it do not run.
-func TestHooksThatCannotDoTheirWork(t *testing.T) {
-	refused := meta.BadRequest("nobody may")
+// TestHookErrorEndsWrite checks that a write ends with the error of a hook, and that the hooks
+// after it do not run.
+func TestHookErrorEndsWrite(t *testing.T) {
+	refused := meta.BadRequest("not allowed")
 	tree := func(w *registry.Change[meta.Object]) { w.Err = errors.New("the read failed") }
 	typed := func(w *registry.Change[scored]) { w.Err = refused }
 	never := func(*registry.Change[scored]) { t.Error("the typed hook ran") }
@@ -65,31 +65,31 @@ func TestHooksThatCannotDoTheirWork(t *testing.T) {
 		kind registry.Definition[scored]
 		want string
 	}{
-		{registry.Definition[scored]{Behavior: b}, "Internal error occurred: the hook %s of example.com/v1, Kind=Scored: the read failed"},
-		{registry.Definition[scored]{Behavior: b, Default: never, Prepare: never, Validate: never}, "Internal error occurred: the hook %s of example.com/v1, Kind=Scored: the read failed"},
+		{registry.Definition[scored]{Behavior: b}, "Internal error occurred: hook %s of example.com/v1, Kind=Scored: the read failed"},
+		{registry.Definition[scored]{Behavior: b, Default: never, Prepare: never, Validate: never}, "Internal error occurred: hook %s of example.com/v1, Kind=Scored: the read failed"},
 		{registry.Definition[scored]{Default: typed, Prepare: typed, Validate: typed}, refused.Error()},
 	} {
 		c.kind.Group, c.kind.Version, c.kind.Kind = "example.com", "v1", "Scored"
 		typ, err := resource.Compile(registry.Of(c.kind), names.Orch)
 		require.NoError(t, err)
 		w := typ.Hub.NewChange(t.Context(), meta.NewObject(map[string]any{"score": 1.5}), nil, "")
-		says := func(hook string, err error) {
+		assertError := func(hook string, err error) {
 			t.Helper()
 			assert.EqualError(t, err, strings.Replace(c.want, "%s", hook, 1))
 		}
-		says("Default", typ.Hub.Defaults(w))
-		says("Prepare", typ.Hub.PrepareForWrite(w))
+		assertError("Default", typ.Hub.Defaults(w))
+		assertError("Prepare", typ.Hub.PrepareForWrite(w))
 		_, err = typ.Hub.ValidateWrite(w)
-		says("Validate", err)
+		assertError("Validate", err)
 		if typ.BeginDelete != nil {
-			says("Terminate", typ.Hub.BeginDeletion(w))
+			assertError("BeginDelete", typ.Hub.BeginDeletion(w))
 		}
 	}
 }
 
-// TestWhatWasWrongMayStay: a write of the metadata alone is not told what was wrong with the
-// object before, but what the metadata makes wrong.
-func TestWhatWasWrongMayStay(t *testing.T) {
+// TestMetadataWriteKeepsOldViolations checks that a write of the metadata alone reports only the
+// violations that it causes, not those that the stored object already has.
+func TestMetadataWriteKeepsOldViolations(t *testing.T) {
 	k := registry.Definition[scored]{Group: "example.com", Version: "v1", Kind: "Scored", Validate: func(w *registry.Change[scored]) {
 		if w.New.Note == "" {
 			w.Required(check.At("note"), "")
@@ -98,7 +98,7 @@ func TestWhatWasWrongMayStay(t *testing.T) {
 			w.Invalid(check.At("score"), w.New.Score, "must be labelled")
 		}
 		if w.Features.Enabled("Strict") {
-			w.Invalid(check.At("note"), w.New.Note, "is not taken any more")
+			w.Invalid(check.At("note"), w.New.Note, "is no longer allowed")
 		}
 	}}
 	typ, err := resource.Compile(registry.Of(k), names.Orch)
@@ -122,9 +122,9 @@ func TestWhatWasWrongMayStay(t *testing.T) {
 	high := map[string]any{"high": "yes"}
 	assert.Equal(t, []string{"note", "note"}, fields(obj(high), nil))
 	assert.Empty(t, fields(obj(map[string]any{"high": "very"}), obj(high)))
-	assert.Equal(t, []string{"score"}, fields(obj(nil), obj(high)), "the label has gone")
+	assert.Equal(t, []string{"score"}, fields(obj(nil), obj(high)), "the required label was removed")
 	assert.Empty(t, fields(obj(nil), obj(nil)))
-	mended := obj(high)
-	mended.Set(2.5, "score")
-	assert.Equal(t, []string{"note", "note"}, fields(mended, obj(high)))
+	changed := obj(high)
+	changed.Set(2.5, "score")
+	assert.Equal(t, []string{"note", "note"}, fields(changed, obj(high)))
 }

@@ -11,12 +11,12 @@ import (
 	"orch.io/controlplane/internal/resource"
 )
 
-// forms are how callers of a write's endpoint see its objects, for admission.
-type forms Write
+// representations implements admission.Representations for a write: it converts objects to the versions and subresource bodies
+// that callers of the endpoint see.
+type representations Write
 
-// sub returns the sub-resource as callers of a version know it, nil if it is the object
-// itself.
-func (f *forms) sub(version meta.GroupVersion) *resource.Subresource {
+// sub returns the subresource as it is defined in a version, or nil if the write is to the object itself.
+func (f *representations) sub(version meta.GroupVersion) *resource.Subresource {
 	if f.Sub == nil || f.Sub.Body == nil {
 		return f.Sub
 	}
@@ -28,9 +28,8 @@ func (f *forms) sub(version meta.GroupVersion) *resource.Subresource {
 	return f.Sub
 }
 
-// body returns the version of the bodies of a sub-resource that are not the item, nil
-// if they are.
-func (f *forms) body(version meta.GroupVersion) *resource.Version {
+// body returns the version of the subresource bodies that are not the item, or nil if the bodies are the item.
+func (f *representations) body(version meta.GroupVersion) *resource.Version {
 	if s := f.sub(version); s != nil {
 		return s.Body
 	}
@@ -38,7 +37,7 @@ func (f *forms) body(version meta.GroupVersion) *resource.Version {
 }
 
 // Kind implements admission.Representations.
-func (f *forms) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
+func (f *representations) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 	v := f.Version.VersionIn(version)
 	if v == nil {
 		return meta.GroupVersionKind{}, false
@@ -50,7 +49,7 @@ func (f *forms) Kind(version meta.GroupVersion) (meta.GroupVersionKind, bool) {
 }
 
 // Show implements admission.Representations.
-func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
+func (f *representations) Show(ctx context.Context, obj *meta.Object, version meta.GroupVersion) (*meta.Object, error) {
 	switch {
 	case f.Sub != nil && f.Sub.Show != nil:
 		return f.sub(version).Shown(ctx, obj)
@@ -65,7 +64,7 @@ func (f *forms) Show(ctx context.Context, obj *meta.Object, version meta.GroupVe
 }
 
 // Merge implements admission.Representations.
-func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.GroupVersion) (*meta.Object, error) {
+func (f *representations) Merge(shown *meta.Object, patch map[string]any, version meta.GroupVersion) (*meta.Object, error) {
 	v := f.body(version)
 	if v == nil {
 		v = f.Version.VersionIn(version)
@@ -75,7 +74,7 @@ func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.Gro
 	}
 	patch = maps.Clone(patch)
 	patch["apiVersion"], patch["kind"] = v.GVK().APIVersion(), v.Kind
-	tree, err := v.FieldManager(context.Background()).ApplyConfiguration(shown.Tree(), patch, v.GVK().APIVersion()) // which converts nothing
+	tree, err := v.FieldManager(context.Background()).ApplyConfiguration(shown.Tree(), patch, v.GVK().APIVersion()) // needs no conversion
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +82,7 @@ func (f *forms) Merge(shown *meta.Object, patch map[string]any, version meta.Gro
 }
 
 // Take implements admission.Representations.
-func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *meta.Object, version meta.GroupVersion) ([]string, error) {
+func (f *representations) Take(ctx context.Context, r *admission.Request, shown, changed *meta.Object, version meta.GroupVersion) ([]string, error) {
 	v := f.body(version)
 	if v == nil {
 		v = f.Version.VersionIn(version)
@@ -98,7 +97,7 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 	}
 	dropped, faults := v.Normalize(changed)
 	if len(faults) > 0 {
-		return nil, errors.New(v.DecodeError(faults).Error()) // which is no fault of the caller's
+		return nil, errors.New(v.DecodeError(faults).Error()) // a plain error, because the caller did not cause it
 	}
 	if v.Schema() == nil || !v.Schema().Struct.Canonical() {
 		dropped = nil
@@ -136,8 +135,8 @@ func (f *forms) Take(ctx context.Context, r *admission.Request, shown, changed *
 	return dropped, nil
 }
 
-// keepIdentity refuses that an object becomes another one, and puts back what only the
-// server writes. A new object may get another name.
+// keepIdentity returns an error if admission changed the identity of an object, and restores the metadata that only
+// the server writes. Admission may rename a new object (isNew).
 func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, isNew bool) error {
 	was := shown.Map("metadata")
 	if was == nil {
@@ -159,7 +158,7 @@ func keepIdentity(kind meta.GroupKind, shown, changed *meta.Object, isNew bool) 
 		return errors.New("metadata.uid may not change")
 	}
 	for _, f := range append([]string{"namespace", "managedFields"}, identity...) {
-		keep(is, was, f)
+		copyField(is, was, f)
 	}
 	return nil
 }

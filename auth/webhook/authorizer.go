@@ -1,6 +1,4 @@
-// Package authzwebhook is an Authorizer that sends a SubjectAccessReview to a remote
-// server.
-package authzwebhook
+package webhook
 
 import (
 	"context"
@@ -20,13 +18,13 @@ import (
 
 // Bounds of the cache and of the calls.
 const (
-	maxCached = 8192
-	maxKey    = 10_000 // bytes of the largest review whose answer is cached
-	firstWait = 100 * time.Millisecond
+	maxCachedReviews = 8192
+	maxKey           = 10_000 // bytes of the largest review whose answer is cached
+	firstWait        = 100 * time.Millisecond
 )
 
 // Config configures an Authorizer.
-type Config struct {
+type AuthorizerConfig struct {
 	// Remote is the server that answers reviews. Required.
 	Remote *kubeconfig.Remote
 	// Version of SubjectAccessReview: v1 or v1beta1; empty is v1.
@@ -40,7 +38,7 @@ type Config struct {
 	// OnFailure is the decision if the call fails: NoOpinion, the
 	// zero value, or Deny.
 	OnFailure auth.Decision
-	// Timeout bounds one call; zero is ten seconds. A failed call is retried; there are
+	// Timeout limits the duration of a call; zero is ten seconds. A failed call is retried; there are
 	// three calls at most.
 	Timeout time.Duration
 
@@ -50,20 +48,20 @@ type Config struct {
 
 // Authorizer implements auth.Authorizer by a remote server. It is safe for concurrent use.
 type Authorizer struct {
-	config Config
+	config AuthorizerConfig
 	remote *webhookclient.Reviewer
-	cached *cache.Cache[[32]byte, status]
+	cached *cache.Cache[[32]byte, accessReviewStatus]
 }
 
 // New returns an Authorizer, or an error if c is invalid. Close the Authorizer after use.
-func New(c Config) (*Authorizer, error) {
+func NewAuthorizer(c AuthorizerConfig) (*Authorizer, error) {
 	const kind = "SubjectAccessReview"
 	var err error
 	if c.Version, err = webhookclient.Version(c.Version, kind); err != nil {
-		return nil, fmt.Errorf("authzwebhook: %w", err)
+		return nil, fmt.Errorf("authorization webhook: %w", err)
 	}
 	if c.OnFailure == auth.Allow {
-		return nil, errors.New("authzwebhook: OnFailure must be NoOpinion or Deny")
+		return nil, errors.New("authorization webhook: OnFailure must be NoOpinion or Deny")
 	}
 	if c.KeepAllowed == 0 {
 		c.KeepAllowed = 5 * time.Minute
@@ -76,15 +74,15 @@ func New(c Config) (*Authorizer, error) {
 	}
 	r, err := webhookclient.NewReviewer(c.Remote, c.Names.Group(wellknown.GroupAuthorization), c.Version, kind, c.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("authzwebhook: %w", err)
+		return nil, fmt.Errorf("authorization webhook: %w", err)
 	}
-	return &Authorizer{config: c, remote: r, cached: cache.New[[32]byte, status](maxCached, c.Now)}, nil
+	return &Authorizer{config: c, remote: r, cached: cache.New[[32]byte, accessReviewStatus](maxCachedReviews, c.Now)}, nil
 }
 
 // Close closes the connections.
 func (a *Authorizer) Close() { a.remote.Close() }
 
-type spec struct {
+type accessReviewSpec struct {
 	Resource    *resource           `json:"resourceAttributes,omitempty"`
 	NonResource *path               `json:"nonResourceAttributes,omitempty"`
 	User        string              `json:"user,omitempty"`
@@ -144,7 +142,7 @@ type path struct {
 	Verb string `json:"verb,omitempty"`
 }
 
-type status struct {
+type accessReviewStatus struct {
 	Allowed bool   `json:"allowed"`
 	Denied  bool   `json:"denied,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -153,9 +151,9 @@ type status struct {
 
 // Authorize implements auth.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, x auth.Attributes) (auth.Decision, string, error) {
-	body, err := a.remote.Body(a.spec(&x), status{})
+	body, err := a.remote.Body(a.spec(&x), accessReviewStatus{})
 	if err != nil {
-		return a.config.OnFailure, "", fmt.Errorf("authzwebhook: %w", err)
+		return a.config.OnFailure, "", fmt.Errorf("authorization webhook: %w", err)
 	}
 	key := sha256.Sum256(body)
 	if s, ok := a.cached.Get(key); ok {
@@ -163,7 +161,7 @@ func (a *Authorizer) Authorize(ctx context.Context, x auth.Attributes) (auth.Dec
 	}
 	s, err := a.ask(ctx, body)
 	if err != nil {
-		return a.config.OnFailure, "", fmt.Errorf("authzwebhook: %w", err)
+		return a.config.OnFailure, "", fmt.Errorf("authorization webhook: %w", err)
 	}
 	keep := a.config.KeepDenied
 	if s.Allowed && !s.Denied {
@@ -181,8 +179,8 @@ func (a *Authorizer) RulesFor(context.Context, *auth.User, string) auth.Rules {
 	return auth.Rules{Incomplete: true, Fault: "webhook authorizer does not support user rule resolution"}
 }
 
-func (a *Authorizer) spec(x *auth.Attributes) spec {
-	var s spec
+func (a *Authorizer) spec(x *auth.Attributes) accessReviewSpec {
+	var s accessReviewSpec
 	if u := x.User; u != nil {
 		s.User, s.UID, s.Extra = u.Name, u.UID, u.Extra
 		if a.config.Version == "v1" {
@@ -202,7 +200,7 @@ func (a *Authorizer) spec(x *auth.Attributes) spec {
 }
 
 // ask sends a review and retries failed calls.
-func (a *Authorizer) ask(ctx context.Context, body []byte) (s status, err error) {
+func (a *Authorizer) ask(ctx context.Context, body []byte) (s accessReviewStatus, err error) {
 	err = webhookclient.Persist(ctx, firstWait, func() (err error) {
 		s, err = a.once(ctx, body)
 		return err
@@ -210,19 +208,19 @@ func (a *Authorizer) ask(ctx context.Context, body []byte) (s status, err error)
 	return s, err
 }
 
-func (a *Authorizer) once(ctx context.Context, body []byte) (status, error) {
-	var s status
+func (a *Authorizer) once(ctx context.Context, body []byte) (accessReviewStatus, error) {
+	var s accessReviewStatus
 	if err := a.remote.Ask(ctx, body, &s); err != nil {
-		return status{}, err
+		return accessReviewStatus{}, err
 	}
 	if s.Allowed && s.Denied {
-		return status{}, errors.New("invalid response: allowed and denied are both true")
+		return accessReviewStatus{}, errors.New("invalid response: allowed and denied are both true")
 	}
 	s.Reason, s.Fault = webhookclient.Text(s.Reason), webhookclient.Text(s.Fault)
 	return s, nil
 }
 
-func (s status) decision() (auth.Decision, string, error) {
+func (s accessReviewStatus) decision() (auth.Decision, string, error) {
 	var err error
 	if s.Fault != "" {
 		err = errors.New(s.Fault)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 	"orch.io/controlplane/storage/memstore"
 )
 

@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/server"
 )
 
-// Route has hosts of which each is in one route of the cluster.
+// Route lists hosts. Each host may occur in one Route of the cluster.
 type Route struct {
 	meta.TypeMeta   `json:",inline"`
 	meta.ObjectMeta `json:"metadata"`
@@ -19,7 +19,7 @@ type Route struct {
 	} `json:"spec"`
 }
 
-// Of two objects with one value of a unique field the second one is refused.
+// The second object with the same value of a unique field is rejected.
 func ExampleDefinition_unique() {
 	ctx := context.Background()
 	b := &server.Builder{Authorizer: auth.AllowAll}

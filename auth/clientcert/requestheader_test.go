@@ -1,4 +1,4 @@
-package requestheader_test
+package clientcert_test
 
 import (
 	"crypto/tls"
@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/requestheader"
+	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/internal/testcerts"
 )
 
@@ -29,7 +29,7 @@ func request(cert *x509.Certificate, kv ...string) *http.Request {
 	return r
 }
 
-func TestAuthenticate(t *testing.T) {
+func TestRequestHeaderAuthenticate(t *testing.T) {
 	ca, other := testcerts.New(t, "proxy-ca", nil), testcerts.New(t, "proxy-ca", nil)
 	client := x509.ExtKeyUsageClientAuth
 	front := ca.Issue(t, pkix.Name{CommonName: "front"}, client, time.Hour).Leaf
@@ -37,7 +37,7 @@ func TestAuthenticate(t *testing.T) {
 	forged := other.Issue(t, pkix.Name{CommonName: "front"}, client, time.Hour).Leaf
 	server := ca.Issue(t, pkix.Name{CommonName: "front"}, x509.ExtKeyUsageServerAuth, time.Hour).Leaf
 	expired := ca.Issue(t, pkix.Name{CommonName: "front"}, client, -time.Hour).Leaf
-	a, err := requestheader.New(requestheader.Config{
+	a, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{
 		Roots: ca.Pool(), AllowedNames: []string{"front"}, UserHeaders: []string{"X-Remote-User", "x-user"},
 		UIDHeaders: []string{"X-Remote-Uid"}, GroupHeaders: []string{"X-Remote-Group", "X-Team"}, ExtraPrefixes: []string{"x-remote-extra-"},
 	})
@@ -73,23 +73,23 @@ func TestAuthenticate(t *testing.T) {
 	}
 	_, err = a.Authenticate(flood)
 	assert.Error(t, err)
-	open, err := requestheader.New(requestheader.Config{Roots: ca.Pool(), UserHeaders: []string{"X-Remote-User"}})
+	open, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: ca.Pool(), UserHeaders: []string{"X-Remote-User"}})
 	require.NoError(t, err)
 	u, err := open.Authenticate(request(back, "X-Remote-User", "alice", "X-Remote-Group", "system:masters"))
 	require.NoError(t, err)
-	assert.Equal(t, &auth.User{Name: "alice"}, u, "any name; headers that are not listed say nothing")
+	assert.Equal(t, &auth.User{Name: "alice"}, u, "any proxy name is accepted, and headers that are not listed are ignored")
 }
 
-func TestNewFaults(t *testing.T) {
-	_, err := requestheader.New(requestheader.Config{})
+func TestNewRequestHeaderErrors(t *testing.T) {
+	_, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{})
 	assert.ErrorContains(t, err, "Roots is required")
 	assert.ErrorContains(t, err, "UserHeaders is required")
-	_, err = requestheader.New(requestheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-User"}, ExtraPrefixes: []string{" "}})
-	assert.ErrorContains(t, err, "empty header name", "every header would be an extra")
+	_, err = clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: x509.NewCertPool(), UserHeaders: []string{"X-User"}, ExtraPrefixes: []string{" "}})
+	assert.ErrorContains(t, err, "empty header name", "an empty prefix would match every header")
 }
 
-func TestStrip(t *testing.T) {
-	a, err := requestheader.New(requestheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Remote-User"},
+func TestRequestHeaderStrip(t *testing.T) {
+	a, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Remote-User"},
 		GroupHeaders: []string{"X-Remote-Group"}, ExtraPrefixes: []string{"X-Remote-Extra-"}})
 	require.NoError(t, err)
 	h := request(nil, "X-Remote-User", "a", "X-Remote-Group", "b", "X-Remote-Extra-C", "d", "Accept", "e").Header
@@ -97,10 +97,10 @@ func TestStrip(t *testing.T) {
 	assert.Equal(t, http.Header{"Accept": {"e"}}, h)
 }
 
-func FuzzAuthenticate(f *testing.F) {
+func FuzzRequestHeader(f *testing.F) {
 	ca := testcerts.New(f, "proxy-ca", nil)
 	front := ca.Issue(f, pkix.Name{CommonName: "front"}, x509.ExtKeyUsageClientAuth, time.Hour).Leaf
-	a, err := requestheader.New(requestheader.Config{Roots: ca.Pool(), UserHeaders: []string{"X-User"}, ExtraPrefixes: []string{"X-Extra-"}})
+	a, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: ca.Pool(), UserHeaders: []string{"X-User"}, ExtraPrefixes: []string{"X-Extra-"}})
 	require.NoError(f, err)
 	f.Add("X-Extra-A%2fb", "c", "u")
 	f.Add("X-Extra-%", "", "")
@@ -120,12 +120,12 @@ func FuzzAuthenticate(f *testing.F) {
 	})
 }
 
-func ExampleNew() {
-	a, err := requestheader.New(requestheader.Config{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Remote-User"}})
+func ExampleNewRequestHeader() {
+	a, err := clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: x509.NewCertPool(), UserHeaders: []string{"X-Remote-User"}})
 	if err != nil {
 		panic(err)
 	}
-	// Without the proxy's certificate the header says nothing.
+	// Without the proxy's certificate the header is ignored.
 	u, err := a.Authenticate(request(nil, "X-Remote-User", "admin"))
 	fmt.Println(u, err)
 	// Output: <nil> <nil>

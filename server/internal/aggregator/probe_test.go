@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/internal/services"
 )
 
-// writer writes the objects of a test.
+// writer is a client that updates the objects of a test.
 type writer struct {
 	client.Client
 	o      *objects
@@ -41,57 +41,57 @@ func (w *writer) Update(_ context.Context, _ meta.GroupResource, key meta.Key, _
 	return nil, meta.NotFound(meta.GroupResource{}, key.Name)
 }
 
-// TestOneLookPerServer: a server that does not answer is asked for one of its versions, and
-// the conditions of all say so.
-func TestOneLookPerServer(t *testing.T) {
+// TestUnreachableServerIsProbedOnce: only one version of an unreachable server is requested, and the conditions of
+// all its versions are updated.
+func TestUnreachableServerIsProbedOnce(t *testing.T) {
 	o := &objects{}
 	const versions = 60
 	for i := range versions {
 		o.put(fmt.Sprintf("v1.g%d.com", i), remote(fmt.Sprintf("g%d.com", i)))
 	}
-	a, asked := newTest(o), 0
+	a, requests := newTest(o), 0
 	a.o.Services = func(context.Context, services.Service) (services.Endpoint, error) {
-		asked++
-		return services.Endpoint{}, errors.New("nowhere")
+		requests++
+		return services.Endpoint{}, errors.New("unreachable")
 	}
 	w := &writer{o: o}
-	require.Len(t, a.Table().backs, 1)
+	require.Len(t, a.Table().servers, 1)
 	keys := map[string]bool{}
 	for _, v := range a.Table().AllRemote() {
-		for _, key := range a.due(v.Name) {
+		for _, key := range a.keysToProbe(v.Name) {
 			keys[key] = true
 		}
 	}
 	require.Len(t, keys, 1)
 	for key := range keys {
 		assert.False(t, a.Settled())
-		again, err := a.look(t.Context(), w, key)
+		again, err := a.reconcile(t.Context(), w, key)
 		require.NoError(t, err)
-		assert.Equal(t, lookSooner, again)
+		assert.Equal(t, probeRetry, again)
 	}
 	assert.True(t, a.Settled())
-	assert.Equal(t, checkTries, asked)
+	assert.Equal(t, checkTries, requests)
 	assert.Equal(t, versions, w.writes)
 	for _, r := range o.list {
 		assert.Equal(t, statusFalse, stateOf(r.Object()).status)
 	}
 }
 
-// TestSettledInTime: who never answers does not keep the server from being ready.
-func TestSettledInTime(t *testing.T) {
+// TestSettledAfterStartupTime: a server that never responds does not keep this server from becoming ready.
+func TestSettledAfterStartupTime(t *testing.T) {
 	o := &objects{}
 	o.put("v1.example.com", remote("example.com"))
 	a := newTest(o)
 	assert.False(t, a.Settled())
-	a.born = a.born.Add(-firstLooks)
+	a.started = a.started.Add(-startupTime)
 	assert.True(t, a.Settled())
 	o.put("v1.other.com", remote("other.com", "caBundle", "eA=="))
-	assert.True(t, a.Settled(), "what comes later makes nobody wait")
+	assert.True(t, a.Settled(), "later servers do not count")
 }
 
-// TestFlapping: a server that comes and goes has its condition written some times, and then
-// now and then; no other text makes it more.
-func TestFlapping(t *testing.T) {
+// TestConditionWritesAreLimited: the condition of a server that comes and goes is written several times and then at
+// intervals. Changes of the message alone cause no further writes.
+func TestConditionWritesAreLimited(t *testing.T) {
 	o := &objects{}
 	o.put("v1.example.com", remote("example.com"))
 	a, w := newTest(o), &writer{o: o}
@@ -102,59 +102,59 @@ func TestFlapping(t *testing.T) {
 			s = state{statusFalse, "FailedDiscoveryCheck", fmt.Sprint(i)}
 		}
 		var err error
-		last, err = a.tell(t.Context(), w, a.Table().Remote(example), s)
+		last, err = a.writeCondition(t.Context(), w, a.Table().Remote(example), s)
 		require.NoError(t, err)
 	}
 	assert.Equal(t, writesAtOnce, w.writes)
-	assert.Positive(t, last, "what was found last is written yet")
-	a.known["v1.example.com"].verdict.paid = time.Time{}
+	assert.Positive(t, last, "the last state still has to be written")
+	a.known["v1.example.com"].result.paid = time.Time{}
 	for i := range 100 {
-		_, err := a.tell(t.Context(), w, a.Table().Remote(example), state{statusFalse, "FailedDiscoveryCheck", fmt.Sprint("text ", i)})
+		_, err := a.writeCondition(t.Context(), w, a.Table().Remote(example), state{statusFalse, "FailedDiscoveryCheck", fmt.Sprint("text ", i)})
 		require.NoError(t, err)
 	}
-	assert.Equal(t, writesAtOnce, w.writes, "the state is the same, and its text was told a moment ago")
+	assert.Equal(t, writesAtOnce, w.writes, "only the message has changed, shortly after the last write")
 }
 
-// TestWhatStartsALook: an object that leads elsewhere does, and one whose condition is not
-// what was found; no other change does.
-func TestWhatStartsALook(t *testing.T) {
+// TestKeysToProbe: an APIService is probed if its server changes, or if its condition differs from the last result,
+// and not after other changes.
+func TestKeysToProbe(t *testing.T) {
 	o := &objects{}
 	const name = "v1.example.com"
 	o.put(name, remote("example.com"))
 	a, w := newTest(o), &writer{o: o}
-	key := a.Table().Remote(example).way.key
-	assert.Equal(t, []string{key}, a.due(name))
-	_, err := a.look(t.Context(), w, key)
+	key := a.Table().Remote(example).transport.key
+	assert.Equal(t, []string{key}, a.keysToProbe(name))
+	_, err := a.reconcile(t.Context(), w, key)
 	require.NoError(t, err)
 	assert.Equal(t, 1, w.writes)
-	assert.Empty(t, a.due(name), "the write of the look itself")
+	assert.Empty(t, a.keysToProbe(name), "the condition is that of the probe")
 	found := stateOf(o.list[0].Object())
-	o.tell(name, state{found.status, found.reason, "another text"})
-	assert.Empty(t, a.due(name))
+	o.setCondition(name, state{found.status, found.reason, "another text"})
+	assert.Empty(t, a.keysToProbe(name))
 	o.put(name, remote("example.com", "versionPriority", int64(5)))
-	o.tell(name, found)
-	assert.Empty(t, a.due(name))
-	o.tell(name, state{statusTrue, "Passed", "somebody says so"})
-	assert.Equal(t, []string{key}, a.due(name))
+	o.setCondition(name, found)
+	assert.Empty(t, a.keysToProbe(name))
+	o.setCondition(name, state{statusTrue, "Passed", "written by a user"})
+	assert.Equal(t, []string{key}, a.keysToProbe(name))
 	o.put(name, remote("example.com", "insecureSkipTLSVerify", true))
-	assert.NotEqual(t, key, a.due(name)[0])
+	assert.NotEqual(t, key, a.keysToProbe(name)[0])
 	o.put(name, map[string]any{"group": "example.com", "version": "v1"})
-	assert.Equal(t, []string{name}, a.due(name))
-	_, err = a.look(t.Context(), w, name)
+	assert.Equal(t, []string{name}, a.keysToProbe(name))
+	_, err = a.reconcile(t.Context(), w, name)
 	require.NoError(t, err)
 	assert.Equal(t, "Local", stateOf(o.list[0].Object()).reason)
-	assert.Empty(t, a.due(name))
+	assert.Empty(t, a.keysToProbe(name))
 	o.list = nil
 	o.revision++
-	assert.Equal(t, []string{name}, a.due(name))
-	_, err = a.look(t.Context(), w, name)
+	assert.Equal(t, []string{name}, a.keysToProbe(name))
+	_, err = a.reconcile(t.Context(), w, name)
 	require.NoError(t, err)
-	assert.Empty(t, a.ways)
+	assert.Empty(t, a.transports)
 }
 
-// TestReadAgain: the documents of a version are read of a server whose documents did not
-// change, if the APIService is another one of the same name.
-func TestReadAgain(t *testing.T) {
+// TestDocumentsAreReadForRecreatedAPIService: the documents of a version are read again if its APIService was
+// recreated, even if the documents have not changed.
+func TestDocumentsAreReadForRecreatedAPIService(t *testing.T) {
 	o := &objects{}
 	o.put("v1.a.com", remote("a.com"))
 	o.put("v1.b.com", remote("b.com"))
@@ -174,7 +174,7 @@ func TestReadAgain(t *testing.T) {
 		})}, nil
 	}
 	read := func() (hashes []string) {
-		for _, b := range a.Table().backs {
+		for _, b := range a.Table().servers {
 			require.True(t, a.readOpenAPI(t.Context(), b))
 		}
 		for _, v := range a.Table().AllRemote() {
@@ -190,8 +190,8 @@ func TestReadAgain(t *testing.T) {
 	assert.Equal(t, []string{"A", "B"}, read())
 }
 
-// TestRoomAgain: a document that others left no room for is part of the whole once there is.
-func TestRoomAgain(t *testing.T) {
+// TestDocumentIsMergedWhenThereIsRoom: a document that exceeded the limit is used after another document is gone.
+func TestDocumentIsMergedWhenThereIsRoom(t *testing.T) {
 	o := &objects{}
 	const size = 5 << 20
 	for i := range 4 {
@@ -213,8 +213,8 @@ func TestRoomAgain(t *testing.T) {
 	}
 	read := func() (known []string) {
 		for _, v := range a.Table().AllRemote() {
-			v.way.reading.at = time.Time{}
-			require.True(t, a.readOpenAPI(t.Context(), a.Table().backs[v.way.key]))
+			v.transport.reading.at = time.Time{}
+			require.True(t, a.readOpenAPI(t.Context(), a.Table().servers[v.transport.key]))
 		}
 		for _, v := range a.Table().AllRemote() {
 			if v.Documents.Swagger != nil {
@@ -225,6 +225,6 @@ func TestRoomAgain(t *testing.T) {
 	}
 	require.Equal(t, []string{"v1.g0.com", "v1.g1.com", "v1.g2.com"}, read())
 	require.Equal(t, []string{"v1.g0.com", "v1.g1.com", "v1.g2.com"}, read())
-	o.list, o.revision = o.list[:3], o.revision+1 // without the first
+	o.list, o.revision = o.list[:3], o.revision+1 // without v1.g0.com
 	assert.Equal(t, []string{"v1.g1.com", "v1.g2.com", "v1.g3.com"}, read())
 }

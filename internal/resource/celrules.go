@@ -9,13 +9,13 @@ import (
 	"orch.io/controlplane/internal/cel"
 )
 
-// ruled are the expressions of a schema, and what is wrong with them.
-type ruled struct {
+// compiledRules holds the CEL rules of a schema and the errors of the rules that do not compile.
+type compiledRules struct {
 	rules  *cel.Rules
 	faults []meta.StatusCause
 }
 
-// RuleFaults returns what is wrong with the expressions of the type's schemas.
+// RuleFaults returns the errors of the CEL rules in the schemas of the type.
 func (t *Type) RuleFaults() (faults []error) {
 	for _, v := range t.Versions {
 		for _, f := range v.rules().faults {
@@ -25,16 +25,16 @@ func (t *Type) RuleFaults() (faults []error) {
 	return faults
 }
 
-// CheckRules evaluates the expressions of the schema for an object, and adds what they say
-// to the causes that were found before. Those that say that values have not the form which
-// expressions count on come first: nothing is evaluated then. Warnings are of values that
-// break a rule as they did before.
+// CheckRules evaluates the CEL rules of the schema for a write and returns found with the
+// violations appended. If found contains violations of the schema that make evaluation unsafe, such
+// as wrong types, CheckRules skips the rules and adds a cause that says so. warnings names rules
+// that were already broken before the write and whose values it leaves unchanged.
 func (v *Version) CheckRules(w *change, found []meta.StatusCause) (causes []meta.StatusCause, warnings []string) {
 	rules := v.rules().rules
 	if rules == nil {
 		return found, nil
 	}
-	if slices.ContainsFunc(found, misshapen) {
+	if slices.ContainsFunc(found, isShapeViolation) {
 		var f check.Violations
 		f.Invalid(check.At("<nil>"), nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
 		return append(found, f...), nil
@@ -45,17 +45,18 @@ func (v *Version) CheckRules(w *change, found []meta.StatusCause) (causes []meta
 	}
 	broken, warnings := rules.Check(w.Context, w.New.Tree(), old)
 	if w.Subresource != "" && old != nil {
-		broken = slices.DeleteFunc(broken, func(c meta.StatusCause) bool { return keptPart(c.Field, w.New.Tree(), old) })
+		broken = slices.DeleteFunc(broken, func(c meta.StatusCause) bool { return partUnchanged(c.Field, w.New.Tree(), old) })
 	}
-	if v.mayKeep(broken, w) {
+	if v.keepsViolations(broken, w) {
 		kept, _ := rules.Check(w.Context, old, old)
-		broken = withoutKept(broken, kept)
+		broken = removeKept(broken, kept)
 	}
 	return append(found, broken...), warnings
 }
 
-// misshapen reports whether a cause says that a value has not the form of its schema.
-func misshapen(c meta.StatusCause) bool {
+// isShapeViolation reports whether a cause means that a value does not have the form of its schema,
+// on which the rules rely.
+func isShapeViolation(c meta.StatusCause) bool {
 	switch c.Reason {
 	case meta.CauseTypeInvalid, meta.CauseRequired, meta.CauseNotSupported, meta.CauseTooLong, meta.CauseTooMany:
 		return true

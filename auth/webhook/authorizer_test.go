@@ -1,4 +1,4 @@
-package authzwebhook_test
+package webhook_test
 
 import (
 	"context"
@@ -14,15 +14,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/authzwebhook"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client/kubeconfig"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // remote answers with a fixed text and code.
 type remote struct {
@@ -42,29 +39,29 @@ func (r *remote) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprint(w, r.text)
 }
 
-func open(t testing.TB, r *remote, change func(*authzwebhook.Config)) *authzwebhook.Authorizer {
+func newAuthorizer(t testing.TB, r *remote, change func(*webhook.AuthorizerConfig)) *webhook.Authorizer {
 	s := httptest.NewServer(r)
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
 	require.NoError(t, err)
-	c := authzwebhook.Config{Remote: &kubeconfig.Remote{URL: u}, Names: names.Kubernetes}
+	c := webhook.AuthorizerConfig{Remote: &kubeconfig.Remote{URL: u}, Names: names.Kubernetes}
 	if change != nil {
 		change(&c)
 	}
-	a, err := authzwebhook.New(c)
+	a, err := webhook.NewAuthorizer(c)
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
 
-func answer(version, status string) string {
+func accessReview(version, status string) string {
 	return `{"apiVersion":"authorization.k8s.io/` + version + `","kind":"SubjectAccessReview","status":` + status + `}`
 }
 
-var action = auth.Attributes{User: &auth.User{Name: "u", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
+var attributes = auth.Attributes{User: &auth.User{Name: "u", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}}},
 	Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "ns", Name: "n"}
 
-func TestAnswers(t *testing.T) {
+func TestAuthorizerReturnsDecision(t *testing.T) {
 	for _, tt := range []struct {
 		code   int
 		text   string
@@ -73,20 +70,20 @@ func TestAnswers(t *testing.T) {
 		fails  bool
 		calls  int32
 	}{
-		{200, answer("v1", `{"allowed":true,"reason":"r"}`), auth.Allow, "r", false, 1},
-		{200, answer("v1", `{"allowed":false,"reason":"r"}`), auth.NoOpinion, "r", false, 1},
-		{200, answer("v1", `{"allowed":true,"reason":"`+strings.Repeat("r", 5000)+`"}`), auth.Allow, strings.Repeat("r", 1024), false, 1},
-		{200, answer("v1", `{"denied":true}`), auth.Deny, "", false, 1},
-		{200, answer("v1", `{"evaluationError":"e"}`), auth.NoOpinion, "", true, 1},
-		{200, answer("v1", `{"allowed":true,"denied":true}`), auth.NoOpinion, "", true, 3},
-		{200, answer("v1beta1", `{"allowed":true}`), auth.NoOpinion, "", true, 3},
+		{200, accessReview("v1", `{"allowed":true,"reason":"r"}`), auth.Allow, "r", false, 1},
+		{200, accessReview("v1", `{"allowed":false,"reason":"r"}`), auth.NoOpinion, "r", false, 1},
+		{200, accessReview("v1", `{"allowed":true,"reason":"`+strings.Repeat("r", 5000)+`"}`), auth.Allow, strings.Repeat("r", 1024), false, 1},
+		{200, accessReview("v1", `{"denied":true}`), auth.Deny, "", false, 1},
+		{200, accessReview("v1", `{"evaluationError":"e"}`), auth.NoOpinion, "", true, 1},
+		{200, accessReview("v1", `{"allowed":true,"denied":true}`), auth.NoOpinion, "", true, 3},
+		{200, accessReview("v1beta1", `{"allowed":true}`), auth.NoOpinion, "", true, 3},
 		{200, `{"status":{"allowed":true}}`, auth.NoOpinion, "", true, 3},
 		{200, `x`, auth.NoOpinion, "", true, 3},
-		{500, answer("v1", `{"allowed":true}`), auth.NoOpinion, "", true, 3},
-		{400, answer("v1", `{"allowed":true}`), auth.NoOpinion, "", true, 1},
+		{500, accessReview("v1", `{"allowed":true}`), auth.NoOpinion, "", true, 3},
+		{400, accessReview("v1", `{"allowed":true}`), auth.NoOpinion, "", true, 1},
 	} {
 		r := &remote{code: tt.code, text: tt.text}
-		d, reason, err := open(t, r, nil).Authorize(context.Background(), action)
+		d, reason, err := newAuthorizer(t, r, nil).Authorize(context.Background(), attributes)
 		assert.Equal(t, tt.want, d, tt.text)
 		assert.Equal(t, tt.reason, reason)
 		assert.Equal(t, tt.fails, err != nil, tt.text)
@@ -94,56 +91,57 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestQuestions(t *testing.T) {
-	r := &remote{text: answer("v1", `{"allowed":true}`)}
-	_, _, err := open(t, r, nil).Authorize(context.Background(), action)
+func TestAuthorizerSendsReview(t *testing.T) {
+	r := &remote{text: accessReview("v1", `{"allowed":true}`)}
+	_, _, err := newAuthorizer(t, r, nil).Authorize(context.Background(), attributes)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","metadata":{},"status":{"allowed":false},"spec":{
 		"user":"u","uid":"1","groups":["g"],"extra":{"k":["v"]},"resourceAttributes":{"verb":"get","group":"apps","version":"v1","resource":"deployments","subresource":"scale","namespace":"ns","name":"n"}}}`, r.body)
-	r.text = answer("v1beta1", `{"allowed":true}`)
-	_, _, err = open(t, r, func(c *authzwebhook.Config) { c.Version = "v1beta1" }).Authorize(context.Background(),
+	r.text = accessReview("v1beta1", `{"allowed":true}`)
+	_, _, err = newAuthorizer(t, r, func(c *webhook.AuthorizerConfig) { c.Version = "v1beta1" }).Authorize(context.Background(),
 		auth.Attributes{User: &auth.User{Groups: []string{"g"}}, Verb: "get", Path: "/x"})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview","metadata":{},"status":{"allowed":false},"spec":{
 		"group":["g"],"nonResourceAttributes":{"verb":"get","path":"/x"}}}`, r.body)
 }
 
-func TestCache(t *testing.T) {
+func TestAuthorizerCachesAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		status string
 		keep   time.Duration
 	}{{`{"allowed":true}`, 5 * time.Minute}, {`{"allowed":false}`, 30 * time.Second}, {`{"denied":true}`, 30 * time.Second}} {
 		now := time.Now()
-		r := &remote{text: answer("v1", tt.status)}
-		a := open(t, r, func(c *authzwebhook.Config) { c.Now = func() time.Time { return now } })
+		r := &remote{text: accessReview("v1", tt.status)}
+		a := newAuthorizer(t, r, func(c *webhook.AuthorizerConfig) { c.Now = func() time.Time { return now } })
 		ask := func(x auth.Attributes) int32 {
 			_, _, err := a.Authorize(context.Background(), x)
 			require.NoError(t, err)
 			return r.calls.Load()
 		}
-		other := action
+		other := attributes
 		other.Name = "other"
-		assert.EqualValues(t, 1, ask(action))
-		assert.EqualValues(t, 1, ask(action))
+		assert.EqualValues(t, 1, ask(attributes))
+		assert.EqualValues(t, 1, ask(attributes))
 		assert.EqualValues(t, 2, ask(other))
 		now = now.Add(tt.keep - time.Second)
-		assert.EqualValues(t, 2, ask(action))
+		assert.EqualValues(t, 2, ask(attributes))
 		now = now.Add(time.Second)
-		assert.EqualValues(t, 3, ask(action), tt.status)
+		assert.EqualValues(t, 3, ask(attributes), tt.status)
 	}
 }
 
-// TestSelectors: what narrows an action is told in parts, without those that cannot be read.
-func TestSelectors(t *testing.T) {
-	r := &remote{text: answer("v1", `{"allowed":true}`)}
-	a := open(t, r, nil)
+// TestReviewHasSelectors checks the selectors in a review. Requirements that cannot be parsed
+// are omitted.
+func TestReviewHasSelectors(t *testing.T) {
+	r := &remote{text: accessReview("v1", `{"allowed":true}`)}
+	a := newAuthorizer(t, r, nil)
 	for _, tt := range []struct{ fields, labels, want, not string }{
 		{"a=b,c!=d", "", `"fieldSelector":{"requirements":[{"key":"a","operator":"In","values":["b"]},{"key":"c","operator":"NotIn","values":["d"]}]}}`, "labelSelector"},
 		{"", "x,!y,z in (b,a),n>1", `"labelSelector":{"requirements":[{"key":"x","operator":"Exists"},{"key":"y","operator":"DoesNotExist"},{"key":"z","operator":"In","values":["a","b"]}]}}`, "fieldSelector"},
 		{"!", "a in (b", `"name":"n"}`, "Selector"},
 		{"", "n>1", `"name":"n"}`, "Selector"},
 	} {
-		x := action
+		x := attributes
 		x.Fields, x.Labels = tt.fields, tt.labels
 		_, _, err := a.Authorize(t.Context(), x)
 		require.NoError(t, err)
@@ -152,23 +150,23 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-func TestFailurePolicy(t *testing.T) {
+func TestAuthorizerFailurePolicy(t *testing.T) {
 	r := &remote{code: 400}
-	d, _, err := open(t, r, func(c *authzwebhook.Config) { c.OnFailure = auth.Deny }).Authorize(context.Background(), action)
+	d, _, err := newAuthorizer(t, r, func(c *webhook.AuthorizerConfig) { c.OnFailure = auth.Deny }).Authorize(context.Background(), attributes)
 	require.Error(t, err)
 	assert.Equal(t, auth.Deny, d)
-	for _, c := range []authzwebhook.Config{{}, {Remote: &kubeconfig.Remote{URL: &url.URL{}}, Version: "v2"}, {Remote: &kubeconfig.Remote{URL: &url.URL{}}, OnFailure: auth.Allow}} {
-		_, err := authzwebhook.New(c)
+	for _, c := range []webhook.AuthorizerConfig{{}, {Remote: &kubeconfig.Remote{URL: &url.URL{}}, Version: "v2"}, {Remote: &kubeconfig.Remote{URL: &url.URL{}}, OnFailure: auth.Allow}} {
+		_, err := webhook.NewAuthorizer(c)
 		require.Error(t, err)
 	}
 }
 
-func ExampleNew() {
-	s := httptest.NewServer(&remote{text: answer("v1", `{"allowed":true,"reason":"alice is on call"}`)})
+func ExampleNewAuthorizer() {
+	s := httptest.NewServer(&remote{text: accessReview("v1", `{"allowed":true,"reason":"alice is on call"}`)})
 	defer s.Close()
 	f, _ := kubeconfig.Parse([]byte(`clusters: [{name: c, cluster: {server: "`+s.URL+`"}}]`), "")
 	r, _ := f.Current()
-	a, err := authzwebhook.New(authzwebhook.Config{Remote: r, Names: names.Kubernetes, OnFailure: auth.Deny})
+	a, err := webhook.NewAuthorizer(webhook.AuthorizerConfig{Remote: r, Names: names.Kubernetes, OnFailure: auth.Deny})
 	if err != nil {
 		panic(err)
 	}

@@ -11,9 +11,8 @@ import (
 	"orch.io/controlplane/internal/suggest"
 )
 
-// conform fits an object that a part of the server made to its kind. A field that the kind
-// does not have is an error, not dropped as from a caller who asks for that: the part is
-// mistaken.
+// conform normalizes an object that a component of the server made. A field that the kind does not have is an error,
+// because it is a mistake of the component.
 func (s *Store) conform(v *resource.Version, obj *meta.Object) error {
 	unknown, faults := v.Normalize(obj)
 	if len(faults) > 0 {
@@ -30,13 +29,13 @@ func (s *Store) conform(v *resource.Version, obj *meta.Object) error {
 	return v.CannotHandle(strings.Join(texts, ", "))
 }
 
-// itemPlace is that of an item in its list.
+// itemPlace matches the index of a list item in a path.
 var itemPlace = regexp.MustCompile(`\[[0-9]+\]`)
 
-// anyItem is a path without the places of items: they may have moved.
+// anyItem returns a path without the indexes of list items.
 func anyItem(path string) string { return itemPlace.ReplaceAllString(path, "[]") }
 
-// near returns a hint at the field that was meant by an unknown one, if there is one.
+// near returns a hint that names the field that may have been meant by an unknown one, or "".
 func (s *Store) near(v *resource.Version, path string) string {
 	steps := strings.Split(anyItem(path), ".")
 	last := len(steps) - 1

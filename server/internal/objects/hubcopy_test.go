@@ -17,7 +17,7 @@ import (
 	"orch.io/controlplane/storage/memstore"
 )
 
-// Hubs of things, which are stored as older ones say.
+// Two hubs of the kind Thing, which is stored in the version of an older release.
 type (
 	leveled struct {
 		meta.TypeMeta   `json:",inline"`
@@ -34,7 +34,8 @@ type (
 	}
 )
 
-func hubOf[Hub, Old any](t *testing.T, to func(*Old, *Hub), from func(*Hub, *Old)) *resource.Type {
+// thingWithHub returns the type Thing with the hub v2 and the storage version v1.
+func thingWithHub[Hub, Old any](t *testing.T, to func(*Old, *Hub), from func(*Hub, *Old)) *resource.Type {
 	typ, err := resource.Compile(registry.Of(registry.Definition[Hub]{
 		Group: "example.com", Version: "v2", Kind: "Thing", Storage: "v1",
 		Versions: []registry.VersionOf[Hub]{registry.Spoke[Old, Hub]{Version: "v1",
@@ -45,9 +46,10 @@ func hubOf[Hub, Old any](t *testing.T, to func(*Old, *Hub), from func(*Hub, *Old
 	return typ
 }
 
+// aThing is the storage key of the object of these tests.
 const aThing = "things.example.com/default/a"
 
-// change writes the object of the hub with another field.
+// change writes the object through b with another value in a field.
 func change(t *testing.T, b storage.Backend, field string, value any) {
 	rec, err := b.Get(t.Context(), aThing, 0)
 	require.NoError(t, err)
@@ -60,24 +62,25 @@ func change(t *testing.T, b storage.Backend, field string, value any) {
 }
 
 func tree(t *testing.T, text []byte) (m map[string]any) {
-	require.NoError(t, json.NewDecoder(bytes.NewReader(text)).Decode(&m)) // without the signature
+	require.NoError(t, json.NewDecoder(bytes.NewReader(text)).Decode(&m)) // ignores the signature
 	return m
 }
 
+// now returns the stored object of b.
 func now(t *testing.T, b storage.Backend) map[string]any {
 	rec, err := b.Get(t.Context(), aThing, 0)
 	require.NoError(t, err)
 	return tree(t, rec.Value)
 }
 
-// TestUnfitInTheStoredVersion: what a conversion cannot take stays in the record.
-func TestUnfitInTheStoredVersion(t *testing.T) {
+// TestUnconvertibleValueStaysInRecord: a write of another field keeps a stored value that the type cannot read.
+func TestUnconvertibleValueStaysInRecord(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
 	one := opened(t, b, thingOf[named](t, "Thing"))
 	load(t, one)
 	put(t, one.Store(), "a", `,"size":"large"`)
-	two := opened(t, b, hubOf(t, func(o *sized, h *leveled) { h.Size = o.Size }, func(h *leveled, o *sized) { o.Size = h.Size }))
+	two := opened(t, b, thingWithHub(t, func(o *sized, h *leveled) { h.Size = o.Size }, func(h *leveled, o *sized) { o.Size = h.Size }))
 	load(t, two)
 	change(t, two.Store(), "level", 5)
 	assert.Equal(t, "large", now(t, b)["size"])
@@ -86,18 +89,18 @@ func TestUnfitInTheStoredVersion(t *testing.T) {
 	assert.EqualValues(t, 7, now(t, b)["size"])
 }
 
-// TestUnshownInTheFormOfAHub: what a newer release has said of the hub stays, also after
-// one wrote that knows no hub.
-func TestUnshownInTheFormOfAHub(t *testing.T) {
+// TestHubCopyKeepsUnshownFields: a field of a newer hub survives writes by a release that does not know the field,
+// and by a release that has no hub at all.
+func TestHubCopyKeepsUnshownFields(t *testing.T) {
 	b := memstore.New(memstore.Options{})
 	defer b.Close()
-	newest := hubOf(t, func(o *sized, h *extended) { h.Size = o.Size }, func(h *extended, o *sized) { o.Size = h.Size })
+	newest := thingWithHub(t, func(o *sized, h *extended) { h.Size = o.Size }, func(h *extended, o *sized) { o.Size = h.Size })
 	three := opened(t, b, newest)
 	load(t, three)
 	_, err := three.Store().Commit(t.Context(), storage.Write{Key: aThing, Value: []byte(`{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"a"},"size":1,"level":1,"extra":"x"}`)})
 	require.NoError(t, err)
-	change(t, b, "size", 2) // as the oldest one does
-	two := opened(t, b, hubOf(t, func(o *sized, h *leveled) { h.Size = o.Size }, func(h *leveled, o *sized) { o.Size = h.Size }))
+	change(t, b, "size", 2) // as the oldest release does
+	two := opened(t, b, thingWithHub(t, func(o *sized, h *leveled) { h.Size = o.Size }, func(h *leveled, o *sized) { o.Size = h.Size }))
 	load(t, two)
 	change(t, two.Store(), "level", 3)
 	assert.NotContains(t, now(t, two.Store()), "extra")
@@ -107,9 +110,9 @@ func TestUnshownInTheFormOfAHub(t *testing.T) {
 	assert.EqualValues(t, []any{2.0, 3.0, "x"}, []any{got["size"], got["level"], got["extra"]})
 }
 
-// TestWhatAVersionCannotSay: a record that holds what is not shown is of the version that
-// this is in. What that cannot say is refused; all else of the object can change.
-func TestWhatAVersionCannotSay(t *testing.T) {
+// TestWriteThatVersionOfUnshownDataCannotHoldIsRefused: a record with unshown data keeps its version. A write that
+// this version cannot represent is refused, but the metadata of the object can still change.
+func TestWriteThatVersionOfUnshownDataCannotHoldIsRefused(t *testing.T) {
 	type plain struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -127,7 +130,7 @@ func TestWhatAVersionCannotSay(t *testing.T) {
 			ToHub: func(o *plain, h *leveled) error { h.Size = o.Size; return nil },
 			FromHub: func(h *leveled, o *plain) error {
 				if h.Level == refuses {
-					return errors.New("level: nobody has it")
+					return errors.New("level: not supported")
 				}
 				o.Size = h.Size
 				return nil
@@ -154,11 +157,11 @@ func TestWhatAVersionCannotSay(t *testing.T) {
 	var refused *meta.Status
 	require.ErrorAs(t, err, &refused)
 	assert.EqualValues(t, 422, refused.Code)
-	assert.Contains(t, refused.Message, `nobody has it`)
+	assert.Contains(t, refused.Message, `not supported`)
 	assert.Contains(t, refused.Message, `"old"`)
 	assert.Equal(t, before, now(t, b))
 
-	refuses = 5 // so that the object as it is cannot be said
+	refuses = 5 // the version cannot represent the present object
 	require.NoError(t, write("metadata", map[string]any{"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}))
 	after := now(t, b)
 	assert.Equal(t, []any{"kept", 3.0}, []any{after["old"], after["size"]})
@@ -166,7 +169,7 @@ func TestWhatAVersionCannotSay(t *testing.T) {
 	assert.Equal(t, map[string]any{"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}, got["metadata"])
 	assert.EqualValues(t, 5, got["level"])
 
-	// Of values that are committed together those before it are.
+	// In a sequence, the values before the refused value are committed.
 	refuses = 13
 	rec, err := two.Store().Get(t.Context(), aThing, 0)
 	require.NoError(t, err)
@@ -183,9 +186,9 @@ func TestWhatAVersionCannotSay(t *testing.T) {
 	assert.Equal(t, "kept", now(t, b)["old"])
 }
 
-// TestFormOfANewerHub: what a release says in a hub that an older one does not have is
-// there when it comes back, and so is what that has changed.
-func TestFormOfANewerHub(t *testing.T) {
+// TestCopyOfNewerHubIsMerged: a field that only a newer hub has is still there when the newer release returns, and so
+// are the changes that the older release made.
+func TestCopyOfNewerHubIsMerged(t *testing.T) {
 	type newest struct {
 		meta.TypeMeta   `json:",inline"`
 		meta.ObjectMeta `json:"metadata"`
@@ -203,15 +206,15 @@ func TestFormOfANewerHub(t *testing.T) {
 		Group: "example.com", Version: "v3", Kind: "Thing", Storage: "v1", Versions: []registry.VersionOf[newest]{older, oldest},
 	}), names.Orch)
 	require.NoError(t, err)
-	middle := hubOf(t, func(o *sized, h *leveled) { h.Size = o.Size }, func(h *leveled, o *sized) { o.Size = h.Size })
+	middle := thingWithHub(t, func(o *sized, h *leveled) { h.Size = o.Size }, func(h *leveled, o *sized) { o.Size = h.Size })
 	for name, c := range map[string]struct {
 		field string
 		value any
 		want  []any
 	}{
-		"said in both":      {"size", 2, []any{2.0, nil, "x"}},
-		"only in the newer": {"level", 3, []any{1.0, 3.0, "x"}},
-		"nothing":           {"level", nil, []any{1.0, nil, "x"}},
+		"field of both versions":     {"size", 2, []any{2.0, nil, "x"}},
+		"field of the newer version": {"level", 3, []any{1.0, 3.0, "x"}},
+		"no change":                  {"level", nil, []any{1.0, nil, "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := memstore.New(memstore.Options{})

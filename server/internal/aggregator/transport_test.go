@@ -20,8 +20,8 @@ import (
 	"orch.io/controlplane/internal/testcerts"
 )
 
-// listen serves a handler by TLS as the service b in the namespace a, and asks callers for
-// certificates.
+// listen serves a handler over TLS as the service b in the namespace a, and requests client certificates. It returns
+// the address.
 func listen(t *testing.T, ca *testcerts.Authority, http2 bool, h http.HandlerFunc) string {
 	t.Helper()
 	web := httptest.NewUnstartedServer(h)
@@ -34,8 +34,8 @@ func listen(t *testing.T, ca *testcerts.Authority, http2 bool, h http.HandlerFun
 	return web.Listener.Addr().String()
 }
 
-// ask sends a request by a way and returns the answer.
-func ask(t *testing.T, w *way, upgrade bool) string {
+// get sends a request and returns the body of the response.
+func get(t *testing.T, w *transport, upgrade bool) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://b.a.svc:443/x", nil)
 	require.NoError(t, err)
@@ -47,15 +47,15 @@ func ask(t *testing.T, w *way, upgrade bool) string {
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
-	assert.Equal(t, "b.a.svc:443", r.URL.Host, "the request is the caller's")
+	assert.Equal(t, "b.a.svc:443", r.URL.Host, "the request must not be modified")
 	return string(text)
 }
 
-// TestWayFollows: the next request after the service moved, or the certificate was replaced,
-// goes to the new place under the new certificate, though the connections of before live.
-func TestWayFollows(t *testing.T) {
+// TestTransportFollowsServiceAndCertificate: after the service resolves to another address, or the client certificate
+// is replaced, the next request uses the new one, even if older connections are open.
+func TestTransportFollowsServiceAndCertificate(t *testing.T) {
 	ca := testcerts.New(t, "ca", nil)
-	answer := func(name string) http.HandlerFunc {
+	document := func(name string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			assert.Equal(t, "b.a.svc:443", r.Host)
 			_, _ = io.WriteString(w, name+" "+r.TLS.PeerCertificates[0].Subject.CommonName)
@@ -63,7 +63,7 @@ func TestWayFollows(t *testing.T) {
 	}
 	for name, how := range map[string]struct{ http2, upgrade bool }{"http2": {true, false}, "http1": {false, false}, "upgrades": {true, true}} {
 		t.Run(name, func(t *testing.T) {
-			one, two := listen(t, ca, how.http2, answer("one")), listen(t, ca, how.http2, answer("two"))
+			one, two := listen(t, ca, how.http2, document("one")), listen(t, ca, how.http2, document("two"))
 			var at atomic.Pointer[string]
 			var shown atomic.Pointer[tls.Certificate]
 			show := func(name string) {
@@ -75,37 +75,37 @@ func TestWayFollows(t *testing.T) {
 				return services.Endpoint{Address: *at.Load()}, nil
 			}
 			a.o.Certificate = func() (*tls.Certificate, error) { return shown.Load(), nil }
-			w := a.newWay(target{
+			w := a.newTransport(target{
 				services.Service{Namespace: "a", Name: "b", Port: 443}, trust{bundle: base64.StdEncoding.EncodeToString(ca.PEM())},
 			})
-			defer w.end()
+			defer w.closeIdle()
 			at.Store(&one)
 			show("first")
-			assert.Equal(t, "one first", ask(t, w, how.upgrade))
-			lines := w.lines
-			assert.Equal(t, "one first", ask(t, w, how.upgrade))
-			assert.Same(t, lines, w.lines, "connections are kept while nothing changes")
+			assert.Equal(t, "one first", get(t, w, how.upgrade))
+			connections := w.connections
+			assert.Equal(t, "one first", get(t, w, how.upgrade))
+			assert.Same(t, connections, w.connections, "connections are reused")
 			at.Store(&two)
-			assert.Equal(t, "two first", ask(t, w, how.upgrade))
+			assert.Equal(t, "two first", get(t, w, how.upgrade))
 			show("second")
-			assert.Equal(t, "two second", ask(t, w, how.upgrade))
+			assert.Equal(t, "two second", get(t, w, how.upgrade))
 			at.Store(&one)
-			assert.Equal(t, "one second", ask(t, w, how.upgrade))
+			assert.Equal(t, "one second", get(t, w, how.upgrade))
 		})
 	}
 }
 
-// TestWayWithoutCertificate: a program that has no certificate to show gets an error, however
-// the service is reached.
-func TestWayWithoutCertificate(t *testing.T) {
+// TestTransportWithoutCertificateFails: if no client certificate is available, requests fail, over the network and in
+// process.
+func TestTransportWithoutCertificateFails(t *testing.T) {
 	for name, at := range map[string]services.Endpoint{"outside": {Address: "127.0.0.1:1"}, "in process": {Handler: http.NotFoundHandler()}} {
 		a := newTest(&objects{})
 		a.o.Services = func(context.Context, services.Service) (services.Endpoint, error) { return at, nil }
 		a.o.Certificate = func() (*tls.Certificate, error) { return nil, nil }
-		w := a.newWay(target{services.Service{Namespace: "a", Name: "b", Port: 443}, trust{}})
+		w := a.newTransport(target{services.Service{Namespace: "a", Name: "b", Port: 443}, trust{}})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://b.a.svc:443/x", nil)
 		require.NoError(t, err)
 		assert.NotPanics(t, func() { _, err = w.RoundTrip(r) }, name)
-		assert.EqualError(t, err, "there is no client certificate", name)
+		assert.EqualError(t, err, "no client certificate", name)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// Source returns what Type.Source is for a kind that a definition describes.
+// Source returns the Type.Source of a custom kind.
 func Source(k *registry.Kind, p names.Profile) func(*Version) *schema.Schema {
 	return func(v *Version) *schema.Schema {
 		i := slices.IndexFunc(k.Versions, func(kv registry.KindVersion) bool { return kv.Name == v.Name })
@@ -20,14 +20,14 @@ func Source(k *registry.Kind, p names.Profile) func(*Version) *schema.Schema {
 		}
 		s, err := k.Versions[i].Schema(p)
 		if err != nil {
-			return nil // it was read before, so that this is another definition by now
+			return nil // the definition changed since the type was compiled
 		}
 		return s
 	}
 }
 
-// Documented returns the schema with all that people read of it. It is made for the caller,
-// who should not keep it.
+// Documented returns the schema including documentation. It is built for each call, so the caller
+// should not retain it.
 func (v *Version) Documented() *schema.Schema {
 	if v.Source != nil {
 		if s := v.Source(v); s != nil {
@@ -37,8 +37,8 @@ func (v *Version) Documented() *schema.Schema {
 	return v.Schema()
 }
 
-// Schema returns the schema, nil: any object. That of a definition is read when it is first
-// asked for: most kinds that are defined are never written.
+// Schema returns the schema; nil accepts any object. The schema of a CustomResourceDefinition is
+// read on first use, because most custom kinds are never written. The caller must not modify it.
 func (v *Version) Schema() *schema.Schema {
 	if v.schemas != nil {
 		return v.schemas()[v.at]
@@ -46,30 +46,30 @@ func (v *Version) Schema() *schema.Schema {
 	return v.schema
 }
 
-// Define is Compile for the kind of a definition that was checked when it was written, on a server
-// with these rules. Its
-// schemas are read when they are first asked for, from the kind that read makes then, which
-// is k with its schemas. If they have faults, failed is told of them, and no object of the
-// type can be written.
+// Define compiles the kind of a CustomResourceDefinition that was validated when it was written. k
+// need not contain schemas: Version.Schema calls read on first use, which must return k with its
+// schemas. If the schemas are invalid, the type calls failed with the errors and rejects all
+// writes. read and failed are called at most once, in the goroutine of some request.
 func Define(k *registry.Kind, p names.Profile, rules compat.Rules, read func() *registry.Kind, failed func(error)) (*Type, error) {
 	return (&compiler{kind: k, names: p, rules: rules, schemas: sync.OnceValue(func() []*schema.Schema {
 		c := &compiler{kind: read(), names: p}
 		list := c.schemasLike(k)
-		if len(c.faults) > 0 {
-			failed(errors.Join(c.faults...))
-			return slices.Repeat([]*schema.Schema{nothing()}, len(k.Versions))
+		if len(c.errs) > 0 {
+			failed(errors.Join(c.errs...))
+			return slices.Repeat([]*schema.Schema{rejectAll()}, len(k.Versions))
 		}
 		return schema.Compact(list...)
 	})}).compile()
 }
 
-// schemasLike returns the schemas of the versions, which have to be those of k.
+// schemasLike returns the schemas of the versions. It reports an error if they are not the versions
+// of k.
 func (c *compiler) schemasLike(k *registry.Kind) []*schema.Schema {
 	if c.kind.Err() != nil {
-		c.fault("%w", c.kind.Err())
+		c.errorf("%w", c.kind.Err())
 	}
 	if !slices.EqualFunc(c.kind.Versions, k.Versions, func(a, b registry.KindVersion) bool { return a.Name == b.Name }) {
-		c.fault("it has other versions than it had")
+		c.errorf("the versions of the definition have changed")
 		return nil
 	}
 	list := make([]*schema.Schema, len(k.Versions))
@@ -79,15 +79,15 @@ func (c *compiler) schemasLike(k *registry.Kind) []*schema.Schema {
 	return list
 }
 
-// nothing is the schema of an object that cannot be written.
-func nothing() *schema.Schema {
-	s := &schema.Schema{Type: schema.Object, Preserve: true, Rules: []schema.Rule{{Expression: "false", Message: "the definition of the kind is broken"}}}
-	_ = s.Compile() // there is nothing in it that could fail
+// rejectAll returns a schema that rejects every object.
+func rejectAll() *schema.Schema {
+	s := &schema.Schema{Type: schema.Object, Preserve: true, Rules: []schema.Rule{{Expression: "false", Message: "the definition of this kind is invalid"}}}
+	_ = s.Compile() // cannot fail: the schema has no patterns or defaults
 	return s
 }
 
-// lean makes the schemas of the versions what a server keeps of them.
-func (t *Type) lean() {
+// compactSchemas replaces the schemas of the versions by compact copies, without documentation.
+func (t *Type) compactSchemas() {
 	whole := make([]*schema.Schema, len(t.Versions))
 	for i, v := range t.Versions {
 		whole[i] = v.schema

@@ -11,8 +11,9 @@ import (
 	"orch.io/controlplane/registry"
 )
 
-// warnOfVersion warns of an object whose kind is known, but not in its version.
-func (c *conversion) warnOfVersion(obj *meta.Object, gvk meta.GroupVersionKind) {
+// warnUnknownVersion adds a warning if the kind of an object exists, but not in the version of the
+// object.
+func (c *conversion) warnUnknownVersion(obj *meta.Object, gvk meta.GroupVersionKind) {
 	of := map[string]bool{}
 	for known := range c.versions {
 		if known.Group == gvk.Group && known.Kind == gvk.Kind {
@@ -20,15 +21,15 @@ func (c *conversion) warnOfVersion(obj *meta.Object, gvk meta.GroupVersionKind) 
 		}
 	}
 	if len(of) > 0 {
-		c.warn(obj, fmt.Sprintf("it stays as it is: the kind has no %s%s", gvk.APIVersion(), suggest.Near(gvk.APIVersion(), slices.Sorted(maps.Keys(of))...)))
+		c.warn(obj, fmt.Sprintf("not converted: the kind has no version %s%s", gvk.APIVersion(), suggest.Near(gvk.APIVersion(), slices.Sorted(maps.Keys(of))...)))
 	}
 }
 
-// warnOfRefusal warns of what a server would not take of an object in a version. What no
-// object has before a server gives it is no fault: a namespace, a name by a generated one, and what
-// pools give.
-func (c *conversion) warnOfRefusal(obj *meta.Object, v *resource.Version) {
-	causes, err := refusal(c, obj.Clone(), v)
+// warnRejection adds warnings for the reasons why a server would reject obj in version v. Values
+// that the server sets in each object are not missed: the namespace, a generated name, and values
+// from pools.
+func (c *conversion) warnRejection(obj *meta.Object, v *resource.Version) {
+	causes, err := rejection(c, obj.Clone(), v)
 	if err != nil {
 		c.warn(obj, err.Error())
 	}
@@ -37,12 +38,13 @@ func (c *conversion) warnOfRefusal(obj *meta.Object, v *resource.Version) {
 	}
 }
 
+// warn adds a warning about an object.
 func (c *conversion) warn(obj *meta.Object, text string) {
 	c.warnings = append(c.warnings, fmt.Sprintf("%s%s %q: %s", c.place, obj.Kind(), obj.Name(), text))
 }
 
-// refusal returns what is wrong with an object that is to be created in a version.
-func refusal(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.StatusCause, error) {
+// rejection returns the violations of an object that is to be created in version v.
+func rejection(c *conversion, obj *meta.Object, v *resource.Version) ([]meta.StatusCause, error) {
 	if v.Namespaced && obj.Namespace() == "" {
 		obj.SetNamespace("default")
 	}
