@@ -494,7 +494,7 @@ func (s *Server) newHealth(b *Builder) *health.Handler {
 }
 
 // load opens the store and loads the caches. It returns a *StoredError if stored objects do not fit
-// the types and KeepUnfit is not set.
+// the types and ServeIncompatible is not set.
 func (s *Server) load(ctx context.Context, b *Builder, types []*resource.Type) (*objects.Records, error) {
 	records, err := objects.OpenRecords(ctx, b.stored, types, s.log)
 	if err != nil {

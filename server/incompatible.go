@@ -80,7 +80,7 @@ func (e *IncompatibleError) Error() string {
 			text.WriteString(", ...")
 		}
 	}
-	text.WriteString("\nConvert the objects in the kind's Behavior.Upgrade, keep the stored version as a version that is not served, or set Builder.KeepUnfit to start anyway: data that does not fit stays in the store, hidden.")
+	text.WriteString("\nConvert the objects in the kind's Behavior.Upgrade, keep the stored version as a version that is not served, or set Builder.ServeIncompatible to start anyway: data that does not fit stays in the store, hidden.")
 	return text.String()
 }
 

@@ -96,5 +96,5 @@ func ExampleIncompatibility() {
 	// Output:
 	// the store holds objects that do not fit their kinds:
 	//   ships.example.com: each of 1 has the field home, which the kind does not have: ann
-	// Convert the objects in the kind's Behavior.Upgrade, keep the stored version as a version that is not served, or set Builder.KeepUnfit to start anyway: data that does not fit stays in the store, hidden.
+	// Convert the objects in the kind's Behavior.Upgrade, keep the stored version as a version that is not served, or set Builder.ServeIncompatible to start anyway: data that does not fit stays in the store, hidden.
 }
