@@ -10,7 +10,7 @@ import (
 	"orch.io/controlplane/auth"
 )
 
-// lister has rules.
+// lister is an authorizer with rules.
 type lister struct {
 	auth.Authorizer
 	rules auth.Rules

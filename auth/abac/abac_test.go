@@ -28,7 +28,7 @@ func ExampleParse() {
 	// delete false
 }
 
-func TestPolicies(t *testing.T) {
+func TestPoliciesMatch(t *testing.T) {
 	pods := func(verb, ns string) auth.Attributes {
 		return auth.Attributes{Verb: verb, Resource: "pods", Namespace: ns}
 	}
@@ -75,7 +75,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-func TestFaultyFiles(t *testing.T) {
+func TestParseReportsInvalidLines(t *testing.T) {
 	for _, line := range []string{
 		`{}`, `x`, `[]`, `{"user":"alice","namespace":"*"}`, head + `{"user":"a"}}}`, head + `{"user":1}}`,
 		head + `{"user":"a","readOnlyy":true}}`, strings.Replace(head, "v1beta1", "v1", 1) + `{"user":"a"}}`,
@@ -88,7 +88,7 @@ func TestFaultyFiles(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestRulesFor(t *testing.T) {
+func TestRulesForListsPolicies(t *testing.T) {
 	a := abac.New(abac.Policy{User: "u", Namespace: "ns", Resource: "pods", Readonly: true}, abac.Policy{Group: "*", NonResourcePath: "/x"})
 	u := &auth.User{Name: "u", Groups: []string{auth.Authenticated}}
 	assert.Equal(t, auth.Rules{
@@ -107,6 +107,6 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		d, _, _ := a.Authorize(context.Background(), auth.Attributes{Verb: "get", Path: "/"})
-		assert.Equal(t, auth.NoOpinion, d, "nobody is allowed nothing")
+		assert.Equal(t, auth.NoOpinion, d, "a request without a user is not allowed")
 	})
 }

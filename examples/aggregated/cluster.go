@@ -13,7 +13,6 @@ import (
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
-	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/internal/wellknown"
 	"orch.io/controlplane/registry"
@@ -69,7 +68,7 @@ func (t *trust) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the cluster publishes no CA of its front proxy: %w", err)
 	}
-	c := requestheader.Config{Roots: roots}
+	c := clientcert.RequestHeaderConfig{Roots: roots}
 	for key, list := range map[string]*[]string{
 		"requestheader-allowed-names": &c.AllowedNames, "requestheader-username-headers": &c.UserHeaders, "requestheader-uid-headers": &c.UIDHeaders,
 		"requestheader-group-headers": &c.GroupHeaders, "requestheader-extra-headers-prefix": &c.ExtraPrefixes,
@@ -80,7 +79,7 @@ func (t *trust) load(ctx context.Context) error {
 			}
 		}
 	}
-	proxy, err := requestheader.New(c)
+	proxy, err := clientcert.NewRequestHeader(c)
 	if err == nil {
 		t.proxy.Store(proxy)
 	}

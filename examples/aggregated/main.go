@@ -26,7 +26,7 @@ import (
 	"orch.io/controlplane/api/meta"
 	"orch.io/controlplane/api/names"
 	"orch.io/controlplane/auth"
-	"orch.io/controlplane/auth/authzwebhook"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/registry"
@@ -89,7 +89,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	reviews := *cluster
 	reviews.URL = cluster.URL.JoinPath("apis/authorization.k8s.io/v1/subjectaccessreviews")
-	rights, err := authzwebhook.New(authzwebhook.Config{
+	rights, err := webhook.NewAuthorizer(webhook.AuthorizerConfig{
 		Remote: &reviews, Names: names.Kubernetes, KeepAllowed: 10 * time.Second, KeepDenied: 10 * time.Second,
 	})
 	if err != nil {

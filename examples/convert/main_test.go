@@ -51,7 +51,7 @@ func TestConvertReportsErrors(t *testing.T) {
 
 	assert.Equal(t, "{\n    \"kind\": \"a\"\n}\n", converted(t, "kind: a", "-f", "-", "-o", "json"))
 	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-output-version", "polcy/v1"}, nil, &out, &told), `did you mean "policy/v1"?`)
-	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-o", "xml"}, nil, &out, &told), `neither yaml nor json`)
+	require.ErrorContains(t, run(t.Context(), []string{"-f", name, "-o", "xml"}, nil, &out, &told), `must be yaml, json or empty`)
 	require.ErrorContains(t, run(t.Context(), []string{"-f", "-"}, strings.NewReader("a: 1\na: 2\n"), &out, &told), `-: document 1: line 2: key "a" already set in map`)
 }
 

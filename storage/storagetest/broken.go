@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"orch.io/controlplane/internal/faultinject"
 	"orch.io/controlplane/storage"
-	"orch.io/controlplane/storage/faultinject"
 )
 
 // brokenRules are cases in which well-known stores have failed in the past. The cases about crashes are in RunDurable.

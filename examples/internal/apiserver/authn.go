@@ -16,10 +16,9 @@ import (
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/clientcert"
 	"orch.io/controlplane/auth/oidc"
-	"orch.io/controlplane/auth/requestheader"
 	"orch.io/controlplane/auth/serviceaccount"
 	"orch.io/controlplane/auth/tokenfile"
-	"orch.io/controlplane/auth/tokenwebhook"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
@@ -197,7 +196,7 @@ func (f *authnFlags) proxyMethod() (auth.Authenticator, error) {
 		return nil, err
 	}
 	p := &f.proxy
-	return requestheader.New(requestheader.Config{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
+	return clientcert.NewRequestHeader(clientcert.RequestHeaderConfig{Roots: roots, AllowedNames: p.allowed, UserHeaders: p.users,
 		UIDHeaders: p.uids, GroupHeaders: p.groups, ExtraPrefixes: p.extras})
 }
 
@@ -251,7 +250,7 @@ func (f *authnFlags) oidcMethod() (*oidc.Authenticator, error) {
 	return oidc.New(c)
 }
 
-func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*tokenwebhook.Authenticator, error) {
+func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*webhook.Authenticator, error) {
 	c, err := kubeconfig.Load(f.webhook.file)
 	if err != nil {
 		return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
@@ -264,7 +263,7 @@ func (f *authnFlags) webhookMethod(p names.Profile, audiences []string) (*tokenw
 	if ttl == 0 {
 		ttl = -1
 	}
-	return tokenwebhook.New(tokenwebhook.Config{Remote: remote, Version: f.webhook.version, Keep: ttl, Audiences: audiences, Names: p})
+	return webhook.NewAuthenticator(webhook.AuthenticatorConfig{Remote: remote, Version: f.webhook.version, Keep: ttl, Audiences: audiences, Names: p})
 }
 
 func loadPool(name, path string) (*x509.CertPool, error) {

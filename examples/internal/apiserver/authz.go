@@ -11,8 +11,8 @@ import (
 
 	"orch.io/controlplane/auth"
 	"orch.io/controlplane/auth/abac"
-	"orch.io/controlplane/auth/authzwebhook"
 	"orch.io/controlplane/auth/certificates"
+	"orch.io/controlplane/auth/webhook"
 	"orch.io/controlplane/client/kubeconfig"
 	"orch.io/controlplane/server"
 	"orch.io/controlplane/server/access"
@@ -83,7 +83,7 @@ func (f *authzFlags) defaults(set *flag.FlagSet, authn *authnFlags) {
 
 // authorize configures authorization in c. The caller must call close, also after an error.
 func (f *flags) authorize(id *identity, c *access.Config) (close func(), err error) {
-	var hooks []*authzwebhook.Authorizer
+	var hooks []*webhook.Authorizer
 	close = func() {
 		for _, h := range hooks {
 			h.Close()
@@ -95,7 +95,7 @@ func (f *flags) authorize(id *identity, c *access.Config) (close func(), err err
 		if err != nil {
 			return close, err
 		}
-		if h, ok := a.(*authzwebhook.Authorizer); ok {
+		if h, ok := a.(*webhook.Authorizer); ok {
 			hooks = append(hooks, h)
 		}
 		others[mode] = a
@@ -157,7 +157,7 @@ func (f *flags) accessWebhook() (auth.Authorizer, error) {
 		}
 		return d
 	}
-	return authzwebhook.New(authzwebhook.Config{Remote: remote, Version: w.version, Names: f.names,
+	return webhook.NewAuthorizer(webhook.AuthorizerConfig{Remote: remote, Version: w.version, Names: f.names,
 		KeepAllowed: none(w.allowed), KeepDenied: none(w.denied)})
 }
 
