@@ -24,7 +24,7 @@ import (
 type trust struct {
 	settings *client.Objects[core.ConfigMap] // only that ConfigMap
 	log      *slog.Logger
-	proxy    atomic.Pointer[requestheader.Authenticator] // set by load
+	proxy    atomic.Pointer[clientcert.RequestHeader] // set by load
 }
 
 func newTrust(conn client.Conn) *trust {
